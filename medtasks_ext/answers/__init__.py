@@ -1,0 +1,9 @@
+"""Answer formats: how an answer is written, and how it is read from a text.
+
+A format reads gold answers and model responses alike and depends on nothing but its text,
+so the data layer (gold), the filter (responses) and the tests use the same code.
+"""
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, answer_format
+
+__all__ = ["AnswerFormat", "GoldError", "Reading", "answer_format"]

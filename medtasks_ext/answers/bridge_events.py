@@ -1,0 +1,169 @@
+"""BRIDGE extraction answers: one event a line, fields in a fixed order.
+
+Four patterns are tried line by line, the first that matches wins (BRIDGE, `dataset/extraction.py`).
+The official ones are regular expressions whose greedy wild cards bind to the last slots of a
+line; `loose` and `bare` below find the same slots from the right end in linear time, so that a
+hostile line of 20,000 colons costs nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import regex  # the official scorer's engine
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed"]
+
+
+class Events(AnswerFormat):
+    """Events with subject fields (the first) and attribute fields, in the order they are written.
+
+    A parsed event is the list of its field values. `closed_values` names fields whose values come
+    from a closed list and `inventory` the entities to choose from: they serve prompts and (the
+    first) the check of gold, never the reading of responses.
+    """
+
+    kind: Literal["bridge_events"]
+    fields: list[str]
+    subjects: int = 1
+    patterns: list[Pattern]
+    closed_values: dict[str, list[str] | dict[str, str]] = {}
+    inventory: dict[str, list[str]] = {}
+
+    @cached_property
+    def _readers(self) -> list[Callable[[str], tuple[str, ...] | None]]:
+        names = [regex.escape(bridge_normalise(field)) for field in self.fields]
+        n = len(names)
+
+        def search(pattern: str) -> Callable[[str], tuple[str, ...] | None]:
+            compiled = regex.compile(pattern, regex.IGNORECASE)
+            return lambda line: match.groups() if (match := compiled.search(line)) else None
+
+        readers: dict[str, list[Callable[[str], tuple[str, ...] | None]]] = {
+            "strict": [search(", ".join(f"{name}: (.+)" for name in names) + ";")],
+            "nospace": [search(", ".join(f"{name}:(.+)" for name in names) + ";")],
+            "loose": [lambda line: loose(line, n)],
+            "bare": [lambda line: bare(line, n)],
+            "bracketed": [search(pattern) for pattern in _bracketed(names)],
+        }
+        return [reader for name in self.patterns for reader in readers[name]]
+
+    def _event(self, line: str, readers: list[Any]) -> list[str] | None:
+        for reader in readers:
+            slots = reader(line)
+            if slots is not None:
+                return [slot.strip() for slot in slots[: len(self.fields)]]
+        return None
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
+        """All events; each gold line must match the first pattern, its values their closed lists."""
+        events = []
+        for line in _lines(bridge_normalise(text)):
+            event = self._event(line, self._readers[:1])
+            if event is None:
+                shape = ", ".join(f"{field}: <...>" for field in self.fields)
+                raise GoldError(f"line {line[:80]!r} is not of the form '{shape};'")
+            for field, value in zip(self.fields, event, strict=True):
+                allowed = self.closed_values.get(field)
+                if allowed and value not in {bridge_normalise(item) for item in allowed}:
+                    raise GoldError(f"{field} {value!r} is not one of: {', '.join(allowed)}")
+            events.append(event)
+        if not events:
+            raise GoldError("no event")
+        return _distinct(events)
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """All events of the lines that match a pattern; a response without any is invalid."""
+        if not text.strip():
+            return Reading(None, False)
+        lines = [part for line in _lines(bridge_response(text, cot=cot)) for part in _split_events(line)]
+        events = [event for line in lines if (event := self._event(line, self._readers)) is not None]
+        return Reading(_distinct(events), True) if events else Reading(None, False)
+
+
+def _lines(text: str) -> list[str]:
+    return [line for piece in text.split("\n") if (line := piece.strip())]
+
+
+def _split_events(line: str) -> list[str]:
+    """A line with two or more semicolons holds several events, each of which keeps one."""
+    if line.count(";") < 2:
+        return [line]
+    return [f"{part.strip()};" for part in line.split(";") if part.strip()]
+
+
+def _distinct(events: list[list[str]]) -> list[list[str]]:
+    return [list(event) for event in dict.fromkeys(map(tuple, events))]
+
+
+def loose(line: str, n: int) -> tuple[str, ...] | None:
+    r"""The n slots of `.*:\s*(.+),\s*.*:\s*(.+),\s* ... .*:\s*([^;]+)`, found from the right.
+
+    Greedy matching makes every colon and comma the last one that still leaves room for the rest,
+    which is what a scan from the right finds first.
+    """
+    last = _last_value(line)
+    if last is None:
+        return None
+    colon, slots = last
+    for _ in range(n - 1):
+        comma = line.rfind(",", 0, colon)
+        # between colon and comma stands at least one character
+        colon = line.rfind(":", 0, comma - 1) if comma > 0 else -1
+        if colon < 0:
+            return None
+        # white space after the colon is skipped, but one character stays with the slot
+        slots = (line[colon + 1 : comma].lstrip() or line[comma - 1], *slots)
+    return slots
+
+
+def bare(line: str, n: int) -> tuple[str, ...] | None:
+    r"""The n slots of `(.+):([^;]+)` (n = 2) or `(.+):(.+),([^;]+)` (n = 3), found from the right."""
+    if n == 2:
+        for colon in _from_right(line, ":"):
+            if value := _until_semicolon(line[colon + 1 :]):
+                return (line[:colon], value) if colon > 0 else None
+        return None
+    for comma in _from_right(line, ","):
+        if value := _until_semicolon(line[comma + 1 :]):
+            colon = line.rfind(":", 0, comma - 1)
+            # colon first, then the last comma behind it: the greedy order of the expression
+            return (line[:colon], line[colon + 1 : comma], value) if colon > 0 else None
+    return None
+
+
+def _from_right(line: str, mark: str) -> list[int]:
+    return [i for i in range(len(line) - 1, -1, -1) if line[i] == mark]
+
+
+def _until_semicolon(text: str) -> str:
+    return text.partition(";")[0]
+
+
+def _last_value(line: str) -> tuple[int, tuple[str, ...]] | None:
+    for colon in _from_right(line, ":"):
+        tail = line[colon + 1 :]
+        value = _until_semicolon(tail.lstrip())
+        if value:
+            return colon, (value,)
+        if tail[:1].isspace():  # `\s*` gives one blank back to the slot
+            return colon, (tail[: len(tail) - len(tail.lstrip())][-1],)
+    return None
+
+
+def _bracketed(names: list[str]) -> list[str]:
+    """Subject, two bracketed lists and a status (CHIP-CDEE); the third pattern has a slot too many."""
+    inside = r"\[(.*)\]"
+    subject, description, location, status = names
+    return [
+        rf"{subject}: (.+), {description}: {inside}, {location}: {inside}, {status}: (.*);",
+        rf".*:(.+),\s*.*:\s*{inside},\s*.*:\s*{inside},\s*.*:\s*([^;]+)",
+        rf"(.+):(.+),{inside},{inside},([^;]+)",
+    ]

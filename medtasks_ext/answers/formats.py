@@ -1,0 +1,129 @@
+"""The answer formats by name, and what all of them share."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class GoldError(ValueError):
+    """A gold answer that its own format does not accept; the message says why."""
+
+
+class Reading(NamedTuple):
+    """What was read from a response: the parsed answer, or None when there is none in it."""
+
+    answer: Any
+    valid: bool
+
+
+class AnswerFormat(BaseModel):
+    """Base of all formats. Fields are what a task's YAML writes under `answer:`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    kind: str
+
+    #: Whether the format offers a pool of gold labels that invalid answers are drawn from.
+    has_label_pool: ClassVar[bool] = False
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> Any:
+        """Parse a gold answer.
+
+        Args:
+            text: the rendered target of the row.
+            row: the row's prompt fields, for formats that need its options.
+
+        Returns:
+            The parsed answer, made of JSON types.
+
+        Raises:
+            GoldError: the text is not an answer of this format.
+        """
+        raise NotImplementedError
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """Parse a model's response. Never raises, whatever the response is.
+
+        Args:
+            text: the whole response, reasoning included.
+            row: the document (its `options`, where the format needs them).
+            cot: whether the response answers the chain-of-thought prompt.
+        """
+        raise NotImplementedError
+
+    def labels_of(self, gold: Any) -> list[str]:
+        """The gold labels that one document adds to the label space of its test file."""
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Any]:
+    from typing import Annotated, Union
+
+    from pydantic import Field
+
+    from medtasks_ext.answers import bridge_events, bridge_labels, bridge_text, choices, codes
+
+    kinds = (
+        bridge_labels.Label,
+        bridge_labels.LabelList,
+        bridge_labels.CodeList,
+        bridge_events.Events,
+        bridge_text.Text,
+        choices.HelmLetter,
+        choices.LabelWord,
+        choices.MlbLetters,
+        codes.HelmIcd10Codes,
+    )
+    return TypeAdapter(Annotated[Union[kinds], Field(discriminator="kind")])  # type: ignore[valid-type]
+
+
+def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFormat:
+    """Build the format that a task's `answer:` block describes.
+
+    Raises:
+        MedtasksError: an unknown kind or key, or a missing one.
+    """
+    key = _freeze(spec)
+    try:
+        return _build(key)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"] if part not in (spec.get("kind"),))
+        raise MedtasksError(
+            f"answer{'.' + path if path else ''}: {first['msg']}",
+            where=where,
+            remedy="docs/answers.md lists the answer kinds and their keys",
+        ) from None
+
+
+@lru_cache(maxsize=512)
+def _build(frozen: Any) -> AnswerFormat:
+    return _adapter().validate_python(_thaw(frozen))
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, dict):
+        return ("dict", tuple((key, _freeze(item)) for key, item in value.items()))
+    if isinstance(value, (list, tuple)):
+        return ("list", tuple(_freeze(item) for item in value))
+    return ("value", value)
+
+
+def _thaw(frozen: Any) -> Any:
+    tag, value = frozen
+    if tag == "dict":
+        return {key: _thaw(item) for key, item in value}
+    if tag == "list":
+        return [_thaw(item) for item in value]
+    return value
+
+
+Strategy = Literal["zero_shot", "cot", "five_shot"]

@@ -1,0 +1,66 @@
+"""Text normalisation and reasoning traces, suite by suite."""
+
+import re
+
+_KEPT_FULL_WIDTH = {0xFF01, 0xFF1F}  # ！ and ？ stay: the official table has no entry for them
+
+
+def _bridge_table() -> dict[int, str]:
+    table = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if code not in _KEPT_FULL_WIDTH}
+    table.update({0x3000: " ", 0x3002: ".", 0x201C: '"', 0x201D: '"', 0x2018: "'", 0x2019: "'"})
+    return table
+
+
+_BRIDGE_TABLE = _bridge_table()
+
+
+def bridge_normalise(text: str) -> str:
+    """Lower-case, full-width forms to ASCII, strip (BRIDGE, `util/preprocess.py`).
+
+    Applied to gold answers and responses alike, before any pattern is tried.
+    """
+    return text.lower().translate(_BRIDGE_TABLE).strip()
+
+
+def bridge_response(text: str, *, cot: bool) -> str:
+    """Normalise a response and cut what stands before its answer (BRIDGE, `dataset/process.py`).
+
+    Everything up to the first `</think>` goes; an unclosed trace changes nothing. Under
+    chain-of-thought everything up to the first `result:` goes, if there is one. Everything up
+    to the first `assistantfinal` goes.
+    """
+    text = _after_first(bridge_normalise(text), "</think>")
+    if cot:
+        text = _after_first(text, "result:").strip()
+    return _after_first(text, "assistantfinal").strip()
+
+
+def _after_first(text: str, marker: str) -> str:
+    return text.partition(marker)[2] if marker in text else text
+
+
+def strip_reasoning(text: str) -> str:
+    """The response without its reasoning trace, for suites whose papers state no rule.
+
+    What follows the last `</think>` is kept. A trace that was never closed holds no answer, so
+    nothing is left of it.
+    """
+    if "</think>" in text:
+        return text.rpartition("</think>")[2]
+    if "<think>" in text:
+        return text.partition("<think>")[0]
+    return text
+
+
+def has_unclosed_reasoning(text: str) -> bool:
+    """Whether a reasoning trace was opened and never closed (usually a budget that ran out)."""
+    return text.rfind("<think>") > text.rfind("</think>")
+
+
+_RESULT = re.compile(r"(?:result|结果)\s*[:：]", re.IGNORECASE)
+
+
+def after_result(text: str) -> str:
+    """What follows the last `Result:` (or `结果：`) line marker; the whole text if there is none."""
+    markers = list(_RESULT.finditer(text))
+    return text[markers[-1].end() :] if markers else text

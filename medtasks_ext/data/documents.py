@@ -1,0 +1,92 @@
+"""Documents: what lm-eval evaluates, one per rendered prompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+
+class Instruction(str):
+    """Instruction text for the system turn.
+
+    lm-eval joins turns without a separator when no chat template is applied. The blank line that
+    a plain-text prompt needs is added by concatenation alone, so a chat template receives the
+    text untouched.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, other: str) -> str:
+        return str.__add__(str.__add__(self, "\n\n"), other) if self else other
+
+    def __radd__(self, other: str) -> Instruction:
+        return Instruction(other + str(self))
+
+
+@dataclass
+class Loaded:
+    """What was loaded for a task: recorded in results, and shared by all documents.
+
+    Attributes:
+        task: dataset id.
+        language: of the documents.
+        origin: local, hub or sample.
+        where: file or repository.
+        revision: pinned revision of a download.
+        instruction: official or own wording.
+        prompt_hash: identifies the prompt templates; other prompts give other scores.
+        rebuilt: test rows come from the source, not from the suite.
+        n_test: documents to evaluate.
+        n_fewshot: rows in the few-shot pool.
+        n_held_out: test rows moved to the pool because the source has none.
+        n_without_gold: documents that can be predicted but not scored.
+        n_dropped: test rows left out since their gold is blank, as officially done.
+        labels: distinct gold labels of the test file, sorted.
+        shots: the few-shot pool.
+    """
+
+    task: str
+    language: str
+    origin: str
+    where: str
+    revision: str | None
+    instruction: str
+    prompt_hash: str
+    rebuilt: bool
+    n_test: int = 0
+    n_fewshot: int = 0
+    n_held_out: int = 0
+    n_without_gold: int = 0
+    n_dropped: int = 0
+    labels: list[str] = field(default_factory=list, repr=False)
+    shots: Documents | None = field(default=None, repr=False)
+
+    @cached_property
+    def label_space(self) -> frozenset[str]:
+        """The distinct gold labels as a set."""
+        return frozenset(self.labels)
+
+    def record(self) -> dict[str, Any]:
+        """The facts that go into result files."""
+        return {
+            item.name: value
+            for item in fields(self)
+            if item.repr and (value := getattr(self, item.name)) is not None
+        }
+
+
+class Document(dict[str, Any]):
+    """One document as lm-eval logs it, with a reference to what it was loaded with."""
+
+    __slots__ = ("loaded",)
+    loaded: Loaded
+
+
+class Documents(list[Document]):
+    """A split. A list shares its documents, where an Arrow table would decode them at every pass."""
+
+    @property
+    def features(self) -> dict[str, None]:
+        """The document keys, which lm-eval asks for as column names."""
+        return dict.fromkeys(self[0]) if self else {}

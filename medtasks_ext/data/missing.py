@@ -1,0 +1,54 @@
+"""What to say when data is not at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from medtasks_ext.data.sources import Origin, data_dir, find_origin
+from medtasks_ext.data.spec import dataset_spec
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Dataset, Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
+    """Where the dataset's rows would be read from now, or None."""
+    block = dataset.config.get("dataset_kwargs", {}).get("medtasks_dataset", {})
+    return find_origin(dataset, dataset_spec(block, where=dataset.file).source, forced)
+
+
+def where_it_goes(dataset: Dataset) -> str:
+    """One line: who grants access, and where the files go."""
+    metadata = dataset.metadata
+    official = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"].get("official_name")
+    place = f"{metadata.benchmark}/{dataset.folder.name}/test.jsonl"
+    if official:
+        place = f"bridge/{official}.SFT.json or {place}"
+    return f"{dataset.id} ({metadata.access.value}): from {metadata.url}; files go to {place}"
+
+
+def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
+    """The error for one dataset that is not at hand. It lists the others of the suite, too.
+
+    lm-eval stops at the first error, after the model was loaded; whoever reads it should not have
+    to find the next missing dataset by another run.
+    """
+    siblings = Registry(dataset.folder.parents[1]).datasets.values()
+    suite = [item for item in siblings if item.metadata.benchmark == dataset.metadata.benchmark]
+    absent = [item for item in suite if origin_of(item, forced) is None]
+    present = [item.id for item in suite if item not in absent]
+    lines = "".join(f"\n    {where_it_goes(item)}" for item in absent)
+    mode = f" as {forced}" if forced else ""
+    return MedtasksError(
+        f"{dataset.id} is not at hand{mode}. Missing in {dataset.metadata.benchmark}"
+        f" (below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}):{lines}",
+        remedy=what_runs(present) + "try all tasks on synthetic rows: add --metadata data=sample",
+    )
+
+
+def what_runs(present: Iterable[str]) -> str:
+    """A command that runs what is at hand, or nothing."""
+    names = ",".join(present)
+    return f"run what is there: medtasks run --tasks {names} …\n  → " if names else ""

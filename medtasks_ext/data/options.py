@@ -1,0 +1,65 @@
+"""Options of multiple-choice questions: reading them from a row, permuting them for repeated trials."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from medtasks_ext.data.files import Row
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_OPTION = re.compile(r"\s*([A-Z])[\s.、．:：]+(.*)", re.DOTALL)
+
+
+def split_options(value: Any) -> list[str]:
+    """The option texts in letter order, from any of the shapes in which sources keep them.
+
+    A list of `{key, value}` objects, a mapping of letters, a list of texts, or one string with an
+    option per line (some copies of CMExam hold a literal backslash and n instead of line breaks).
+    """
+    if isinstance(value, dict):
+        return [str(value[letter]).strip() for letter in sorted(value)]
+    if isinstance(value, list):
+        if all(isinstance(item, dict) for item in value):
+            return [str(item["value"]).strip() for item in sorted(value, key=lambda item: item["key"])]
+        return [str(item).strip() for item in value]
+    texts = []
+    for line in str(value).replace("\\n", "\n").splitlines():
+        if not line.strip():
+            continue
+        match = _OPTION.fullmatch(line)
+        if not match or match[1] != LETTERS[len(texts)]:
+            raise ValueError(f"option line {line[:40]!r} does not begin with the letter {LETTERS[len(texts)]}")
+        texts.append(match[2].strip())
+    return texts
+
+
+def permuted(row: Row, trials: int) -> list[Row]:
+    """The question asked several times, each time with its options in another seeded order.
+
+    Fields `options` (texts) and `answer` (letters) are rewritten together; `item` and `trial` are
+    added. Orders are drawn uniformly from all permutations, seeded by question id, and differ
+    between trials as far as the number of options allows (MLB, protocol `dynamic_mc`).
+    """
+    options, gold = list(row["options"]), {LETTERS.index(letter) for letter in row["answer"]}
+    rng = random.Random(f"option order of {row['id']}")
+    orders: list[list[int]] = []
+    possible = 1
+    for size in range(2, len(options) + 1):
+        possible *= size
+    while len(orders) < trials:
+        order = rng.sample(range(len(options)), len(options))
+        if order not in orders or len(orders) >= possible:
+            orders.append(order)
+    return [
+        {
+            **row,
+            "options": [options[index] for index in order],
+            "answer": "".join(LETTERS[place] for place, index in enumerate(order) if index in gold),
+            "item": str(row["id"]),
+            "trial": trial,
+        }
+        for trial, order in enumerate(orders)
+    ]

@@ -1,0 +1,34 @@
+"""Which few-shot rows a prompt carries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lm_eval.api.samplers import ContextSampler
+
+from medtasks_ext.errors import MedtasksError
+
+
+class FirstShots(ContextSampler):
+    """The first n rows of the pool, in file order, the same for every document."""
+
+    def sample(self, n: int, eval_doc: Any = None, df: Any = None, **kwargs: Any) -> Any:
+        """The shots.
+
+        Raises:
+            MedtasksError: the pool is too small, or its prompts were rendered for another use.
+        """
+        pool = self.df
+        if n > len(pool):
+            raise MedtasksError(
+                f"{n} shots asked for, the few-shot pool has {len(pool)} rows",
+                where=pool[0].loaded.where if pool else None,
+                remedy="use the _5shot task, which holds test rows out, or lower --num_fewshot",
+            )
+        if n and "turn" in pool[0]:
+            raise MedtasksError(
+                "system_role=false puts the instruction into the first turn, which the loader must know",
+                where="--num_fewshot",
+                remedy=f"add the number of shots: --metadata system_role=false shots={n}",
+            )
+        return pool[:n]

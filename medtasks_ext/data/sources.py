@@ -1,0 +1,221 @@
+"""Where a dataset's rows come from: local files, a pinned download, or the bundled samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from medtasks_ext.data.files import SUFFIXES, Row, read_rows
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from medtasks_ext.data.spec import Download, Source
+    from medtasks_ext.registry import Dataset
+
+Origin = Literal["local", "hub", "sample"]
+SPLIT_KEY = "_split"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Raw rows of one dataset and what they are."""
+
+    origin: Origin
+    test: list[Row]
+    fewshot: list[Row]
+    where: str
+    revision: str | None = None
+    instruction: str | None = None
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """The local files of one dataset."""
+
+    test: Path
+    fewshot: Path | None
+    instruction: Path | None
+
+
+def forced_origin(option: object = None) -> Origin | None:
+    """The origin that the user forces by `--metadata data=…` or `MEDTASKS_DATA`, if any.
+
+    Raises:
+        MedtasksError: the value is none of local, hub, sample.
+    """
+    value = option if option is not None else os.environ.get("MEDTASKS_DATA") or None
+    if value is not None and value not in get_args(Origin):
+        raise MedtasksError(
+            f"unknown data origin {value!r}", where="MEDTASKS_DATA", remedy="use local, hub or sample"
+        )
+    return value  # type: ignore[return-value]
+
+
+def data_dir() -> Path | None:
+    """`$MEDTASKS_DATA_DIR`, checked.
+
+    Raises:
+        MedtasksError: it names a folder that does not exist.
+    """
+    named = os.environ.get("MEDTASKS_DATA_DIR")
+    if not named:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise MedtasksError("no such folder", where=f"MEDTASKS_DATA_DIR={named}", remedy="correct the path")
+    return folder
+
+
+def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
+    """The dataset's files below the data folder, or None.
+
+    BRIDGE's own layout (`bridge/NAME.SFT.json`, `bridge/example/NAME.example.json`) comes before
+    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,parquet}`).
+    """
+    root = data_dir()
+    if root is None:
+        return None
+    suite = root / dataset.metadata.benchmark
+    folder = suite / dataset.folder.name
+    instruction = _existing(folder / "instruction.txt")
+    if source.official_name:
+        test = _existing(suite / f"{source.official_name}.SFT.json")
+        if test:
+            fewshot = _existing(suite / "example" / f"{source.official_name}.example.json")
+            return LocalFiles(test, fewshot, instruction)
+    found = {
+        split: next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
+        for split in ("test", "fewshot")
+    }
+    return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.is_file() else None
+
+
+def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Origin | None:
+    """The origin that would be used now, or None where the data is not at hand. Reads no rows."""
+    if forced == "sample":
+        return "sample" if dataset.sample_file.is_file() else None
+    if forced in (None, "local") and local_files(dataset, source):
+        return "local"
+    if forced in (None, "hub") and source.download:
+        return "hub"
+    return None
+
+
+def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
+    """Read the rows of one dataset from one origin.
+
+    Raises:
+        MedtasksError: a file is missing, unreadable or malformed, or a download fails.
+    """
+    if origin == "sample":
+        rows = read_rows(dataset.sample_file)
+        split = {
+            name: [
+                {key: value for key, value in row.items() if key != SPLIT_KEY}
+                for row in rows
+                if row.get(SPLIT_KEY) == name
+            ]
+            for name in ("test", "fewshot")
+        }
+        return Rows("sample", split["test"], split["fewshot"], str(dataset.sample_file))
+    if origin == "local":
+        files = local_files(dataset, source)
+        assert files is not None  # find_origin said so
+        return Rows(
+            "local",
+            read_rows(files.test),
+            read_rows(files.fewshot) if files.fewshot else [],
+            str(files.test),
+            instruction=files.instruction.read_text(encoding="utf-8").strip() if files.instruction else None,
+        )
+    assert source.download is not None
+    return _downloaded(source.download)
+
+
+def _downloaded(download: Download) -> Rows:
+    test, fewshot = (
+        [row for name in names for row in _download(download, name)] for names in (download.test, download.fewshot)
+    )
+    if download.test_ids:
+        ids = set(map(str, json.loads(_fetched(download, download.test_ids).read_bytes())))
+        fewshot = [row for row in test if str(row["id"]) not in ids]
+        test = [row for row in test if str(row["id"]) in ids]
+    where = f"{download.repo or download.test[0]}@{download.revision}"
+    return Rows("hub", test, fewshot, where, revision=download.revision)
+
+
+def _download(download: Download, name: str) -> list[Row]:
+    file, _, member = name.partition("!")
+    return read_rows(_fetched(download, file), member or None)
+
+
+def _fetched(download: Download, name: str) -> Path:
+    return _hub_file(download, name) if download.repo else _url_file(name.format(revision=download.revision))
+
+
+def _hub_file(download: Download, name: str) -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+
+    where = f"hf.co/datasets/{download.repo}@{download.revision}/{name}"
+    try:
+        return Path(
+            hf_hub_download(download.repo, name, repo_type="dataset", revision=download.revision)  # type: ignore[arg-type]
+        )
+    except LocalEntryNotFoundError:
+        raise MedtasksError(
+            "is not in the local cache and the hub cannot be reached",
+            where=where,
+            remedy="run once with internet (and without HF_HUB_OFFLINE), or put the files below MEDTASKS_DATA_DIR",
+        ) from None
+    except EntryNotFoundError:
+        raise MedtasksError(
+            "is no longer on the hub", where=where, remedy="put the files below MEDTASKS_DATA_DIR"
+        ) from None
+    except HfHubHTTPError as error:
+        code = error.response.status_code if error.response is not None else "no answer"
+        raise MedtasksError(
+            f"the hub refused the download ({code})",
+            where=where,
+            remedy="accept the terms on the dataset's page and run `hf auth login`",
+        ) from None
+
+
+def cache_dir() -> Path:
+    """Where files fetched by URL are kept: `$MEDTASKS_CACHE`, by default `~/.cache/medtasks`."""
+    return Path(os.environ.get("MEDTASKS_CACHE") or "~/.cache/medtasks").expanduser()
+
+
+def _url_file(url: str) -> Path:
+    target = cache_dir() / sha256(url.encode()).hexdigest()[:16] / Path(url).name
+    if target.is_file():
+        return target
+    if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0"):
+        raise MedtasksError(
+            "is not in the local cache and HF_HUB_OFFLINE is set",
+            where=url,
+            remedy="run once with internet, or put the files below MEDTASKS_DATA_DIR",
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            content = answer.read()
+    except (urllib.error.URLError, TimeoutError) as error:
+        raise MedtasksError(
+            f"download failed ({getattr(error, 'reason', error)})", where=url, remedy="check the connection, or fetch it by hand"
+        ) from None
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
+        part.write(content)
+    Path(part.name).replace(target)
+    return target

@@ -1,0 +1,38 @@
+"""The filter that every task uses: it reads responses with the task's answer format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.api.filter import Filter
+
+from medtasks_ext.answers import answer_format
+from medtasks_ext.answers.normalise import has_unclosed_reasoning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class ParseAnswer(Filter):
+    """Response -> `{"answer", "valid", "unclosed_reasoning"}`.
+
+    `answer` is None where nothing could be read. What an unreadable answer counts as is the
+    metric's business, since it is part of the suite's scoring rule.
+    """
+
+    def __init__(self, answer: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._format = answer_format(answer)
+
+    def apply(self, resps: Iterable[list[Any]], docs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Read the first response of every document; the order is kept."""
+        return [self._read(responses, document) for responses, document in zip(resps, docs, strict=True)]
+
+    def _read(self, responses: list[Any], document: dict[str, Any]) -> dict[str, Any]:
+        response = responses[0] if responses and isinstance(responses[0], str) else ""
+        reading = self._format.read(response, document, cot=document["cot"])
+        return {
+            "answer": reading.answer,
+            "valid": reading.valid,
+            "unclosed_reasoning": has_unclosed_reasoning(response),
+        }

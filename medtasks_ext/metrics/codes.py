@@ -1,0 +1,32 @@
+"""Billing-code F1 per document (HELM, `mimiciv_billing_code_metrics`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from medtasks_ext.metrics.common import f1_from_counts, micro_f1, ratio, result, set_counts
+
+__all__ = ["micro_f1", "process_results"]
+
+
+def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """F1 of the predicted and gold code sets, averaged over documents.
+
+    The paper calls it micro-F1; HELM computes it per document and takes the mean. The F1 of the
+    pooled counts stands beside it as `billing_code_f1_pooled`. Where neither side has a readable
+    code the score is 0 (HELM's call fails there).
+    """
+    parsed = results[0]
+    if document["gold"] is None:
+        return result(document, parsed)
+    tp, fp, fn = set_counts(set(document["gold"]), set(parsed["answer"]))
+    f1 = f1_from_counts(tp, fp, fn)
+    return result(
+        document,
+        parsed,
+        score=f1,
+        mimiciv_billing_code_f1=f1,
+        mimiciv_billing_code_precision=ratio(tp, tp + fp),
+        mimiciv_billing_code_recall=ratio(tp, tp + fn),
+        billing_code_f1_pooled=(tp, fp, fn),
+    )

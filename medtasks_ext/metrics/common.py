@@ -1,0 +1,78 @@
+"""What every metric shares: the common fields of a document's result, and counting."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SEED = 42
+
+
+def result(document: dict[str, Any], parsed: dict[str, Any], **metrics: Any) -> dict[str, Any]:
+    """The metrics of one document, with what every task reports.
+
+    `scored` is 1 where the document has a gold answer; without one, no metric but `valid` is
+    reported, so that a score is absent rather than 0. `SAMPLE_DATA` marks synthetic rows in
+    every table.
+    """
+    scored = document["gold"] is not None
+    return {
+        **(metrics if scored else {}),
+        "valid": float(parsed["valid"]),
+        "unclosed_reasoning": float(parsed["unclosed_reasoning"]),
+        "scored": float(scored),
+        **({"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}),
+    }
+
+
+def random_label(document: dict[str, Any]) -> str:
+    """A label drawn uniformly from the distinct gold labels of the test file, for an invalid answer.
+
+    The official draw comes from one global generator in an order that depends on string hashing;
+    this one depends on the document alone (seed 42), so a score is reproducible whatever else ran.
+    """
+    return random.Random(f"{SEED} {document['id']}").choice(document.loaded.labels)  # type: ignore[attr-defined]
+
+
+def f1_from_counts(tp: float, fp: float, fn: float) -> float:
+    """Harmonic mean of precision and recall; 0 where it is undefined.
+
+    Computed from both parts, as the official scorers do, rather than as 2tp / (2tp + fp + fn).
+    """
+    precision, recall = ratio(tp, tp + fp), ratio(tp, tp + fn)
+    return ratio(2 * precision * recall, precision + recall)
+
+
+def ratio(part: float, whole: float) -> float:
+    """part / whole, 0 where there is no whole."""
+    return part / whole if whole else 0.0
+
+
+def pooled(items: Sequence[Sequence[float]]) -> list[float]:
+    """Column sums of per-document counts."""
+    return [sum(column) for column in zip(*items, strict=True)]
+
+
+def micro_f1(items: Sequence[Sequence[float]]) -> float:
+    """F1 of pooled (tp, fp, fn)."""
+    return f1_from_counts(*pooled(items))
+
+
+def micro_precision(items: Sequence[Sequence[float]]) -> float:
+    """Precision of pooled (tp, fp, fn)."""
+    tp, fp, _ = pooled(items)
+    return ratio(tp, tp + fp)
+
+
+def micro_recall(items: Sequence[Sequence[float]]) -> float:
+    """Recall of pooled (tp, fp, fn)."""
+    tp, _, fn = pooled(items)
+    return ratio(tp, tp + fn)
+
+
+def set_counts(gold: set[Any], predicted: set[Any]) -> tuple[int, int, int]:
+    """(tp, fp, fn) of two sets."""
+    return len(gold & predicted), len(predicted - gold), len(gold - predicted)

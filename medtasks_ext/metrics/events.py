@@ -1,0 +1,31 @@
+"""Event and subject F1 of extraction tasks (BRIDGE Methods, `metric/extraction.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from medtasks_ext.metrics.common import micro_f1, result, set_counts
+
+__all__ = ["micro_f1", "process_results"]
+
+
+def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Counts of exactly matching events and subjects; an invalid answer is an empty prediction.
+
+    Duplicates collapse. `score` and `f1_event` are micro-averaged over all documents.
+    """
+    parsed = results[0]
+    if document["gold"] is None:
+        return result(document, parsed)
+    gold, predicted = document["gold"], parsed["answer"] or []
+    events = set_counts({tuple(event) for event in gold}, {tuple(event) for event in predicted})
+    subjects = set_counts({event[0] for event in gold}, {event[0] for event in predicted})
+    return result(
+        document,
+        parsed,
+        score=events,
+        f1_event=events,
+        f1_subject=subjects,
+        acc_event=float(events[1] == events[2] == 0),
+        acc_subject=float(subjects[1] == subjects[2] == 0),
+    )

@@ -1,0 +1,167 @@
+"""ROUGE, BLEU and BERTScore of generated text (BRIDGE Methods, `metric/generation.py`)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.common import ratio, result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+log = logging.getLogger(__name__)
+
+_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
+_PUNKT_LANGUAGE = {
+    "en": "english",
+    "fr": "french",
+    "es": "spanish",
+    "de": "german",
+    "ru": "russian",
+    "pt": "portuguese",
+    "no": "norwegian",
+}
+_BERTSCORE_LANGUAGE = {"en": "en", "zh": "zh"}
+_smoothing = SmoothingFunction().method7
+
+
+def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Scores of one text on 0-1; an invalid (empty) answer scores 0 on every metric.
+
+    `rouge_avg` is the score. `bleu_4` is not capped at 1: the official smoothing gives an
+    identical text of five tokens or more 1.1167. A metric whose tokeniser is not at hand is
+    left out.
+    """
+    parsed, references = results[0], document["gold"]
+    if references is None:
+        return result(document, parsed)
+    language = document.loaded.language  # type: ignore[attr-defined]
+    text = parsed["answer"] or ""
+    metrics: dict[str, Any] = {}
+    if (rouge := rouge_scores(text, references, language)) is not None:
+        metrics.update(rouge, score=rouge["rouge_avg"])
+    if (bleu := bleu_4(text, references, language)) is not None:
+        metrics["bleu_4"] = bleu
+    if os.environ.get("MEDTASKS_BERTSCORE"):
+        metrics["bertscore_f1"] = (text, references, language)
+    return result(document, parsed, **metrics)
+
+
+def rouge_scores(text: str, references: Sequence[str], language: str) -> dict[str, float] | None:
+    """ROUGE-1, -2, -L F-measures (no stemmer) and their mean, 0-1; None without a tokeniser.
+
+    With several references each type takes the one with the best F-measure.
+    """
+    scorer = rouge_scorer(language)
+    if scorer is None:
+        return None
+    if not text:
+        return dict.fromkeys(("rouge_avg", *_ROUGE_TYPES), 0.0)
+    best = scorer.score_multi(list(references), text)
+    scores = {name: float(best[name].fmeasure) for name in _ROUGE_TYPES}
+    return {"rouge_avg": sum(scores.values()) / len(scores), **scores}
+
+
+def bleu_4(text: str, references: Sequence[str], language: str) -> float | None:
+    """Sentence BLEU with uniform weights up to 4-grams and smoothing method 7; None without tokeniser."""
+    tokenise = tokeniser(language)
+    if tokenise is None:
+        return None
+    hypothesis = tokenise(text)
+    if not hypothesis:
+        return 0.0
+    try:
+        return float(
+            sentence_bleu([tokenise(item) for item in references], hypothesis, smoothing_function=_smoothing)
+        )
+    except (ZeroDivisionError, ValueError):  # an empty reference
+        return 0.0
+
+
+@lru_cache(maxsize=16)
+def rouge_scorer(language: str, backend: str | None = None) -> Any:
+    """A ROUGE scorer with the suite's tokeniser, or None where that is not at hand.
+
+    `rouge_score` is the reference; `rouge_score_rs`, if installed, gives identical scores faster.
+    `backend` forces one of the two.
+    """
+    module = _rouge_module(backend)
+    if language == "en":
+        return module.RougeScorer(_ROUGE_TYPES, use_stemmer=False)
+    tokenise = tokeniser(language)
+    if tokenise is None:
+        return None
+    return module.RougeScorer(_ROUGE_TYPES, use_stemmer=False, tokenizer=_Tokeniser(tokenise))
+
+
+def _rouge_module(backend: str | None) -> Any:
+    if backend != "rouge_score":
+        try:
+            from rouge_score_rs import rouge_scorer as fast
+        except ImportError:
+            if backend == "rouge_score_rs":
+                raise
+        else:
+            return fast
+    from rouge_score import rouge_scorer as reference
+
+    return reference
+
+
+class _Tokeniser:
+    """The interface that the ROUGE packages expect."""
+
+    def __init__(self, tokenise: Callable[[str], list[str]]) -> None:
+        self.tokenize = tokenise
+
+
+def characters(text: str) -> list[str]:
+    """One token per character, ASCII spaces removed (Chinese and Japanese)."""
+    return list(text.replace(" ", ""))
+
+
+@lru_cache(maxsize=16)
+def tokeniser(language: str) -> Callable[[str], list[str]] | None:
+    """The suite's tokeniser for a language, or None where NLTK's Punkt data is not installed."""
+    if language in ("zh", "ja"):
+        return characters
+    from nltk.tokenize import word_tokenize
+
+    punkt = _PUNKT_LANGUAGE[language]
+    try:
+        word_tokenize("a", language=punkt)
+    except LookupError:
+        log.warning(
+            "NLTK's Punkt data (punkt_tab, %s) is not installed: metrics that need it are left out. "
+            "Install it once with: python -m nltk.downloader punkt_tab",
+            punkt,
+        )
+        return None
+    return lambda text: word_tokenize(text, language=punkt)
+
+
+def bertscore_f1(items: Sequence[tuple[str, list[str], str]]) -> float:
+    """Mean BERTScore F1, no rescaling, no idf; empty texts count 0. Needs the extra `report`.
+
+    Switched on by `MEDTASKS_BERTSCORE=1`, since it loads a model.
+    """
+    try:
+        from bert_score import score
+    except ImportError:
+        raise MedtasksError(
+            "BERTScore is switched on but not installed",
+            where="MEDTASKS_BERTSCORE",
+            remedy="pip install 'medtasks[report]', or unset it",
+        ) from None
+    texts = [(text, references) for text, references, _ in items if text]
+    if not texts:
+        return 0.0
+    language = _BERTSCORE_LANGUAGE.get(items[0][2], "other")
+    _, _, f1 = score([text for text, _ in texts], [references for _, references in texts], lang=language)
+    return ratio(float(f1.sum()), len(items))

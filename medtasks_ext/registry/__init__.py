@@ -1,0 +1,15 @@
+"""What tasks there are: YAML files, metadata, names, tags and groups."""
+
+from medtasks_ext.registry.metadata import Metadata, vocabulary
+from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX, Dataset, Registry, registry, tasks_folder
+
+__all__ = [
+    "STRATEGIES",
+    "SUFFIX",
+    "Dataset",
+    "Metadata",
+    "Registry",
+    "registry",
+    "tasks_folder",
+    "vocabulary",
+]

@@ -1,0 +1,240 @@
+"""The tasks on disk: where they are, and what each YAML file says.
+
+Reads YAML without importing lm-eval, so that listing tasks takes a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pydantic import ValidationError
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.metadata import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+STRATEGIES = ("zero_shot", "cot", "five_shot")
+#: suffix of task, tag and group names, by strategy
+SUFFIX = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}
+
+_Base: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc, valid-type]
+    """Safe YAML that keeps `!function` references as strings."""
+
+
+_Loader.add_constructor("!function", lambda loader, node: f"!function {loader.construct_scalar(node)}")
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """One YAML mapping, with `include` resolved as lm-eval does (top-level keys, local ones win).
+
+    Raises:
+        MedtasksError: the file is not valid YAML, not a mapping, or includes a missing file.
+    """
+    try:
+        config = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise MedtasksError(
+            f"not valid YAML ({problem})", where=f"{path}{line}", remedy="mend the indentation or quoting there"
+        ) from None
+    except FileNotFoundError:
+        raise MedtasksError("no such file", where=path, remedy="check the `include:` that names it") from None
+    except UnicodeDecodeError:
+        raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None
+    if not isinstance(config, dict):
+        raise MedtasksError("expected a mapping of keys", where=path, remedy="start from another task's file")
+    includes = config.pop("include", [])
+    merged: dict[str, Any] = {}
+    for name in includes if isinstance(includes, list) else [includes]:
+        merged.update(read_yaml((path.parent / name).resolve()))
+    return {**merged, **config}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One dataset folder: its hand-written `zero_shot.yaml` and what stands beside it."""
+
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        """The hand-written task file."""
+        return self.folder / "zero_shot.yaml"
+
+    @property
+    def sample_file(self) -> Path:
+        """The bundled synthetic rows."""
+        return self.folder / "sample.jsonl"
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The task configuration, includes resolved."""
+        return read_yaml(self.file)
+
+    @property
+    def id(self) -> str:
+        """The dataset's id, which is the name of its zero-shot task."""
+        name = self.config.get("task")
+        if not isinstance(name, str):
+            raise MedtasksError("key `task` is missing", where=self.file, remedy="name the task: SUITE_DATASET")
+        return name
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """The strict metadata record.
+
+        Raises:
+            MedtasksError: an unknown key, a missing one, or a value outside the vocabulary.
+        """
+        record = (self.config.get("metadata") or {}).get("medtasks")
+        if not isinstance(record, dict):
+            raise MedtasksError("`metadata.medtasks` is missing", where=self.file, remedy="see CONTRIBUTING.md")
+        try:
+            return Metadata(**record)
+        except ValidationError as error:
+            raise MedtasksError(
+                "; ".join(describe(item, "metadata.medtasks") for item in error.errors()),
+                where=self.file,
+                remedy="docs/metadata.md lists the keys and their values",
+            ) from None
+
+    @property
+    def version(self) -> str:
+        """Comparability version `N-X`: scores of different N are not comparable."""
+        return str((self.config.get("metadata") or {}).get("version", ""))
+
+    def task(self, strategy: str) -> str:
+        """The task name of one strategy."""
+        return self.id + SUFFIX[strategy]
+
+
+def describe(error: Any, root: str) -> str:
+    """One pydantic error as `root.path: message`, in plain words."""
+    path = ".".join(str(part) for part in (root, *error["loc"]))
+    messages = {"extra_forbidden": "unknown key", "missing": "missing key"}
+    return f"{path}: {messages.get(error['type'], error['msg'].removeprefix('Value error, '))}"
+
+
+def tasks_folder() -> Path:
+    """The folder that holds the tasks: the checkout's own, else the copy inside this package.
+
+    `MEDTASKS_TASKS_DIR` names another one, for tasks that are not part of the registry.
+    """
+    if named := os.environ.get("MEDTASKS_TASKS_DIR"):
+        folder = Path(named).expanduser()
+        if not folder.is_dir():
+            raise MedtasksError("no such folder", where=f"MEDTASKS_TASKS_DIR={named}", remedy="correct the path")
+        return folder
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parent / "tasks"
+    if (package.parent / "pyproject.toml").is_file() and checkout.is_dir():
+        return checkout
+    return package / "tasks"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All datasets below one folder, and the names that stand for them."""
+
+    root: Path
+
+    @cached_property
+    def datasets(self) -> dict[str, Dataset]:
+        """Dataset id -> dataset, for every folder whose YAML can be read."""
+        return {item.id: item for item in self._readable}
+
+    @cached_property
+    def broken(self) -> dict[Path, str]:
+        """Task files that cannot be read, with the reason. lm-eval drops such files silently."""
+        return {item.folder: reason for item, reason in self._scan if reason}
+
+    @cached_property
+    def _scan(self) -> list[tuple[Dataset, str]]:
+        found = []
+        for file in sorted(self.root.glob("*/*/zero_shot.yaml")):
+            dataset = Dataset(file.parent)
+            try:
+                _ = dataset.id, dataset.metadata
+                found.append((dataset, ""))
+            except MedtasksError as error:
+                found.append((dataset, str(error)))
+        return found
+
+    @property
+    def _readable(self) -> Iterator[Dataset]:
+        return (item for item, reason in self._scan if not reason)
+
+    @cached_property
+    def tasks(self) -> dict[str, tuple[Dataset, str]]:
+        """Task name -> (dataset, strategy)."""
+        return {
+            item.task(strategy): (item, strategy) for item in self.datasets.values() for strategy in STRATEGIES
+        }
+
+    @cached_property
+    def tags(self) -> dict[str, list[str]]:
+        """Tag -> the tasks that carry it."""
+        from medtasks_ext.registry.groups import tags_of
+
+        tagged: dict[str, list[str]] = {}
+        for name, (dataset, strategy) in self.tasks.items():
+            for tag in tags_of(dataset.metadata, strategy):
+                tagged.setdefault(tag, []).append(name)
+        return tagged
+
+    @cached_property
+    def groups(self) -> dict[str, list[str]]:
+        """Group -> its members (tags or groups)."""
+        from medtasks_ext.registry.groups import groups_of
+
+        return groups_of(self)
+
+    def leaves(self, name: str) -> list[str]:
+        """The tasks that a task, tag or group name stands for, in order, each once."""
+        if name in self.tasks:
+            return [name]
+        if name in self.tags:
+            return self.tags[name]
+        return list(dict.fromkeys(leaf for member in self.groups[name] for leaf in self.leaves(member)))
+
+    def resolve(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Requested name -> its tasks. Globs are allowed.
+
+        Raises:
+            MedtasksError: a name that is neither task, tag nor group, with the nearest names.
+        """
+        import fnmatch
+
+        known = [*self.groups, *self.tags, *self.tasks]
+        resolved: dict[str, list[str]] = {}
+        for name in names:
+            matches = fnmatch.filter(known, name) if any(mark in name for mark in "*?[") else []
+            for match in matches or [name]:
+                if match not in known:
+                    near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
+                    raise MedtasksError(
+                        f"no task, group or tag named {name!r}",
+                        remedy=(f"did you mean: {', '.join(near)}? " if near else "")
+                        + "`medtasks ls` lists all names",
+                    )
+                resolved[match] = self.leaves(match)
+        return resolved
+
+
+@lru_cache(maxsize=4)
+def registry(root: Path | None = None) -> Registry:
+    """The registry below a folder (by default the one that `tasks_folder` finds)."""
+    return Registry(root or tasks_folder())
