@@ -87,6 +87,18 @@ class Events(AnswerFormat):
         events = [event for line in lines if (event := self._event(line, self._readers)) is not None]
         return Reading(_distinct(events), True) if events else Reading(None, False)
 
+    def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
+        """Closed values that no gold event shows."""
+        shown = {
+            (field, value) for gold in golds for event in gold for field, value in zip(self.fields, event, strict=True)
+        }
+        return [
+            f"{field} {value}"
+            for field, values in self.closed_values.items()
+            for value in values
+            if (field, bridge_normalise(value)) not in shown
+        ]
+
 
 def _lines(text: str) -> list[str]:
     return [line for piece in text.split("\n") if (line := piece.strip())]

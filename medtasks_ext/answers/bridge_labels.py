@@ -37,6 +37,7 @@ class Label(_Prefixed):
     pattern_set: Literal["three_step", "two_step"] = "three_step"
     labels: list[str] | dict[str, str]
     has_label_pool: ClassVar[bool] = True
+    draws_invalid: ClassVar[bool] = True
 
     @cached_property
     def _patterns(self) -> tuple[regex.Pattern[str], ...]:
@@ -66,6 +67,10 @@ class Label(_Prefixed):
     def labels_of(self, gold: str) -> list[str]:
         """The one gold label."""
         return [gold]
+
+    def not_covered(self, golds: list[str]) -> list[str]:
+        """Labels that no gold answer shows."""
+        return [label for label in self.labels if bridge_normalise(label) not in golds]
 
 
 class _List(_Prefixed):
@@ -102,6 +107,7 @@ class LabelList(_List):
 
     kind: Literal["bridge_label_list"]
     labels: list[str] | dict[str, str]
+    draws_invalid: ClassVar[bool] = True
 
     @cached_property
     def _known(self) -> list[str]:
@@ -121,6 +127,11 @@ class LabelList(_List):
             for piece in self._predicted(text, cot=cot)
         } - {None}
         return Reading(sorted(filter(None, named)), True) if named else Reading(None, False)
+
+    def not_covered(self, golds: list[list[str]]) -> list[str]:
+        """Labels that no gold answer shows."""
+        shown = {label for gold in golds for label in gold}
+        return [label for label in self.labels if bridge_normalise(label) not in shown]
 
 
 class CodeList(_List):

@@ -38,6 +38,10 @@ class HelmLetter(AnswerFormat):
         reply = (after_result(reply) if cot else reply).strip()
         return Reading(reply, reply in self.letters)
 
+    def not_covered(self, golds: list[str]) -> list[str]:
+        """Letters that are no row's gold."""
+        return [letter for letter in self.letters if letter not in golds]
+
 
 class LabelWord(AnswerFormat):
     """One of a few words (`yes`, `no`, `maybe`).
@@ -71,6 +75,10 @@ class LabelWord(AnswerFormat):
     def labels_of(self, gold: str) -> list[str]:
         """The one gold label."""
         return [gold]
+
+    def not_covered(self, golds: list[str]) -> list[str]:
+        """Labels that are no row's gold."""
+        return [label for label in self.labels if label.lower() not in golds]
 
 
 _MARKER = re.compile(r"答案\s*(?:是|为)?\s*[:：]\s*")

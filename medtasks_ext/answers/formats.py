@@ -30,8 +30,10 @@ class AnswerFormat(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     kind: str
 
-    #: Whether the format offers a pool of gold labels that invalid answers are drawn from.
+    #: Whether the gold answers of a test file form a label space.
     has_label_pool: ClassVar[bool] = False
+    #: Whether the suite replaces an invalid answer by a label drawn from that space.
+    draws_invalid: ClassVar[bool] = False
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> Any:
         """Parse a gold answer.
@@ -61,6 +63,10 @@ class AnswerFormat(BaseModel):
     def labels_of(self, gold: Any) -> list[str]:
         """The gold labels that one document adds to the label space of its test file."""
         raise NotImplementedError
+
+    def not_covered(self, golds: list[Any]) -> list[str]:
+        """Labels or closed values of the format that no gold answer shows (for checks of sample rows)."""
+        return []
 
 
 @lru_cache(maxsize=1)

@@ -44,6 +44,7 @@ class Loaded:
         n_dropped: test rows left out since their gold is blank, as officially done.
         labels: distinct gold labels of the test file, sorted.
         shots: the few-shot pool.
+        targets: distinct gold answers as written, sorted.
     """
 
     task: str
@@ -60,6 +61,7 @@ class Loaded:
     n_without_gold: int = 0
     n_dropped: int = 0
     labels: list[str] = field(default_factory=list, repr=False)
+    targets: list[str] = field(default_factory=list, repr=False)
     shots: Documents | None = field(default=None, repr=False)
 
     @cached_property

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HELD_OUT = 5
+#: Rows of a pool that are kept: prompts carry the first few, in file order.
+POOL_ROWS = 100
 SEED = 42
-_BRIDGE_ROWS = RowSchema(columns=["input", "output"])
+_BRIDGE_ROWS = RowSchema(columns=["task", "split", "input", "output"])
 
 _environment = jinja2.Environment(
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
@@ -138,7 +140,7 @@ class _Builder:
 
     def build(self) -> dict[str, Documents]:
         test = self._fields(self.rows.test, "test")
-        pool = self._fields(self.rows.fewshot, "few-shot", keep_split=False)
+        pool = self._fields(self.rows.fewshot[:POOL_ROWS], "few-shot", keep_split=False)
         if not test:
             raise MedtasksError(
                 "no test row is left", where=self.rows.where, remedy="rows need split `test` and a gold answer"
@@ -180,7 +182,7 @@ class _Builder:
             values.setdefault("id", str(number))
             values["_row"] = f"{split} row {number}"
             fields.append(values)
-        return self._without_blank_gold(fields) if schema is _BRIDGE_ROWS else fields
+        return self._without_blanks(fields, "output" if schema is _BRIDGE_ROWS else self.spec.source.skip_blank)
 
     def _schema(self, row: Row) -> RowSchema:
         schemas = [*([_BRIDGE_ROWS] if self.spec.source.official_name else []), *self.spec.source.rows]
@@ -195,13 +197,14 @@ class _Builder:
             remedy="accepted schemas: " + " | ".join(", ".join(item.columns) for item in schemas),
         )
 
-    def _without_blank_gold(self, fields: list[Row]) -> list[Row]:
-        """Drop rows with a blank gold, as the official loader does, unless none has a gold at all."""
-        with_gold = [row for row in fields if str(row["output"] or "").strip()]
-        if with_gold:
-            self.n_dropped += len(fields) - len(with_gold)
-            return with_gold
-        return fields
+    def _without_blanks(self, fields: list[Row], name: str | None) -> list[Row]:
+        """Leave out rows with a blank gold, as the official loaders do, unless none has a gold at all."""
+        if name is None:
+            return fields
+        kept = [row for row in fields if str(row[name] or "").strip()]
+        if kept:
+            self.n_dropped += len(fields) - len(kept)
+        return kept or fields
 
     # ------------------------------------------------------------------ test rows and pool
 
@@ -349,6 +352,7 @@ class _Builder:
             n_without_gold=len(documents) - len(golds),
             n_dropped=self.n_dropped,
             labels=sorted({label for gold in golds for label in self.format.labels_of(gold)}) if pooled else [],
+            targets=sorted({document["target"] for document in documents if document["target"]}),
             shots=shots,
         )
 

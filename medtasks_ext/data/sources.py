@@ -213,7 +213,7 @@ def _url_file(url: str) -> Path:
             content = answer.read()
     except (urllib.error.URLError, TimeoutError) as error:
         raise MedtasksError(
-            f"download failed ({getattr(error, 'reason', error)})", where=url, remedy="check the connection, or fetch it by hand"
+            f"download failed ({getattr(error, 'reason', error)})", where=url, remedy="check the connection, or put the files below MEDTASKS_DATA_DIR"
         ) from None
     with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
         part.write(content)

@@ -57,6 +57,7 @@ class Source(_Strict):
         rows: accepted row schemas besides BRIDGE's own.
         download: public files, if there are any.
         identity: the field by which a few-shot row is recognised among test rows.
+        skip_blank: leave out rows in which this field is blank, as the suite does.
         option_trials: ask each question this many times with permuted options (MLB).
         max_test: evaluate at most this many test rows, drawn as HELM does (numpy seed 0).
     """
@@ -65,6 +66,7 @@ class Source(_Strict):
     rows: list[RowSchema] = []
     download: Download | None = None
     identity: str = "input"
+    skip_blank: str | None = None
     option_trials: int = Field(default=1, ge=1)
     max_test: int | None = None
 

@@ -1,0 +1,46 @@
+# `make demo` and `make test` build their own environment from nothing.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint engine-env engine-test bench clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	touch $(STAMP)
+
+# Every bundled task on its synthetic rows: the ceiling and two floors.
+demo: $(STAMP)
+	@for model in oracle nearest-shot random-label; do \
+	  echo; echo "== $$model =="; \
+	  $(BIN)/medtasks run --data sample --model $$model --output_path runs/demo-$$model \
+	    --tasks bridge_zh,medhelm_admin,medhelm_medqa,clinicbench_pubmedqa,mlb_cmexam 2>/dev/null || exit 1; \
+	done
+
+test: $(STAMP)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/medtasks sync --check
+
+# The real vLLM engine on the CPU. torch first: a plain install would bring CUDA builds.
+ENGINE ?= .venv-engine
+engine-env: $(ENGINE)/.installed
+$(ENGINE)/.installed: pyproject.toml benchmarks/make_engine_env.sh
+	sh benchmarks/make_engine_env.sh $(PYTHON) $(ENGINE)
+	touch $(ENGINE)/.installed
+
+engine-test: engine-env
+	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m engine
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run_all.py
+
+clean:
+	rm -rf $(VENV) $(ENGINE) runs

@@ -1,0 +1,91 @@
+"""`medtasks ls`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from medtasks_ext.data.missing import origin_of
+from medtasks_ext.data.sources import forced_origin
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Dataset, Metadata, registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DATA = {"local": "local files", "hub": "download", "sample": "sample rows", None: "missing"}
+
+
+def list_datasets(filters: list[str], *, as_json: bool) -> None:
+    """Print the datasets that match all filters, with where their data would be read from."""
+    tasks = registry()
+    checks = [_check(item) for item in filters]
+    forced = forced_origin()
+    chosen = [item for item in tasks.datasets.values() if all(check(item) for check in checks)]
+    records = [_record(item, origin_of(item, forced)) for item in chosen]
+    if as_json:
+        typer.echo(json.dumps(records, ensure_ascii=False, indent=1))
+    else:
+        _print(records)
+        for folder, reason in tasks.broken.items():
+            typer.echo(f"not listed: {folder.name}: {reason}", err=True)
+
+
+def list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
+    """Print groups or tags with the number of tasks behind each."""
+    tasks = registry()
+    sizes = {
+        name: len(tasks.leaves(name)) for name in getattr(tasks, kind) if all(part in name for part in filters)
+    }
+    if as_json:
+        typer.echo(json.dumps(sizes, indent=1))
+        return
+    width = max((len(name) for name in sizes), default=0)
+    for name, size in sorted(sizes.items()):
+        typer.echo(f"{name:<{width}}  {size:>4}")
+
+
+def _check(text: str) -> Callable[[Dataset], bool]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        return lambda dataset: text.lower() in dataset.id or text.lower() in dataset.metadata.name.lower()
+    if key not in Metadata.model_fields:
+        raise MedtasksError(
+            f"no metadata field {key!r}", where=text, remedy=f"fields: {', '.join(Metadata.model_fields)}"
+        )
+    return lambda dataset: value in dataset.metadata.axis(key)
+
+
+def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
+    metadata = dataset.metadata
+    return {
+        "id": dataset.id,
+        "name": metadata.name,
+        "language": metadata.language,
+        "task_type": metadata.task_type,
+        "stage": metadata.stage.value,
+        "specialties": metadata.specialties.value,
+        "access": metadata.access.value,
+        "scoreable": metadata.access.scoreable,
+        "primary_metric": metadata.primary_metric,
+        "n_test": metadata.n_test,
+        "version": dataset.version,
+        "data": origin,
+    }
+
+
+def _print(records: list[dict[str, Any]]) -> None:
+    columns = ("id", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
+    table = [columns, *([_cell(record, column) for column in columns] for record in records)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
+    for row in table:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    typer.echo(f"{len(records)} datasets, each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups")
+
+
+def _cell(record: dict[str, Any], column: str) -> str:
+    if column == "data":
+        return _DATA[record["data"]]
+    return str(record[column])

@@ -1,0 +1,68 @@
+"""Tables for the terminal; plain text when it is not one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from medtasks_ext.results.rollup import Row
+
+
+def console() -> Console:
+    """Standard output; wide enough not to wrap when it is a file or a pipe."""
+    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+
+
+def print_rows(rows: list[Row], results: dict[str, Any]) -> None:
+    """The roll-up table. Synthetic rows and partial groups are said in every line that has them."""
+    sample = any(row.sample for row in rows)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title="SAMPLE DATA: synthetic rows, not a result" if sample else None,
+        title_style="bold",
+        title_justify="left",
+    )
+    table.add_column("group or task", no_wrap=True)
+    table.add_column("score", justify="right")
+    table.add_column("valid", justify="right")
+    table.add_column("scored", justify="right")
+    table.add_column("documents", justify="right")
+    table.add_column("")
+    for row in rows:
+        marks = [
+            mark for mark, holds in (("SAMPLE", row.sample), ("partial", row.partial)) if holds
+        ]
+        table.add_row(
+            row.name,
+            "–" if row.score is None else f"{row.score:.4f}",
+            "–" if row.valid is None else f"{row.valid:.1%}",
+            f"{row.n_scored}/{row.n_tasks}",
+            f"{row.n_documents:,}",
+            ", ".join(marks),
+        )
+    console().print(table)
+    for line in remarks(results):
+        console().print(line)
+
+
+def remarks(results: dict[str, Any]) -> list[str]:
+    """What a reader must know beside the scores: traces that never closed, rows held out, rebuilt rows."""
+    lines = []
+    unclosed = {name: item["metrics"].get("unclosed_reasoning", 0) for name, item in results.items()}
+    if worst := {name: share for name, share in unclosed.items() if share > 0}:
+        name = max(worst, key=worst.__getitem__)
+        lines.append(
+            f"{len(worst)} tasks have reasoning that never ended (most: {name}, {worst[name]:.1%}): raise max_gen_toks"
+        )
+    held = {name: item["loaded"]["n_held_out"] for name, item in results.items() if item["loaded"]["n_held_out"]}
+    if held:
+        lines.append(f"{len(held)} tasks have no few-shot pool; {max(held.values())} test rows of each serve as shots")
+    rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
+    if rebuilt:
+        lines.append(f"{len(rebuilt)} tasks use test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
+    return lines

@@ -1,0 +1,89 @@
+"""Models that answer without a model: the gold, another document's gold, the nearest exemplar's gold."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.api.model import LM
+from lm_eval.api.registry import register_model
+
+if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
+
+SEED = 42
+_COT_PREFIX = "Analysis: see the text.\nResult: "
+
+
+class Baseline(LM):
+    """A model whose answer depends on the document rather than on the prompt."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+
+    def answer(self, request: Instance, requests: list[Instance]) -> str:
+        """The answer line for one request, given all requests of the call."""
+        raise NotImplementedError
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """One response per request, in the form that the request's strategy asks for."""
+        return [
+            (_COT_PREFIX if request.doc["cot"] else "") + self.answer(request, requests) for request in requests
+        ]
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
+        """Not offered: all tasks generate."""
+        raise NotImplementedError("the built-in baselines generate text only")
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
+        """Not offered: all tasks generate."""
+        raise NotImplementedError("the built-in baselines generate text only")
+
+    @property
+    def tokenizer_name(self) -> str:
+        """There is no tokenizer; lm-eval asks for a name."""
+        return "none"
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        """The turns as plain text, so that baselines accept every flag of a real run."""
+        return "\n".join(f"[{turn['role']}] {turn['content']}" for turn in chat_history)
+
+
+@register_model("oracle")
+class Oracle(Baseline):
+    """Answers with the gold: the ceiling of every metric."""
+
+    def answer(self, request: Instance, requests: list[Instance]) -> str:
+        """The gold answer."""
+        return request.doc["target"]
+
+
+@register_model("random-label")
+class RandomLabel(Baseline):
+    """Answers with one of the task's gold answers, each distinct one equally likely: a floor."""
+
+    def answer(self, request: Instance, requests: list[Instance]) -> str:
+        """A distinct gold answer of the test file, drawn by seed and document."""
+        targets = request.doc.loaded.targets
+        return random.Random(f"{SEED} {request.doc['id']} {request.doc.get('trial')}").choice(targets)
+
+
+@register_model("nearest-shot")
+class NearestShot(Baseline):
+    """Answers with the gold of the most similar few-shot row: a floor that reads the input."""
+
+    def answer(self, request: Instance, requests: list[Instance]) -> str:
+        """The gold answer of the pool row with the largest share of common character pairs."""
+        shots = request.doc.loaded.shots
+        if not shots:
+            return ""
+        own = _pairs(request.doc["prompt"])
+        return max(shots, key=lambda shot: _dice(own, _pairs(shot["prompt"])))["target"]
+
+
+def _pairs(text: str) -> set[str]:
+    return {text[i : i + 2] for i in range(len(text) - 1)}
+
+
+def _dice(one: set[str], other: set[str]) -> float:
+    return 2 * len(one & other) / (len(one) + len(other) or 1)

@@ -1,0 +1,128 @@
+"""Writes what is derived from the hand-written task files: tags, variants, groups."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.groups import tags_of
+from medtasks_ext.registry.tasks import STRATEGIES, Dataset, Registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TAG_BLOCK = re.compile(r"\n*# written by `medtasks sync`[^\n]*\ntag:.*\Z", re.DOTALL)
+_VARIANT = {
+    "cot": "custom_dataset: !function medtasks_ext.data.cot\nnum_fewshot: 0\n",
+    "five_shot": "custom_dataset: !function medtasks_ext.data.five_shot\nnum_fewshot: 5\n",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file whose content differs from what the metadata says; None: it should not exist."""
+
+    path: Path
+    content: str | None
+
+
+def changes(registry: Registry) -> list[Change]:
+    """What `medtasks sync` would write or delete.
+
+    Raises:
+        MedtasksError: a task file cannot be read, or two names clash.
+    """
+    if registry.broken:
+        folder, reason = next(iter(registry.broken.items()))
+        raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy="mend it, then sync")
+    check_names(registry)
+    expected: dict[Path, str] = {}
+    for dataset in registry.datasets.values():
+        expected.update(_dataset_files(dataset))
+    folder = registry.root / "groups"
+    for name, members in registry.groups.items():
+        expected[folder / f"{name}.yaml"] = _group(name, members)
+    stale = [
+        Change(path, content)
+        for path, content in expected.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != content
+    ]
+    orphans = [Change(path, None) for path in sorted(folder.glob("*.yaml")) if path not in expected]
+    return stale + orphans
+
+
+def apply(pending: list[Change]) -> None:
+    """Write the changes."""
+    for change in pending:
+        if change.content is None:
+            change.path.unlink()
+        else:
+            change.path.parent.mkdir(parents=True, exist_ok=True)
+            change.path.write_text(change.content, encoding="utf-8")
+
+
+def check_names(registry: Registry) -> None:
+    """Names are unique over tasks, tags and groups; lm-eval drops or replaces clashing ones silently.
+
+    Raises:
+        MedtasksError: a name stands for two things, or a task does not begin with its suite's name.
+    """
+    owner: dict[str, str] = {}
+    ids: dict[str, Path] = {}
+    for file in sorted(registry.root.glob("*/*/zero_shot.yaml")):
+        dataset = Dataset(file.parent)
+        if not dataset.id.startswith(f"{dataset.metadata.benchmark}_"):
+            raise MedtasksError(
+                f"task {dataset.id!r} does not begin with {dataset.metadata.benchmark}_",
+                where=file,
+                remedy="rename it",
+            )
+        if other := ids.get(dataset.id):
+            raise MedtasksError(f"task {dataset.id!r} is also in {other}", where=file, remedy="rename one of them")
+        ids[dataset.id] = file
+    kinds = (("task", registry.tasks), ("tag", registry.tags), ("group", registry.groups))
+    for kind, names in kinds:
+        for name in names:
+            if name in owner:
+                raise MedtasksError(f"{name!r} is both a {owner[name]} and a {kind}", remedy="rename one of them")
+            owner[name] = kind
+
+
+def _dataset_files(dataset: Dataset) -> dict[Path, str]:
+    written = dataset.file.read_text(encoding="utf-8")
+    by_hand = _TAG_BLOCK.sub("", written).rstrip("\n") + "\n"
+    files = {dataset.file: by_hand + "\n" + _tags(dataset, "zero_shot", "from the metadata above")}
+    for strategy in STRATEGIES[1:]:
+        files[dataset.folder / f"{strategy}.yaml"] = (
+            f"include: zero_shot.yaml\ntask: {dataset.task(strategy)}\n{_VARIANT[strategy]}"
+            + "\n"
+            + _tags(dataset, strategy, "from zero_shot.yaml")
+        )
+    return files
+
+
+def _tags(dataset: Dataset, strategy: str, origin: str) -> str:
+    tags = textwrap.fill(
+        ", ".join(tags_of(dataset.metadata, strategy)),
+        width=110,
+        initial_indent="tag: [",
+        subsequent_indent="  ",
+        break_long_words=False,
+    )
+    return f"# written by `medtasks sync` {origin}\n{tags}]\n"
+
+
+def _group(name: str, members: list[str]) -> str:
+    lines = [
+        "# written by `medtasks sync` from the tasks' metadata",
+        f"group: {name}",
+        "task:",
+        *(f"  - {member}" for member in members),
+        "aggregate_metric_list:",
+        *(f"  - {{metric: {metric}, weight_by_size: false}}" for metric in ("score", "scored", "SAMPLE_DATA")),
+        "metadata: {version: 1-A}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""From task results to roll-ups."""

@@ -1,0 +1,1 @@
+"""Running tasks: one at a time, resumable, with every response stored as it comes."""

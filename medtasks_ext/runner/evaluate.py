@@ -1,0 +1,113 @@
+"""One task through lm-eval: build it, run it, return its metrics and samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.evaluator import evaluate as lm_eval_evaluate
+from lm_eval.tasks import TaskManager
+
+from medtasks_ext.registry import Registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lm_eval.api.model import LM
+    from lm_eval.api.task import Task
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What besides the model decides a task's prompts and responses. Part of a run's identity."""
+
+    num_fewshot: int | None = None
+    apply_chat_template: bool | str = False
+    fewshot_as_multiturn: bool | None = None
+    system_instruction: str | None = None
+    system_role: bool = True
+    data: str | None = None
+    limit: float | None = None
+    samples: dict[str, list[int]] | None = None
+    gen_kwargs: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = 1234
+
+
+@dataclass
+class TaskResult:
+    """What one task gave.
+
+    Attributes:
+        metrics: metric -> value, without lm-eval's filter suffix.
+        samples: lm-eval's records, one per document.
+        config: lm-eval's record of the task's configuration.
+        loaded: what was loaded (origin, revision, prompt hash, counts).
+    """
+
+    task: str
+    version: str
+    metrics: dict[str, float]
+    samples: list[dict[str, Any]]
+    config: dict[str, Any]
+    loaded: dict[str, Any]
+
+
+def task_file(registry: Registry, name: str) -> Path:
+    """The YAML file of a task."""
+    dataset, strategy = registry.tasks[name]
+    return dataset.folder / f"{strategy}.yaml"
+
+
+def build_task(registry: Registry, name: str, settings: Settings) -> Task:
+    """Build one lm-eval task, its documents loaded and its prompts rendered.
+
+    Raises:
+        MedtasksError: data that is missing or malformed.
+    """
+    metadata: dict[str, Any] = {"system_role": settings.system_role, "shots": settings.num_fewshot or 0}
+    if settings.data:
+        metadata["data"] = settings.data
+    manager = TaskManager(include_defaults=False, metadata=metadata)
+    task = next(iter(manager.load([str(task_file(registry, name))])["tasks"].values()))
+    if settings.gen_kwargs:
+        task.set_config("generation_kwargs", dict(settings.gen_kwargs), update=True)
+    fixed = task.get_config("num_fewshot")
+    if fixed is None or (settings.num_fewshot is not None and fixed != 0):
+        task.set_config("num_fewshot", settings.num_fewshot or 0)
+    task.set_fewshot_seed(settings.seed)
+    return task
+
+
+def evaluate_task(lm: LM, task: Task, settings: Settings) -> TaskResult | None:
+    """Run one task. Returns None on ranks other than 0."""
+    name = task.task_name
+    results = lm_eval_evaluate(
+        lm=lm,
+        task_dict={"tasks": {name: task}, "groups": {}, "group_map": {}},
+        limit=settings.limit,
+        samples={name: settings.samples[name]} if settings.samples and name in settings.samples else None,
+        bootstrap_iters=0,
+        apply_chat_template=settings.apply_chat_template,
+        fewshot_as_multiturn=bool(settings.fewshot_as_multiturn or settings.apply_chat_template)
+        if settings.fewshot_as_multiturn is None
+        else settings.fewshot_as_multiturn,
+        system_instruction=settings.system_instruction,
+    )
+    if results is None:
+        return None
+    metrics = {
+        key.partition(",")[0]: value
+        for key, value in results["results"][name].items()
+        if key.endswith(",answer") and "_stderr" not in key
+    }
+    config = results["configs"][name]
+    return TaskResult(
+        task=name,
+        version=str(results["versions"][name]),
+        metrics=metrics,
+        samples=results["samples"][name],
+        config=config,
+        loaded=config["metadata"]["medtasks"]["loaded"],
+    )
+
+
