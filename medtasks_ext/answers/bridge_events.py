@@ -8,6 +8,7 @@ hostile line of 20,000 colons costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,9 +18,12 @@ from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed"]
+
+
+Reader = Callable[[str], "tuple[str, ...] | None"]
 
 
 class Events(AnswerFormat):
@@ -38,24 +42,25 @@ class Events(AnswerFormat):
     inventory: dict[str, list[str]] = {}
 
     @cached_property
-    def _readers(self) -> list[Callable[[str], tuple[str, ...] | None]]:
+    def _readers(self) -> list[Reader]:
+        return [reader for pattern in self.patterns for reader in self._readers_of(pattern)]
+
+    def _readers_of(self, pattern: Pattern) -> list[Reader]:
         names = [regex.escape(bridge_normalise(field)) for field in self.fields]
         n = len(names)
+        match pattern:
+            case "strict":
+                return [_search(", ".join(f"{name}: (.+)" for name in names) + ";")]
+            case "nospace":
+                return [_search(", ".join(f"{name}:(.+)" for name in names) + ";")]
+            case "loose":
+                return [lambda line: loose(line, n)]
+            case "bare":
+                return [lambda line: bare(line, n)]
+            case "bracketed":
+                return [_search(expression) for expression in _bracketed(names)]
 
-        def search(pattern: str) -> Callable[[str], tuple[str, ...] | None]:
-            compiled = regex.compile(pattern, regex.IGNORECASE)
-            return lambda line: match.groups() if (match := compiled.search(line)) else None
-
-        readers: dict[str, list[Callable[[str], tuple[str, ...] | None]]] = {
-            "strict": [search(", ".join(f"{name}: (.+)" for name in names) + ";")],
-            "nospace": [search(", ".join(f"{name}:(.+)" for name in names) + ";")],
-            "loose": [lambda line: loose(line, n)],
-            "bare": [lambda line: bare(line, n)],
-            "bracketed": [search(pattern) for pattern in _bracketed(names)],
-        }
-        return [reader for name in self.patterns for reader in readers[name]]
-
-    def _event(self, line: str, readers: list[Any]) -> list[str] | None:
+    def _event(self, line: str, readers: list[Reader]) -> list[str] | None:
         for reader in readers:
             slots = reader(line)
             if slots is not None:
@@ -98,6 +103,11 @@ class Events(AnswerFormat):
             for value in values
             if (field, bridge_normalise(value)) not in shown
         ]
+
+
+def _search(expression: str) -> Reader:
+    compiled = regex.compile(expression, regex.IGNORECASE)
+    return lambda line: match.groups() if (match := compiled.search(line)) else None
 
 
 def _lines(text: str) -> list[str]:

@@ -94,6 +94,8 @@ def _json(text: str, where: str) -> list[Row]:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
+        if error.msg == "Extra data":  # hub files named .json often hold one object per line
+            return _jsonl(text, where)
         raise MedtasksError(
             f"not valid JSON ({error.msg}, line {error.lineno})", where=where, remedy="mend or download it again"
         ) from None

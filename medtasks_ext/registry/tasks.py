@@ -234,7 +234,11 @@ class Registry:
         return resolved
 
 
-@lru_cache(maxsize=4)
 def registry(root: Path | None = None) -> Registry:
-    """The registry below a folder (by default the one that `tasks_folder` finds)."""
-    return Registry(root or tasks_folder())
+    """The registry below a folder (by default the one that `tasks_folder` finds), read once per process."""
+    return _registry(root or tasks_folder())
+
+
+@lru_cache(maxsize=8)
+def _registry(root: Path) -> Registry:
+    return Registry(root)

@@ -1,0 +1,85 @@
+"""What the benchmarks share: rows of the table, synthetic text, measuring in a fresh process."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import random
+
+ROOT = Path(__file__).resolve().parents[1]
+TASKS = ROOT / "tasks"
+CHILD = (sys.executable, str(Path(__file__).resolve()))
+
+
+class Row(NamedTuple):
+    """One line of the table; `met` is None where there is no target."""
+
+    name: str
+    measured: str
+    target: str = ""
+    met: bool | None = None
+
+
+def words(rng: random.Random, n: int) -> str:
+    """Random lower-case words, `n` of them."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return " ".join("".join(rng.choices(letters, k=rng.randint(2, 9))) for _ in range(n))
+
+
+def characters(rng: random.Random, n: int) -> str:
+    """Random Chinese characters, `n` of them, with a full stop now and then."""
+    return "".join("。" if rng.random() < 0.03 else chr(rng.randrange(0x4E00, 0x9FA5)) for _ in range(n))
+
+
+def text(rng: random.Random, language: str, n_words: int) -> str:
+    """Random words, or twice as many random Chinese characters."""
+    return characters(rng, 2 * n_words) if language == "zh" else words(rng, n_words)
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """This process's environment without anything that would change what is measured."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MEDTASKS_")}
+    quiet = {"TQDM_DISABLE": "1", "LMEVAL_LOG_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1"}
+    return {**own, **quiet, **extra, "BENCH_STARTED": repr(time.time())}
+
+
+def fresh(module: str, function: str, *, env: dict[str, str] | None = None, timeout: int = 600, **kwargs: Any) -> Any:
+    """Call a benchmark's function in a new process: its import times, caches and memory are its own."""
+    done = subprocess.run(
+        [*CHILD, module, function, json.dumps(kwargs)],
+        env=environment(**(env or {})),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module}.{function}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def peak_gigabytes() -> float:
+    """Peak resident memory of this process."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def since_start() -> float:
+    """Seconds since the parent started this process, interpreter start included."""
+    return time.time() - float(os.environ["BENCH_STARTED"])
+
+
+if __name__ == "__main__":
+    module, function, arguments = sys.argv[1:]
+    answer = getattr(importlib.import_module(module), function)(**json.loads(arguments))
+    print("\n" + json.dumps(answer))

@@ -1,0 +1,152 @@
+"""5-shot prompts through lm-eval's own loop: a medtasks task, and its templates as plain Jinja strings."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import tempfile
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from common import TASKS, Row, fresh, peak_gigabytes, words
+
+DATASET = TASKS / "bridge" / "chip_ctc"
+TARGET = 5000
+COMPARED = 200
+
+
+def run(quick: bool) -> list[Row]:
+    part = 10 if quick else 1
+    small, large, plain = 20_000 // part, 100_000 // part, 1000 // part
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        own = _measured("medtasks", Path(folder), small)
+        for written_out in (False, True):
+            jinja = _measured("jinja", Path(folder), plain, written_out=written_out)
+            same = own["prompts"][:COMPARED] == jinja["prompts"][:COMPARED]
+            rows.append(_compared(own, jinja, same, "labels written out" if written_out else "same templates"))
+        big = _measured("medtasks", Path(folder), large)
+    loop = [
+        Row(
+            f"whole loop, {item['n']:,} documents",
+            f"{item['n'] / item['whole']:,.0f} documents/s, {item['peak']:.1f} GB "
+            f"(loading {item['loading']:.1f} s, prompts {item['building']:.1f} s, rest {item['rest']:.1f} s)",
+        )
+        for item in (own, big)
+    ]
+    rate = small / (own["loading"] + own["building"])
+    first = Row(
+        f"5-shot prompts from files to first request, {small:,} documents",
+        f"{rate:,.0f} documents/s",
+        f"{TARGET:,}",
+        rate >= TARGET,
+    )
+    return [first, *rows, *loop]
+
+
+def _compared(own: dict[str, Any], jinja: dict[str, Any], same: bool, how: str) -> Row:
+    """Plain Jinja renders when prompts are built, so its loading is left out of its time."""
+    rates = own["n"] / (own["loading"] + own["building"]), jinja["n"] / jinja["building"]
+    equal = f"{min(COMPARED, jinja['n'])} prompts {'identical' if same else 'DIFFER'}"
+    name = f"the same by plain Jinja ({how}), {jinja['n']:,} documents"
+    return Row(name, f"{rates[1]:,.0f} documents/s: {rates[0] / rates[1]:.0f} times slower, {equal}", "identical", same)
+
+
+def _measured(function: str, folder: Path, n: int, **kwargs: Any) -> dict[str, Any]:
+    data = folder / str(n)
+    if not data.exists():
+        _write(data / "bridge", n)
+    return fresh("prompts", function, env={"MEDTASKS_DATA_DIR": str(data), "HF_HOME": str(folder)}, n=n, **kwargs)
+
+
+def _write(folder: Path, n: int) -> None:
+    """Rows of 200 random words in BRIDGE's own layout."""
+    from medtasks_ext.registry import Dataset
+
+    labels = list(_block(Dataset(DATASET))["answer"]["labels"])
+    (folder / "example").mkdir(parents=True)
+    for path, size in ((folder / "CHIP-CTC.SFT.json", n), (folder / "example" / "CHIP-CTC.example.json", 5)):
+        rng = random.Random(path.name)
+        rows = [
+            {
+                "task": "CHIP-CTC",
+                "split": "test",
+                "id": f"{path.name} {number}",
+                "input": words(rng, 200),
+                "output": f"clinical trial criterion: {rng.choice(labels)}",
+            }
+            for number in range(size)
+        ]
+        path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+
+
+def _block(dataset: Any) -> dict[str, Any]:
+    return dataset.config["dataset_kwargs"]["medtasks_dataset"]
+
+
+def medtasks(n: int) -> dict[str, Any]:
+    return _evaluated(str(DATASET / "five_shot.yaml"), n)
+
+
+def jinja(n: int, written_out: bool) -> dict[str, Any]:
+    """The templates of the medtasks task as strings that lm-eval renders over the raw columns."""
+    import os
+
+    from medtasks_ext.data.strategies import strategy_line
+    from medtasks_ext.registry import Dataset
+
+    block = _block(Dataset(DATASET))
+    prompt = block["prompt"]
+    # the loader trims line ends behind block tags, lm-eval's environment does not
+    instruction = re.sub(r"%}\n", "-%}\n", prompt["instruction"])
+    instruction = instruction.replace("{{ strategy }}", strategy_line("bridge", cot=False))
+    instruction = f"{{% set answer_format = {block['answer']!r} -%}}{instruction}\n\n"
+    if written_out:
+        from lm_eval.utils import apply_template
+
+        instruction = apply_template(instruction, {})
+    bridge = Path(os.environ["MEDTASKS_DATA_DIR"]) / "bridge"
+    files = {"test": bridge / "CHIP-CTC.SFT.json", "fewshot": bridge / "example" / "CHIP-CTC.example.json"}
+    task = {
+        "task": "bench_jinja",
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {split: str(path) for split, path in files.items()}},
+        "test_split": "test",
+        "fewshot_split": "fewshot",
+        "fewshot_config": {"sampler": "first_n"},
+        "num_fewshot": 5,
+        "description": instruction,
+        "doc_to_text": prompt.get("input", "{{ input }}"),
+        "doc_to_target": prompt.get("target", "{{ output }}"),
+        "target_delimiter": "\n",
+        "fewshot_delimiter": "\n\n",
+        "output_type": "generate_until",
+        "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],
+    }
+    return _evaluated(task, n)
+
+
+def _evaluated(spec: str | dict[str, Any], n: int) -> dict[str, Any]:
+    from dummy import Dummy
+    from lm_eval.evaluator import evaluate
+    from lm_eval.tasks import TaskManager
+
+    manager, model = TaskManager(include_defaults=False), Dummy()
+    times = [time.perf_counter()]
+    tasks = manager.load([spec])
+    times.append(time.perf_counter())
+    evaluate(model, tasks, bootstrap_iters=0)
+    times += [model.asked_at, time.perf_counter()]
+    assert len(model.prompts) == n
+    return {
+        "n": n,
+        "loading": times[1] - times[0],
+        "building": times[2] - times[1],
+        "rest": times[3] - times[2],
+        "whole": times[3] - times[0],
+        "peak": peak_gigabytes(),
+        "prompts": [sha256(prompt.encode()).hexdigest() for prompt in model.prompts[:COMPARED]],
+    }

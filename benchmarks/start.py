@@ -1,0 +1,75 @@
+"""How long the commands take to start: `medtasks ls`, and a run until the model gets its first request."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from common import ROOT, TASKS, Row, environment, fresh
+
+REPEATS = 3
+
+
+def run(quick: bool) -> list[Row]:
+    command = Path(sys.executable).with_name("medtasks")
+    listing = min(_seconds([str(command), "ls"]) for _ in range(REPEATS))
+    tasks, left_out = fresh("start", "loadable")
+    own = min(fresh("start", "medtasks", tasks=tasks) for _ in range(REPEATS))
+    plain = min(fresh("start", "lm_eval", tasks=tasks) for _ in range(1 if quick else REPEATS))
+    what = f"first request, sample rows of {len(tasks)} tasks"
+    if left_out:
+        what += f" ({left_out} not loadable now)"
+    return [
+        Row("medtasks ls", f"{listing:.2f} s", "under 1 s", listing < 1),
+        Row(f"medtasks run: {what}", f"{own:.2f} s", "under 3 s", own < 3),
+        Row("the same by lm_eval --include_path", f"{plain:.2f} s ({plain / own:.1f} times as long)"),
+    ]
+
+
+def _seconds(command: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, env=environment(), check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def loadable() -> tuple[list[str], int]:
+    """Tasks with sample rows, and how many of them are faulty at the moment."""
+    from medtasks_ext.data import load_documents
+    from medtasks_ext.errors import MedtasksError
+    from medtasks_ext.registry import registry
+
+    datasets = [item for item in registry(TASKS).datasets.values() if item.sample_file.is_file()]
+    tasks = []
+    for dataset in datasets:
+        try:
+            load_documents(dataset.folder, cot=False, origin="sample")
+            tasks.append(dataset.id)
+        except MedtasksError:
+            continue
+    return tasks, len(datasets) - len(tasks)
+
+
+def medtasks(tasks: list[str]) -> float | None:
+    """Seconds from process start to the first request of `medtasks run`."""
+    from dummy import Dummy
+
+    from medtasks_ext.cli.run import run_command
+
+    with tempfile.TemporaryDirectory() as folder:
+        names = ["--tasks", ",".join(tasks), "--data", "sample", "--model", "bench-dummy"]
+        assert run_command([*names, "--output_path", folder]) == 0
+    return Dummy.seconds_to_first_request
+
+
+def lm_eval(tasks: list[str]) -> float | None:
+    """Seconds from process start to the first request of plain `lm_eval`."""
+    from dummy import Dummy
+    from lm_eval.__main__ import cli_evaluate
+
+    names = ["--tasks", ",".join(tasks), "--metadata", "data=sample", "--model", "bench-dummy"]
+    sys.argv = ["lm_eval", "run", *names, "--include_path", str(TASKS)]
+    cli_evaluate()
+    return Dummy.seconds_to_first_request

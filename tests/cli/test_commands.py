@@ -1,0 +1,91 @@
+"""The command line: listing, filtering, wrong arguments."""
+
+import json
+import shutil
+
+import pytest
+
+from medtasks_ext.registry import registry
+
+
+def test_ls_filters_by_any_metadata_field_and_says_where_data_is(medtasks, chip_ctc):
+    outcome = medtasks("ls", "benchmark=bridge", "task_type=text_classification")
+    lines = outcome.out.splitlines()
+    assert outcome.code == 0
+    assert next(line for line in lines if "chip_ctc" in line).endswith("local files")
+    assert next(line for line in lines if "c_emrs" in line).endswith("missing")
+    assert next(line for line in lines if "dialmed" in line).endswith("download")
+    assert not any("bridge_mie" in line for line in lines)
+
+
+def test_ls_prints_json(medtasks):
+    records = json.loads(medtasks("ls", "--json", "mie").out)
+    assert [record["id"] for record in records] == ["bridge_mie"]
+    assert records[0]["specialties"] == ["cardiology"]
+
+
+def test_ls_names_files_that_cannot_be_read(medtasks, tmp_path, monkeypatch):
+    root = tmp_path / "tasks"
+    shutil.copytree(registry().root, root)
+    (root / "bridge" / "mie" / "zero_shot.yaml").write_text("task: [")
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    outcome = medtasks("ls")
+    assert "not listed: mie" in outcome.err and "not valid YAML" in outcome.err
+
+
+def test_ls_groups_counts_the_tasks_behind_each(medtasks):
+    outcome = medtasks("ls", "--groups", "medhelm_admin")
+    assert [line.split() for line in outcome.out.splitlines()] == [
+        ["medhelm_admin", "5"], ["medhelm_admin_5shot", "5"], ["medhelm_admin_cot", "5"]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ls", "colour=red"), "no metadata field 'colour'"),
+        (("run", "--model", "oracle", "--tasks", "bridge_mee"), "did you mean: bridge_mie"),
+        (("run", "--model", "oracle"), "no tasks given"),
+        (("run", "--model", "oracl", "--tasks", "bridge_mie", "--data", "sample"), "unknown model type 'oracl'"),
+        (("run", "--config", "nope", "--tasks", "bridge_mie"), "no such file or bundled configuration"),
+        (("run", "--model", "oracle", "--tasks", "bridge_mie"), "files go to bridge/MIE.SFT.json"),
+        (("run", "--model", "oracle", "--tasks", "bridge_mie", "--predict_only", "--output_path", "x"), "--predict_only is not for"),
+        (("validate", "bridge_mee"), "did you mean: bridge_mie"),
+        (("rescore", "nowhere"), "no such file"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_gets_one_message_and_exit_code_2(medtasks, data_dir, arguments, message):
+    outcome = medtasks(*arguments)
+    assert outcome.code == 2
+    assert message in outcome.err and "→" in outcome.err
+    assert "Traceback" not in outcome.text
+
+
+def test_a_bundled_configuration_is_found_by_name(medtasks):
+    outcome = medtasks("run", "--config", "oracle", "--tasks", "bridge_mie", "--data", "sample", "--output_path", "run")
+    assert outcome.code == 0 and "1.0000" in outcome.out
+
+
+def test_sync_check_names_a_stale_file(medtasks, tmp_path, monkeypatch):
+    root = tmp_path / "tasks"
+    shutil.copytree(registry().root, root)
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    assert medtasks("sync", "--check").code == 0
+    path = root / "bridge" / "mie" / "cot.yaml"
+    path.write_text(path.read_text().replace("num_fewshot: 0", "num_fewshot: 1"))
+    (root / "groups" / "orphan.yaml").write_text("group: orphan")
+    outcome = medtasks("sync", "--check")
+    assert outcome.code == 1
+    assert "stale: write bridge/mie/cot.yaml" in outcome.out and "stale: delete groups/orphan.yaml" in outcome.out
+    assert medtasks("sync").code == 0
+    assert medtasks("sync", "--check").code == 0
+
+
+def test_path_is_a_folder_that_lm_eval_can_include(medtasks):
+    assert medtasks("path").out.strip() == str(registry().root)
+
+
+def test_help_of_every_command_has_an_explanation(medtasks):
+    for command in ("ls", "run", "rescore", "validate", "sync", "path", "doctor"):
+        outcome = medtasks(command, "--help")
+        assert outcome.code == 0 and len(outcome.out.splitlines()) > 5, command

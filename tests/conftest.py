@@ -1,0 +1,89 @@
+"""Shared fixtures. Tests run offline and never see the user's own data folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", TOKENIZERS_PARALLELISM="false")
+for name in ("MEDTASKS_DATA", "MEDTASKS_DATA_DIR", "MEDTASKS_TASKS_DIR", "MEDTASKS_BERTSCORE"):
+    os.environ.pop(name, None)
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command printed and returned."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+
+@pytest.fixture
+def medtasks(capsys, monkeypatch, tmp_path):
+    """Run the command in this process, in an empty folder."""
+    from medtasks_ext.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["medtasks", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        printed = capsys.readouterr()
+        return Outcome(code, printed.out, printed.err)
+
+    return call
+
+
+@pytest.fixture
+def data_dir(tmp_path, monkeypatch):
+    """An empty data folder that the environment names."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(folder))
+    return folder
+
+
+def write_jsonl(path: Path, rows: list[dict]) -> Path:
+    """Write rows, making the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def sft_row(number: int, text: str, output: str, *, split: str = "test", task: str = "CHIP-CTC", **more) -> dict:
+    """A row in BRIDGE's own schema."""
+    return {
+        "task": task, "language": "zh", "task type": "x", "id": f"{split}-{number}", "split": split,
+        "input": text, "output": output, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def chip_ctc(data_dir):
+    """BRIDGE's official layout for CHIP-CTC: 8 test rows, 5 examples. Returns the data folder."""
+    labels = ["年龄", "疾病", "药物", "性别", "年龄", "疾病", "护理", "睡眠"]
+    test = [sft_row(i, f"入组标准第{i}条", f"clinical trial criterion: {label}") for i, label in enumerate(labels)]
+    shots = [sft_row(i, f"示例{i}", "clinical trial criterion: 饮食", split="train") for i in range(5)]
+    (data_dir / "bridge" / "example").mkdir(parents=True)
+    (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(test, ensure_ascii=False), encoding="utf-8")
+    (data_dir / "bridge" / "example" / "CHIP-CTC.example.json").write_text(
+        json.dumps(shots, ensure_ascii=False), encoding="utf-8"
+    )
+    return data_dir

@@ -1,0 +1,63 @@
+"""A tiny random Llama with a tokenizer and a chat template, made on the spot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+#: a template that refuses a system turn, as some models' do
+TEMPLATE_WITHOUT_SYSTEM = (
+    "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system turn') }}{% endif %}" + TEMPLATE
+)
+LINES = [
+    "患者发热三天，伴咳嗽咳痰，无胸痛。",
+    "The patient is a 67-year-old man with chest pain.",
+    "entity: 头晕, type: symptom, status: 病人-阳性;",
+    "department: 内科",
+    "Answer with the letter A or B.",
+]
+
+
+def make(folder: Path, *, template: str = TEMPLATE, context: int = 16384) -> Path:
+    """Write model and tokenizer to a folder and return it."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<unk>", "<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator(LINES, trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
+    fast.chat_template = template
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(fast),
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=64,
+        max_position_embeddings=context,
+        bos_token_id=fast.bos_token_id,
+        eos_token_id=fast.eos_token_id,
+    )
+    LlamaForCausalLM(config).to(torch.float32).save_pretrained(folder)
+    return folder
+
+
+if __name__ == "__main__":
+    import sys
+
+    make(Path(sys.argv[1]))

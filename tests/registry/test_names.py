@@ -1,0 +1,108 @@
+"""Names, tags and groups derived from metadata."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from lm_eval.tasks import TaskManager
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import STRATEGIES, registry, vocabulary
+from medtasks_ext.registry import metadata as metadata_module
+from medtasks_ext.registry.groups import tags_of
+from medtasks_ext.registry.sync import changes
+
+TASKS = registry()
+SUITES = {"bridge", "medhelm", "clinicbench", "mlb"}
+
+
+def test_derived_files_are_up_to_date():
+    assert [change.path.name for change in changes(TASKS)] == []
+
+
+def test_lm_eval_sees_the_same_tasks_tags_and_groups():
+    manager = TaskManager(include_defaults=False, include_path=str(TASKS.root))
+    assert set(manager.all_subtasks) == set(TASKS.tasks)
+    assert set(manager.all_tags) == set(TASKS.tags)
+    assert set(manager.all_groups) == set(TASKS.groups)
+
+
+def test_names_are_unique_over_tasks_tags_and_groups():
+    names = [*TASKS.tasks, *TASKS.tags, *TASKS.groups]
+    assert len(names) == len(set(names))
+    assert all(name.endswith("_tasks") for name in TASKS.tags)
+
+
+@pytest.mark.parametrize("suffix", ["", "_cot", "_5shot"])
+@pytest.mark.parametrize("suite", sorted(SUITES))
+def test_an_umbrella_counts_each_task_equally_often(suite, suffix):
+    """lm-eval averages over all leaves below a group, so each must occur the same number of times."""
+
+    def occurrences(name):
+        if name in TASKS.tags:
+            return list(TASKS.tags[name])
+        return [leaf for member in TASKS.groups[name] for leaf in occurrences(member)]
+
+    leaves = occurrences(suite + suffix)
+    counts = {leaf: leaves.count(leaf) for leaf in leaves}
+    assert len(set(counts.values())) == 1
+    assert set(counts) == {
+        dataset.id + suffix for dataset in TASKS.datasets.values() if dataset.metadata.benchmark == suite
+    }
+
+
+def test_tags_of_strategies_do_not_mix():
+    for dataset in TASKS.datasets.values():
+        tags = [set(tags_of(dataset.metadata, strategy)) for strategy in STRATEGIES]
+        assert not tags[0] & tags[1] and not tags[0] & tags[2] and not tags[1] & tags[2]
+
+
+def test_the_slice_is_complete():
+    assert len(TASKS.leaves("bridge_zh")) == 16
+    assert len(TASKS.leaves("medhelm_admin")) == 5
+    assert {"medhelm_medqa", "clinicbench_pubmedqa", "mlb_cmexam"} <= set(TASKS.datasets)
+    assert set(TASKS.leaves("medtasks_zh")) == {*TASKS.leaves("bridge_zh"), "mlb_cmexam"}
+
+
+def test_scoreable_tasks_are_open():
+    assert set(TASKS.leaves("medtasks_scoreable")) <= set(TASKS.leaves("medtasks_open"))
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(MedtasksError, match="bridge_zh"):
+        TASKS.resolve(["bridge_hz"])
+
+
+def test_globs_resolve_to_all_matching_names():
+    assert {"bridge_mie", "bridge_mie_cot"} <= set(TASKS.resolve(["bridge_mie*"]))
+
+
+def axes_table() -> list[dict[str, str]]:
+    path = Path(metadata_module.__file__).parent / "datasets.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_of_axes_covers_all_163_datasets_with_the_vocabulary():
+    rows = axes_table()
+    sizes = {suite: sum(row["benchmark"] == suite for row in rows) for suite in SUITES}
+    assert sizes == {"bridge": 87, "medhelm": 37, "clinicbench": 17, "mlb": 22}
+    known = vocabulary()
+    for row in rows:
+        assert row["stage"] in known["stages"] and row["access"] in known["access"], row["id"]
+        assert row["language"] in known["languages"] and row["task_type"] in known["task_types"], row["id"]
+        assert set(row["specialties"].split(";")) <= set(known["specialties"]), row["id"]
+
+
+@pytest.mark.parametrize("dataset", TASKS.datasets)
+def test_a_folder_agrees_with_the_table_of_axes(dataset):
+    row = next(row for row in axes_table() if row["id"] == dataset)
+    record = TASKS.datasets[dataset].metadata
+    assert record.name == row["name"] and record.language == row["language"]
+    assert record.task_type == row["task_type"]
+    assert (record.stage.value, record.stage.assigned_by) == (row["stage"], row["stage_assigned_by"])
+    assert (record.specialties.value, record.specialties.assigned_by) == (
+        row["specialties"].split(";"),
+        row["specialties_assigned_by"],
+    )
+    assert (record.access.value, record.access.assigned_by) == (row["access"], row["access_assigned_by"])

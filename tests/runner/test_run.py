@@ -1,0 +1,222 @@
+"""`medtasks run`: resumable, task by task, nothing computed is lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, sft_row, write_jsonl
+
+CHIP_CTC = ("--tasks", "bridge_chip_ctc", "--output_path", "run")
+
+
+def responses(folder: Path, task: str = "bridge_chip_ctc") -> list[dict]:
+    return [json.loads(line) for line in (folder / "responses" / f"{task}.jsonl").read_text().splitlines()]
+
+
+def result(folder: Path, task: str = "bridge_chip_ctc") -> dict:
+    return json.loads((folder / "tasks" / f"{task}.json").read_text())
+
+
+def test_a_run_leaves_results_samples_responses_and_a_manifest(medtasks, chip_ctc, tmp_path):
+    outcome = medtasks("run", "--model", "oracle", *CHIP_CTC)
+    assert outcome.code == 0
+    run = tmp_path / "run"
+    assert result(run)["metrics"]["score"] == 1
+    assert len(responses(run)) == 8
+    assert len((run / "samples_bridge_chip_ctc.jsonl").read_text().splitlines()) == 8
+    results = json.loads((run / "results.json").read_text())
+    assert results["results"]["bridge_chip_ctc"]["acc,answer"] == 1
+    loaded = results["medtasks"]["loaded"]["bridge_chip_ctc"]
+    assert (loaded["origin"], loaded["instruction"], loaded["n_test"]) == ("local", "own", 8)
+    assert "SAMPLE" not in outcome.text
+
+
+def test_a_finished_task_is_not_run_again(medtasks, chip_ctc, tmp_path):
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    before = (tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").stat().st_mtime_ns
+    outcome = medtasks("run", "--model", "oracle", *CHIP_CTC)
+    assert outcome.code == 0 and "1 of 1 tasks are done already" in outcome.err
+    assert (tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").stat().st_mtime_ns == before
+
+
+def test_a_task_whose_rows_changed_is_run_again(medtasks, chip_ctc, tmp_path):
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = [*json.loads(path.read_text()), sft_row(99, "新的一条", "clinical trial criterion: 睡眠")]
+    path.write_text(json.dumps(rows))
+    from medtasks_ext.data import load
+
+    load._build.cache_clear()
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    assert result(tmp_path / "run")["n"] == 9
+    assert len(responses(tmp_path / "run")) == 9
+
+
+@pytest.mark.parametrize(
+    "change", [("--model", "random-label"), ("--model", "oracle", "--limit", "3"), ("--model", "oracle", "--apply_chat_template")]
+)
+def test_a_folder_takes_one_model_and_one_set_of_settings(medtasks, chip_ctc, change):
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    outcome = medtasks("run", *change, *CHIP_CTC)
+    assert outcome.code == 2
+    assert "this folder holds a run with other settings" in outcome.err and "--output_path" in outcome.err
+
+
+def test_rescore_needs_no_model_and_gives_the_same(medtasks, chip_ctc, tmp_path):
+    medtasks("run", "--model", "random-label", *CHIP_CTC)
+    before = result(tmp_path / "run")
+    (tmp_path / "run" / "tasks" / "bridge_chip_ctc.json").unlink()
+    assert medtasks("rescore", "run").code == 0
+    assert result(tmp_path / "run")["metrics"] == before["metrics"]
+
+
+def test_rescore_refuses_a_run_with_missing_responses(medtasks, chip_ctc, tmp_path):
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    path = tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))
+    outcome = medtasks("rescore", "run")
+    assert outcome.code == 1 and "2 of 8 documents have no stored response" in outcome.err
+
+
+def test_a_damaged_line_is_named(medtasks, chip_ctc, tmp_path):
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    path = tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], "{oops\n", *lines[1:]]))
+    assert "line 2 is damaged" in medtasks("rescore", "run").err
+
+
+def test_a_line_cut_short_by_a_crash_costs_that_response_alone(medtasks, chip_ctc, tmp_path):
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    run = tmp_path / "run"
+    path = run / "responses" / "bridge_chip_ctc.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    (run / "tasks" / "bridge_chip_ctc.json").unlink()
+    assert medtasks("run", "--model", "oracle", *CHIP_CTC).code == 0
+    assert len(responses(run)) == 8
+    assert json.loads((run / "run.json").read_text())["tasks"]["bridge_chip_ctc"]["generated"] == 1
+
+
+def test_a_task_that_fails_does_not_stop_the_others(medtasks, chip_ctc, tmp_path, monkeypatch):
+    from medtasks_ext.models.baselines import Oracle
+
+    answer = Oracle.answer
+
+    def fragile(self, request, requests):
+        if request.task_name == "bridge_chip_ctc":
+            raise RuntimeError("the endpoint hung up")
+        return answer(self, request, requests)
+
+    monkeypatch.setattr(Oracle, "answer", fragile)
+    arguments = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc,bridge_chip_ctc_cot", "--output_path", "run")
+    outcome = medtasks(*arguments)
+    assert outcome.code == 1
+    assert "✗ bridge_chip_ctc: the endpoint hung up" in outcome.err
+    assert result(tmp_path / "run", "bridge_chip_ctc_cot")["metrics"]["score"] == 1
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(chip_ctc))
+    assert medtasks(*arguments).code == 0
+    assert result(tmp_path / "run")["metrics"]["score"] == 1
+
+
+def test_a_group_is_rolled_up_over_its_tasks_with_what_is_missing_in_sight(medtasks, chip_ctc):
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_zh", "--data", "local", "--output_path", "run")
+    assert outcome.code == 1  # data is missing
+    line = next(line for line in outcome.out.splitlines() if "bridge_zh" in line)
+    assert "1/16" in line and "partial" in line
+    assert "no data for 15 of 16 tasks" in outcome.err and "bridge/MIE.SFT.json" in outcome.err
+
+
+def test_strict_stops_where_data_is_missing(medtasks, chip_ctc, tmp_path):
+    outcome = medtasks("run", "--strict", "--model", "oracle", "--tasks", "bridge_zh", "--data", "local", "--output_path", "run")
+    assert outcome.code == 2 and not (tmp_path / "run").exists()
+
+
+def test_tasks_without_gold_are_predicted_and_have_no_score(medtasks, chip_ctc, tmp_path):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
+    outcome = medtasks("run", "--model", "nearest-shot", *CHIP_CTC)
+    metrics = result(tmp_path / "run")["metrics"]
+    assert outcome.code == 0
+    assert "score" not in metrics and metrics["scored"] == 0 and metrics["valid"] == 1
+    assert "0/1" in outcome.out
+
+
+def test_sample_rows_are_marked_in_every_table_and_file(medtasks, tmp_path):
+    outcome = medtasks("run", "--model", "oracle", "--data", "sample", *CHIP_CTC)
+    assert outcome.out.startswith("SAMPLE DATA")
+    row = next(line for line in outcome.out.splitlines() if "bridge_chip_ctc" in line)
+    assert "SAMPLE" in row
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["results"]["bridge_chip_ctc"]["SAMPLE_DATA,answer"] == 1
+
+
+@pytest.mark.parametrize("shots", [1, 3, 5])
+def test_the_number_of_shots_can_be_set_on_the_zero_shot_task(medtasks, chip_ctc, tmp_path, shots):
+    outcome = medtasks(
+        "run", "--model", "oracle", "--num_fewshot", shots, "--apply_chat_template", *CHIP_CTC
+    )
+    assert outcome.code == 0
+    sample = json.loads((tmp_path / "run" / "samples_bridge_chip_ctc.jsonl").read_text().splitlines()[0])
+    assert sample["arguments"][0][0].count("[assistant]") == shots
+
+
+def test_more_shots_than_the_pool_has_is_said(medtasks, chip_ctc):
+    outcome = medtasks("run", "--model", "oracle", "--num_fewshot", 7, *CHIP_CTC)
+    assert outcome.code == 1 and "7 shots asked for, the few-shot pool has 5 rows" in outcome.err
+
+
+SLOW_MODEL = """
+import sys, time
+from medtasks_ext.models.baselines import Oracle
+answer = Oracle.answer
+def slow(self, request, requests):
+    with open("calls", "a") as log:
+        log.write(request.doc["id"] + "\\n")
+    time.sleep(0.02)
+    return answer(self, request, requests)
+Oracle.answer = slow
+from medtasks_ext.cli.main import main
+sys.argv = ["medtasks", "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, code):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = [sft_row(i, f"入组标准第{i}条", "clinical trial criterion: 年龄") for i in range(150)]
+    path.write_text(json.dumps(rows))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    start = [sys.executable, "-c", SLOW_MODEL]
+    process = subprocess.Popen(start, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    stored = tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl"
+    deadline = time.monotonic() + 60
+    while not (stored.is_file() and stored.stat().st_size):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(how)
+    process.communicate(timeout=30)
+    assert process.returncode == code
+    kept = [record["document"] for record in responses(tmp_path / "run")]
+    assert 0 < len(kept) < 150
+    (tmp_path / "calls").unlink()
+    subprocess.run(start, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    asked_again = (tmp_path / "calls").read_text().split()
+    assert not set(asked_again) & set(kept)
+    assert len(asked_again) == 150 - len(kept)
+    assert result(tmp_path / "run")["metrics"]["score"] == 1
+    assert len({record["key"] for record in responses(tmp_path / "run")}) == 150
+
+
+def test_two_rows_with_the_same_prompt_get_their_own_responses(medtasks, data_dir, tmp_path):
+    rows = [sft_row(i, "同一条标准", "clinical trial criterion: 年龄") for i in range(6)]
+    write_jsonl(data_dir / "bridge" / "chip_ctc" / "test.jsonl", rows)
+    assert medtasks("run", "--model", "oracle", *CHIP_CTC).code == 0
+    assert len(responses(tmp_path / "run")) == 6

@@ -1,0 +1,56 @@
+"""Roll-ups reproduce the published averages from the published per-task scores."""
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.results.rollup import roll_up
+
+REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
+
+
+def read(name: str) -> list[dict[str, str]]:
+    with (REFERENCE / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("strategy", ["zero_shot", "cot", "five_shot"])
+def test_bridge_overall_is_the_plain_mean_over_its_tasks(strategy):
+    scores: dict[str, dict[str, dict[str, float]]] = defaultdict(dict)
+    for row in read("bridge_leaderboard.csv"):
+        if row["strategy"] == strategy:
+            scores[row["model"]][row["task"]] = {"score": float(row["score"]) / 100}
+    compared = 0
+    for row in read("bridge_overall.csv"):
+        tasks = scores[row["model"]]
+        rolled = roll_up("bridge", list(tasks), tasks, {})
+        assert (rolled.n_scored, rolled.partial) == (87, False)
+        assert rolled.score * 100 == pytest.approx(float(row[strategy]), abs=0.051)
+        compared += 1
+    assert compared == 95
+
+
+def test_mlb_average_is_the_plain_mean_of_its_dimensions():
+    rows = read("mlb_overall.csv")
+    dimensions = ["MedKQA", "MedSE", "MedRU", "SmartServ", "SmartCare"]
+    for row in rows:
+        scores = {name: {"score": float(row[name])} for name in dimensions}
+        assert roll_up("mlb", dimensions, scores, {}).score == pytest.approx(
+            float(row["average"]), abs=1e-9
+        )
+
+
+def test_a_group_with_missing_tasks_is_partial_and_one_without_scores_has_none():
+    metrics = {"a": {"score": 0.5, "valid": 1.0}, "b": {"valid": 0.5}}
+    row = roll_up("g", ["a", "b", "c"], metrics, {"a": 4, "b": 6})
+    assert (row.score, row.n_scored, row.n_tasks, row.n_documents, row.partial) == (0.5, 1, 3, 10, True)
+    assert row.valid == 0.75
+    assert roll_up("g", ["b"], metrics, {}).score is None
+
+
+def test_sample_rows_mark_every_group_that_holds_them():
+    metrics = {"a": {"score": 1.0, "SAMPLE_DATA": 1.0}, "b": {"score": 1.0}}
+    assert roll_up("g", ["a", "b"], metrics, {}).sample
+    assert not roll_up("g", ["b"], metrics, {}).sample
