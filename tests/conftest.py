@@ -67,7 +67,9 @@ def write_jsonl(path: Path, rows: list[dict]) -> Path:
     return path
 
 
-def sft_row(number: int, text: str, output: str, *, split: str = "test", task: str = "CHIP-CTC", **more) -> dict:
+def sft_row(
+    number: int, text: str, output: str, *, split: str = "test", task: str = "CHIP-CTC", **more
+) -> dict:
     """A row in BRIDGE's own schema."""
     return {
         "task": task, "language": "zh", "task type": "x", "id": f"{split}-{number}", "split": split,
@@ -79,10 +81,14 @@ def sft_row(number: int, text: str, output: str, *, split: str = "test", task: s
 def chip_ctc(data_dir):
     """BRIDGE's official layout for CHIP-CTC: 8 test rows, 5 examples. Returns the data folder."""
     labels = ["年龄", "疾病", "药物", "性别", "年龄", "疾病", "护理", "睡眠"]
-    test = [sft_row(i, f"入组标准第{i}条", f"clinical trial criterion: {label}") for i, label in enumerate(labels)]
+    test = [
+        sft_row(i, f"入组标准第{i}条", f"clinical trial criterion: {label}") for i, label in enumerate(labels)
+    ]
     shots = [sft_row(i, f"示例{i}", "clinical trial criterion: 饮食", split="train") for i in range(5)]
     (data_dir / "bridge" / "example").mkdir(parents=True)
-    (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(test, ensure_ascii=False), encoding="utf-8")
+    (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(
+        json.dumps(test, ensure_ascii=False), encoding="utf-8"
+    )
     (data_dir / "bridge" / "example" / "CHIP-CTC.example.json").write_text(
         json.dumps(shots, ensure_ascii=False), encoding="utf-8"
     )

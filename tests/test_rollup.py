@@ -37,9 +37,7 @@ def test_mlb_average_is_the_plain_mean_of_its_dimensions():
     dimensions = ["MedKQA", "MedSE", "MedRU", "SmartServ", "SmartCare"]
     for row in rows:
         scores = {name: {"score": float(row[name])} for name in dimensions}
-        assert roll_up("mlb", dimensions, scores, {}).score == pytest.approx(
-            float(row["average"]), abs=1e-9
-        )
+        assert roll_up("mlb", dimensions, scores, {}).score == pytest.approx(float(row["average"]), abs=1e-9)
 
 
 def test_a_group_with_missing_tasks_is_partial_and_one_without_scores_has_none():

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import regex  # the official scorer's engine
+from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
@@ -38,8 +39,8 @@ class Events(AnswerFormat):
     fields: list[str]
     subjects: int = 1
     patterns: list[Pattern]
-    closed_values: dict[str, list[str] | dict[str, str]] = {}
-    inventory: dict[str, list[str]] = {}
+    closed_values: dict[str, list[str] | dict[str, str]] = Field(default_factory=dict)
+    inventory: dict[str, list[str]] = Field(default_factory=dict)
 
     @cached_property
     def _readers(self) -> list[Reader]:
@@ -95,7 +96,10 @@ class Events(AnswerFormat):
     def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
         """Closed values that no gold event shows."""
         shown = {
-            (field, value) for gold in golds for event in gold for field, value in zip(self.fields, event, strict=True)
+            (field, value)
+            for gold in golds
+            for event in gold
+            for field, value in zip(self.fields, event, strict=True)
         }
         return [
             f"{field} {value}"

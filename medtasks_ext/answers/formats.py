@@ -88,7 +88,7 @@ def _adapter() -> TypeAdapter[Any]:
         choices.MlbLetters,
         codes.HelmIcd10Codes,
     )
-    return TypeAdapter(Annotated[Union[kinds], Field(discriminator="kind")])  # type: ignore[valid-type]
+    return TypeAdapter(Annotated[Union[kinds], Field(discriminator="kind")])  # type: ignore[arg-type]  # noqa: UP007
 
 
 def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFormat:

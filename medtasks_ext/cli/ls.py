@@ -37,7 +37,9 @@ def list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
     """Print groups or tags with the number of tasks behind each."""
     tasks = registry()
     sizes = {
-        name: len(tasks.leaves(name)) for name in getattr(tasks, kind) if all(part in name for part in filters)
+        name: len(tasks.leaves(name))
+        for name in getattr(tasks, kind)
+        if all(part in name for part in filters)
     }
     if as_json:
         typer.echo(json.dumps(sizes, indent=1))

@@ -42,7 +42,9 @@ def ls(
     filters: Annotated[
         list[str] | None, typer.Argument(help="KEY=VALUE on any metadata field, or part of a name.")
     ] = None,
-    groups: Annotated[bool, typer.Option("--groups", help="List groups and how many tasks they hold.")] = False,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="List groups and how many tasks they hold.")
+    ] = False,
     tags: Annotated[bool, typer.Option("--tags", help="List tags and how many tasks they hold.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -58,7 +60,10 @@ def ls(
         list_datasets(filters or [], as_json=json)
 
 
-@app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+@app.command(
+    "run",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
 def run(context: typer.Context) -> None:
     """Run tasks with lm-eval's own flags; resumable.
 

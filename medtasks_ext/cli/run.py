@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,11 +73,16 @@ def run_command(arguments: list[str]) -> int:
 
     run = Run(_folder(config), tasks)
     run.open(_model_identity(config), settings, list(resolved), leaves)
-    for name, reason in {**availability.missing, **{key: str(value) for key, value in faults.items()}}.items():
+    for name, reason in {
+        **availability.missing,
+        **{key: str(value) for key, value in faults.items()},
+    }.items():
         run.manifest["tasks"][name] = {"state": "missing", "error": reason}
     waiting = {name: task for name, task in built.items() if not run.is_current(name, task)}
     if len(waiting) < len(built):
-        typer.echo(f"{len(built) - len(waiting)} of {len(built)} tasks are done already in {run.folder}", err=True)
+        typer.echo(
+            f"{len(built) - len(waiting)} of {len(built)} tasks are done already in {run.folder}", err=True
+        )
     if waiting:
         _execute(run, waiting, settings, config)
     return _finish(run, len(faults) + len(availability.missing))
@@ -157,13 +161,17 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     )
     lm_eval_run = LmEvalRun(parser.add_subparsers())
     lm_eval_run._parser.description = _DESCRIPTION
-    lm_eval_run._parser.epilog = "Example: medtasks run --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
+    lm_eval_run._parser.epilog = (
+        "Example: medtasks run --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
+    )
     namespace = parser.parse_args(["run", *_with_config(rest)])
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     try:
         config = EvaluatorConfig.from_cli(namespace)
     except (ValueError, TypeError, FileNotFoundError) as error:
-        raise MedtasksError(str(error), where="medtasks run", remedy="`medtasks run --help` lists the flags") from None
+        raise MedtasksError(
+            str(error), where="medtasks run", remedy="`medtasks run --help` lists the flags"
+        ) from None
     for name, why in _REFUSED.items():
         if getattr(config, name):
             raise MedtasksError(f"--{name} is not for `medtasks run`: {why}", remedy="leave it out")
@@ -191,7 +199,11 @@ def find_config(name: str) -> Path:
         if candidate.is_file():
             return candidate
     bundled = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    raise MedtasksError("no such file or bundled configuration", where=f"--config {name}", remedy=f"bundled: {', '.join(bundled)}")
+    raise MedtasksError(
+        "no such file or bundled configuration",
+        where=f"--config {name}",
+        remedy=f"bundled: {', '.join(bundled)}",
+    )
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
@@ -227,7 +239,9 @@ def _folder(config: EvaluatorConfig) -> Path:
     if config.output_path:
         return Path(config.output_path)
     name = str(config.model_args.get("pretrained") or config.model_args.get("model") or config.model)
-    return Path("runs") / "".join(char if char.isalnum() or char in "-._" else "_" for char in name).strip("._")
+    return Path("runs") / "".join(char if char.isalnum() or char in "-._" else "_" for char in name).strip(
+        "._"
+    )
 
 
 def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:
@@ -236,7 +250,9 @@ def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:
     for line in lines:
         typer.echo(f"  {line}", err=True)
     root = os.environ.get("MEDTASKS_DATA_DIR")
-    typer.echo(f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})", err=True)
+    typer.echo(
+        f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})", err=True
+    )
     if not strict and len(missing) < n_all:
         typer.echo("going on with the others; --strict stops instead", err=True)
 
@@ -259,7 +275,11 @@ def _create_model(config: EvaluatorConfig) -> LM:
             where="--model",
             remedy=f"pip install 'medtasks[{'api' if 'completions' in config.model else config.model}]'",
         ) from None
-    extra = {"batch_size": config.batch_size, "max_batch_size": config.max_batch_size, "device": config.device}
+    extra = {
+        "batch_size": config.batch_size,
+        "max_batch_size": config.max_batch_size,
+        "device": config.device,
+    }
     try:
         return kind.create_from_arg_obj(config.model_args, extra)
     except (ImportError, ModuleNotFoundError) as error:
@@ -270,7 +290,9 @@ def _create_model(config: EvaluatorConfig) -> LM:
         ) from None
     except (OSError, TypeError, ValueError) as error:
         raise MedtasksError(
-            f"the model cannot be loaded: {error}", where="--model_args", remedy="check the name, path and arguments"
+            f"the model cannot be loaded: {error}",
+            where="--model_args",
+            remedy="check the name, path and arguments",
         ) from None
 
 
@@ -294,5 +316,3 @@ def _check_budget(model: LM, tasks: dict[str, Any]) -> None:
             where="--gen_kwargs max_gen_toks",
             remedy=f"lower it, for example --gen_kwargs max_gen_toks={longest // 4}, or raise max_model_len",
         )
-
-

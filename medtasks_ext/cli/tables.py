@@ -34,9 +34,7 @@ def print_rows(rows: list[Row], results: dict[str, Any]) -> None:
     table.add_column("documents", justify="right")
     table.add_column("")
     for row in rows:
-        marks = [
-            mark for mark, holds in (("SAMPLE", row.sample), ("partial", row.partial)) if holds
-        ]
+        marks = [mark for mark, holds in (("SAMPLE", row.sample), ("partial", row.partial)) if holds]
         table.add_row(
             row.name,
             "–" if row.score is None else f"{row.score:.4f}",
@@ -57,12 +55,17 @@ def remarks(results: dict[str, Any]) -> list[str]:
     if worst := {name: share for name, share in unclosed.items() if share > 0}:
         name = max(worst, key=worst.__getitem__)
         lines.append(
-            f"{len(worst)} tasks have reasoning that never ended (most: {name}, {worst[name]:.1%}): raise max_gen_toks"
+            f"{len(worst)} tasks have reasoning that never ended (most: {name}, {worst[name]:.1%}):"
+            " raise max_gen_toks"
         )
-    held = {name: item["loaded"]["n_held_out"] for name, item in results.items() if item["loaded"]["n_held_out"]}
+    held = {
+        name: item["loaded"]["n_held_out"] for name, item in results.items() if item["loaded"]["n_held_out"]
+    }
     if held:
-        lines.append(f"{len(held)} tasks have no few-shot pool; {max(held.values())} test rows of each serve as shots")
+        lines.append(
+            f"{len(held)} tasks have no few-shot pool; {max(held.values())} test rows of each serve as shots"
+        )
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
     if rebuilt:
-        lines.append(f"{len(rebuilt)} tasks use test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
+        lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
     return lines

@@ -44,7 +44,9 @@ def _chosen(names: list[str]) -> list[Dataset]:
         elif name in tasks.datasets:
             chosen.append(tasks.datasets[name])
         elif folder.is_dir():
-            raise MedtasksError("no zero_shot.yaml in this folder", where=folder, remedy="see CONTRIBUTING.md")
+            raise MedtasksError(
+                "no zero_shot.yaml in this folder", where=folder, remedy="see CONTRIBUTING.md"
+            )
         else:
             tasks.resolve([name])  # names what is near
             chosen.extend(tasks.tasks[leaf][0] for leaf in tasks.leaves(name))

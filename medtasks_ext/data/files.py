@@ -83,7 +83,9 @@ def _csv(text: str, where: str) -> list[Row]:
     for number, row in enumerate(reader, start=1):
         if None in row:
             raise MedtasksError(
-                f"row {number} has more cells than the header", where=where, remedy="quote cells that hold commas"
+                f"row {number} has more cells than the header",
+                where=where,
+                remedy="quote cells that hold commas",
             )
         if any(value not in (None, "") for value in row.values()):  # some official files end in empty records
             rows.append(dict(row))
@@ -97,7 +99,9 @@ def _json(text: str, where: str) -> list[Row]:
         if error.msg == "Extra data":  # hub files named .json often hold one object per line
             return _jsonl(text, where)
         raise MedtasksError(
-            f"not valid JSON ({error.msg}, line {error.lineno})", where=where, remedy="mend or download it again"
+            f"not valid JSON ({error.msg}, line {error.lineno})",
+            where=where,
+            remedy="mend or download it again",
         ) from None
     if isinstance(data, dict) and all(isinstance(row, dict) for row in data.values()):
         data = [{"id": key, **row} for key, row in data.items()]
@@ -115,9 +119,13 @@ def _jsonl(text: str, where: str) -> list[Row]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise MedtasksError(
-                f"line {number} is not valid JSON ({error.msg})", where=where, remedy="write one object per line"
+                f"line {number} is not valid JSON ({error.msg})",
+                where=where,
+                remedy="write one object per line",
             ) from None
         if not isinstance(row, dict):
-            raise MedtasksError(f"line {number} is not an object", where=where, remedy="write one object per line")
+            raise MedtasksError(
+                f"line {number} is not an object", where=where, remedy="write one object per line"
+            )
         rows.append(row)
     return rows

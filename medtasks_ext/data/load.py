@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,7 +100,7 @@ def load_documents(
     return _build(folder.resolve(), cot, shots, forced, system_role, environment)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _build(
     folder: Path, cot: bool, shots: int, forced: Any, system_role: bool, environment: tuple[str, ...]
 ) -> dict[str, Documents]:
@@ -125,7 +125,8 @@ class _Builder:
         self.format: AnswerFormat = answer_format(spec.answer, where=dataset.file)
         self.strategy = strategy_line(dataset.metadata.benchmark, cot=cot)
         self.template = {
-            name: _compile(getattr(spec.prompt, name), dataset.file) for name in ("instruction", "input", "target")
+            name: _compile(getattr(spec.prompt, name), dataset.file)
+            for name in ("instruction", "input", "target")
         }
         if rows.instruction:
             self.template["instruction"] = _compile(self._with_strategy(rows.instruction), Path(rows.where))
@@ -143,7 +144,9 @@ class _Builder:
         pool = self._fields(self.rows.fewshot[:POOL_ROWS], "few-shot", keep_split=False)
         if not test:
             raise MedtasksError(
-                "no test row is left", where=self.rows.where, remedy="rows need split `test` and a gold answer"
+                "no test row is left",
+                where=self.rows.where,
+                remedy="rows need split `test` and a gold answer",
             )
         test, pool, n_held_out = self._with_pool(test, pool)
         self._check_disjoint(test, pool)
@@ -178,11 +181,15 @@ class _Builder:
                 continue
             values = dict(row)
             for name, evaluate in derive.items():
-                values[name] = _evaluated(evaluate, row, f"{split} row {number}, field {name}", self.rows.where)
+                values[name] = _evaluated(
+                    evaluate, row, f"{split} row {number}, field {name}", self.rows.where
+                )
             values.setdefault("id", str(number))
             values["_row"] = f"{split} row {number}"
             fields.append(values)
-        return self._without_blanks(fields, "output" if schema is _BRIDGE_ROWS else self.spec.source.skip_blank)
+        return self._without_blanks(
+            fields, "output" if schema is _BRIDGE_ROWS else self.spec.source.skip_blank
+        )
 
     def _schema(self, row: Row) -> RowSchema:
         schemas = [*([_BRIDGE_ROWS] if self.spec.source.official_name else []), *self.spec.source.rows]
@@ -218,7 +225,9 @@ class _Builder:
                 remedy="put few-shot rows beside them (fewshot.jsonl)",
             )
         held = set(random.Random(SEED).sample(range(len(test)), HELD_OUT))
-        log.warning("%s: no few-shot pool; %d of %d test rows serve as shots", self.dataset.id, HELD_OUT, len(test))
+        log.warning(
+            "%s: no few-shot pool; %d of %d test rows serve as shots", self.dataset.id, HELD_OUT, len(test)
+        )
         return (
             [row for index, row in enumerate(test) if index not in held],
             [test[index] for index in sorted(held)],
@@ -327,7 +336,9 @@ class _Builder:
             key = (document["id"], document.get("trial"))
             if key in seen:
                 raise MedtasksError(
-                    f"id {document['id']!r} occurs twice", where=self.rows.where, remedy="give each row its own id"
+                    f"id {document['id']!r} occurs twice",
+                    where=self.rows.where,
+                    remedy="give each row its own id",
                 )
             seen.add(key)
 
@@ -351,7 +362,9 @@ class _Builder:
             n_held_out=n_held_out,
             n_without_gold=len(documents) - len(golds),
             n_dropped=self.n_dropped,
-            labels=sorted({label for gold in golds for label in self.format.labels_of(gold)}) if pooled else [],
+            labels=sorted({label for gold in golds for label in self.format.labels_of(gold)})
+            if pooled
+            else [],
             targets=sorted({document["target"] for document in documents if document["target"]}),
             shots=shots,
         )
@@ -370,16 +383,18 @@ def _expression(text: str, where: Path) -> Callable[..., Any]:
     try:
         return _environment.compile_expression(text, undefined_to_none=False)
     except jinja2.TemplateError as error:
-        raise MedtasksError(f"field expression {text!r}: {error}", where=where, remedy="mend the Jinja there") from None
+        raise MedtasksError(
+            f"field expression {text!r}: {error}", where=where, remedy="mend the Jinja there"
+        ) from None
 
 
 def _evaluated(evaluate: Callable[..., Any], row: Row, what: str, where: str) -> Any:
     try:
         value = evaluate(**{key: item for key, item in row.items() if isinstance(key, str)})
     except (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError) as error:
-        raise MedtasksError(f"{what}: {error}", where=where, remedy="check that row against the schema") from None
+        raise MedtasksError(
+            f"{what}: {error}", where=where, remedy="check that row against the schema"
+        ) from None
     if isinstance(value, jinja2.Undefined):
         raise MedtasksError(f"{what} has no value", where=where, remedy="check that row against the schema")
     return value
-
-

@@ -25,13 +25,15 @@ def split_options(value: Any) -> list[str]:
         if all(isinstance(item, dict) for item in value):
             return [str(item["value"]).strip() for item in sorted(value, key=lambda item: item["key"])]
         return [str(item).strip() for item in value]
-    texts = []
+    texts: list[str] = []
     for line in str(value).replace("\\n", "\n").splitlines():
         if not line.strip():
             continue
         match = _OPTION.fullmatch(line)
         if not match or match[1] != LETTERS[len(texts)]:
-            raise ValueError(f"option line {line[:40]!r} does not begin with the letter {LETTERS[len(texts)]}")
+            raise ValueError(
+                f"option line {line[:40]!r} does not begin with the letter {LETTERS[len(texts)]}"
+            )
         texts.append(match[2].strip())
     return texts
 

@@ -145,7 +145,8 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
 
 def _downloaded(download: Download) -> Rows:
     test, fewshot = (
-        [row for name in names for row in _download(download, name)] for names in (download.test, download.fewshot)
+        [row for name in names for row in _download(download, name)]
+        for names in (download.test, download.fewshot)
     )
     if download.test_ids:
         ids = set(map(str, json.loads(_fetched(download, download.test_ids).read_bytes())))
@@ -177,7 +178,7 @@ def _hub_file(download: Download, name: str) -> Path:
         raise MedtasksError(
             "is not in the local cache and the hub cannot be reached",
             where=where,
-            remedy="run once with internet (and without HF_HUB_OFFLINE), or put the files below MEDTASKS_DATA_DIR",
+            remedy="run once with internet, HF_HUB_OFFLINE unset, or put the files below MEDTASKS_DATA_DIR",
         ) from None
     except EntryNotFoundError:
         raise MedtasksError(
@@ -213,7 +214,9 @@ def _url_file(url: str) -> Path:
             content = answer.read()
     except (urllib.error.URLError, TimeoutError) as error:
         raise MedtasksError(
-            f"download failed ({getattr(error, 'reason', error)})", where=url, remedy="check the connection, or put the files below MEDTASKS_DATA_DIR"
+            f"download failed ({getattr(error, 'reason', error)})",
+            where=url,
+            remedy="check the connection, or put the files below MEDTASKS_DATA_DIR",
         ) from None
     with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
         part.write(content)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _REASON_EN = (
-    "First reason step by step. Then finish with a line that begins with \"Result:\" and holds "
+    'First reason step by step. Then finish with a line that begins with "Result:" and holds '
     "nothing but the answer."
 )
 

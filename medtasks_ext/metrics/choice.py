@@ -29,8 +29,8 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     if letter is None:
         return result(document, parsed)
     texts = dict(zip(string.ascii_uppercase, document["options"], strict=False))
-    gold, chosen, first = texts[letter], texts.get(parsed["answer"]), _TOKEN.match(parsed["answer"])
-    exact = float(chosen is not None and chosen.strip() == gold.strip())
+    gold, chosen, first = texts[letter], texts.get(parsed["answer"], ""), _TOKEN.match(parsed["answer"])
+    exact = float(bool(chosen) and chosen.strip() == gold.strip())
     return result(
         document,
         parsed,

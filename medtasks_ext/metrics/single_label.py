@@ -23,7 +23,9 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return _result(document, parsed, predicted)
 
 
-def process_results_invalid_is_wrong(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results_invalid_is_wrong(
+    document: dict[str, Any], results: list[dict[str, Any]]
+) -> dict[str, Any]:
     """ClinicBench: an answer that cannot be read counts as wrong."""
     parsed = results[0]
     return _result(document, parsed, parsed["answer"] if parsed["valid"] else "")
@@ -39,7 +41,9 @@ def _counts(pairs: Sequence[Pair]) -> list[tuple[int, int, int]]:
     """(tp, fp, fn) for each distinct gold label; other predicted labels cost recall alone."""
     gold, predicted = Counter(pair[0] for pair in pairs), Counter(pair[1] for pair in pairs)
     hits = Counter(pair[0] for pair in pairs if pair[0] == pair[1])
-    return [(hits[label], predicted[label] - hits[label], gold[label] - hits[label]) for label in sorted(gold)]
+    return [
+        (hits[label], predicted[label] - hits[label], gold[label] - hits[label]) for label in sorted(gold)
+    ]
 
 
 def f1_macro(pairs: Sequence[Pair]) -> float:

@@ -28,7 +28,8 @@ class Baseline(LM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """One response per request, in the form that the request's strategy asks for."""
         return [
-            (_COT_PREFIX if request.doc["cot"] else "") + self.answer(request, requests) for request in requests
+            (_COT_PREFIX if request.doc["cot"] else "") + self.answer(request, requests)
+            for request in requests
         ]
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
@@ -44,7 +45,9 @@ class Baseline(LM):
         """There is no tokenizer; lm-eval asks for a name."""
         return "none"
 
-    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
         """The turns as plain text, so that baselines accept every flag of a real run."""
         return "\n".join(f"[{turn['role']}] {turn['content']}" for turn in chat_history)
 

@@ -127,4 +127,6 @@ class Metadata(_Strict):
         value: Any = getattr(self, name)
         if isinstance(value, Assigned):
             value = value.value  # type: ignore[attr-defined]
-        return [] if value is None else [str(item) for item in (value if isinstance(value, list) else [value])]
+        return (
+            [] if value is None else [str(item) for item in (value if isinstance(value, list) else [value])]
+        )

@@ -37,7 +37,9 @@ def changes(registry: Registry) -> list[Change]:
     """
     if registry.broken:
         folder, reason = next(iter(registry.broken.items()))
-        raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy="mend it, then sync")
+        raise MedtasksError(
+            reason, where=None if str(folder) in reason else folder, remedy="mend it, then sync"
+        )
     check_names(registry)
     expected: dict[Path, str] = {}
     for dataset in registry.datasets.values():
@@ -81,13 +83,17 @@ def check_names(registry: Registry) -> None:
                 remedy="rename it",
             )
         if other := ids.get(dataset.id):
-            raise MedtasksError(f"task {dataset.id!r} is also in {other}", where=file, remedy="rename one of them")
+            raise MedtasksError(
+                f"task {dataset.id!r} is also in {other}", where=file, remedy="rename one of them"
+            )
         ids[dataset.id] = file
     kinds = (("task", registry.tasks), ("tag", registry.tags), ("group", registry.groups))
     for kind, names in kinds:
         for name in names:
             if name in owner:
-                raise MedtasksError(f"{name!r} is both a {owner[name]} and a {kind}", remedy="rename one of them")
+                raise MedtasksError(
+                    f"{name!r} is both a {owner[name]} and a {kind}", remedy="rename one of them"
+                )
             owner[name] = kind
 
 
@@ -122,7 +128,10 @@ def _group(name: str, members: list[str]) -> str:
         "task:",
         *(f"  - {member}" for member in members),
         "aggregate_metric_list:",
-        *(f"  - {{metric: {metric}, weight_by_size: false}}" for metric in ("score", "scored", "SAMPLE_DATA")),
+        *(
+            f"  - {{metric: {metric}, weight_by_size: false}}"
+            for metric in ("score", "scored", "SAMPLE_DATA")
+        ),
         "metadata: {version: 1-A}",
     ]
     return "\n".join(lines) + "\n"

@@ -25,10 +25,10 @@ STRATEGIES = ("zero_shot", "cot", "five_shot")
 #: suffix of task, tag and group names, by strategy
 SUFFIX = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}
 
-_Base: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_Base):  # type: ignore[misc, valid-type]
+class _Loader(_Base):
     """Safe YAML that keeps `!function` references as strings."""
 
 
@@ -48,7 +48,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
         raise MedtasksError(
-            f"not valid YAML ({problem})", where=f"{path}{line}", remedy="mend the indentation or quoting there"
+            f"not valid YAML ({problem})",
+            where=f"{path}{line}",
+            remedy="mend the indentation or quoting there",
         ) from None
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="check the `include:` that names it") from None
@@ -89,7 +91,9 @@ class Dataset:
         """The dataset's id, which is the name of its zero-shot task."""
         name = self.config.get("task")
         if not isinstance(name, str):
-            raise MedtasksError("key `task` is missing", where=self.file, remedy="name the task: SUITE_DATASET")
+            raise MedtasksError(
+                "key `task` is missing", where=self.file, remedy="name the task: SUITE_DATASET"
+            )
         return name
 
     @cached_property
@@ -101,7 +105,9 @@ class Dataset:
         """
         record = (self.config.get("metadata") or {}).get("medtasks")
         if not isinstance(record, dict):
-            raise MedtasksError("`metadata.medtasks` is missing", where=self.file, remedy="see CONTRIBUTING.md")
+            raise MedtasksError(
+                "`metadata.medtasks` is missing", where=self.file, remedy="see CONTRIBUTING.md"
+            )
         try:
             return Metadata(**record)
         except ValidationError as error:
@@ -136,7 +142,9 @@ def tasks_folder() -> Path:
     if named := os.environ.get("MEDTASKS_TASKS_DIR"):
         folder = Path(named).expanduser()
         if not folder.is_dir():
-            raise MedtasksError("no such folder", where=f"MEDTASKS_TASKS_DIR={named}", remedy="correct the path")
+            raise MedtasksError(
+                "no such folder", where=f"MEDTASKS_TASKS_DIR={named}", remedy="correct the path"
+            )
         return folder
     package = Path(__file__).resolve().parents[1]
     checkout = package.parent / "tasks"
@@ -181,7 +189,9 @@ class Registry:
     def tasks(self) -> dict[str, tuple[Dataset, str]]:
         """Task name -> (dataset, strategy)."""
         return {
-            item.task(strategy): (item, strategy) for item in self.datasets.values() for strategy in STRATEGIES
+            item.task(strategy): (item, strategy)
+            for item in self.datasets.values()
+            for strategy in STRATEGIES
         }
 
     @cached_property

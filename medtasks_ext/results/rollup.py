@@ -41,7 +41,9 @@ class Row:
         return 0 < self.n_scored < self.n_tasks
 
 
-def roll_up(name: str, tasks: Sequence[str], metrics: Mapping[str, Mapping[str, float]], sizes: Mapping[str, int]) -> Row:
+def roll_up(
+    name: str, tasks: Sequence[str], metrics: Mapping[str, Mapping[str, float]], sizes: Mapping[str, int]
+) -> Row:
     """The row of a group.
 
     Args:

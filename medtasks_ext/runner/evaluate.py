@@ -109,5 +109,3 @@ def evaluate_task(lm: LM, task: Task, settings: Settings) -> TaskResult | None:
         config=config,
         loaded=config["metadata"]["medtasks"]["loaded"],
     )
-
-

@@ -14,7 +14,9 @@ from medtasks_ext.errors import MedtasksError
 def write_json(path: Path, content: Any) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8") as part:
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8"
+    ) as part:
         json.dump(content, part, ensure_ascii=False, indent=1, default=str)
         part.flush()
         os.fsync(part.fileno())

@@ -1,10 +1,10 @@
 """A run: its folder, its manifest, and the loop over tasks.
 
-    RUN/run.json               settings and the state of every task
-    RUN/responses/TASK.jsonl   every response, appended as it comes
-    RUN/tasks/TASK.json        metrics, configuration and what was loaded, per finished task
-    RUN/samples_TASK.jsonl     lm-eval's record per document
-    RUN/results.json           all finished tasks together, in lm-eval's layout
+RUN/run.json               settings and the state of every task
+RUN/responses/TASK.jsonl   every response, appended as it comes
+RUN/tasks/TASK.json        metrics, configuration and what was loaded, per finished task
+RUN/samples_TASK.jsonl     lm-eval's record per document
+RUN/results.json           all finished tasks together, in lm-eval's layout
 """
 
 from __future__ import annotations
@@ -193,7 +193,9 @@ class Run:
     def keep(self, outcome: TaskResult) -> None:
         """Write the results of one task and mark it done."""
         name = outcome.task
-        samples = "".join(json.dumps(item, ensure_ascii=False, default=str) + "\n" for item in outcome.samples)
+        samples = "".join(
+            json.dumps(item, ensure_ascii=False, default=str) + "\n" for item in outcome.samples
+        )
         part = self.folder / f"samples_{name}.jsonl.part"
         part.write_text(samples, encoding="utf-8")
         part.replace(self.folder / f"samples_{name}.jsonl")
@@ -245,7 +247,10 @@ class Run:
             self.folder / "results.json",
             {
                 "results": {
-                    name: {"alias": name, **{f"{key},answer": value for key, value in item["metrics"].items()}}
+                    name: {
+                        "alias": name,
+                        **{f"{key},answer": value for key, value in item["metrics"].items()},
+                    }
                     for name, item in results.items()
                 },
                 "groups": {
@@ -276,7 +281,9 @@ class Run:
         names: list[str] = []
         for name in self.manifest["requested"]:
             names.append(name)
-            names.extend(member for member in self.registry.groups.get(name, []) if member in self.registry.groups)
+            names.extend(
+                member for member in self.registry.groups.get(name, []) if member in self.registry.groups
+            )
         return [
             roll_up(name, self.registry.leaves(name), metrics, sizes)
             for name in dict.fromkeys(names)
@@ -286,7 +293,7 @@ class Run:
 
 def loaded_record(task: Task) -> dict[str, Any]:
     """What was loaded for a built task, as results record it."""
-    return task.config.metadata["medtasks"]["loaded"]  # type: ignore[index]
+    return task.config.metadata["medtasks"]["loaded"]
 
 
 def build_tasks(
@@ -310,5 +317,9 @@ def nothing_to_run(registry: Registry, task: str, settings: Settings) -> Medtask
 def _differences(old: Any, new: Any, path: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys([*old, *new])
-        return [line for key in keys for line in _differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))]
+        return [
+            line
+            for key in keys
+            for line in _differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))
+        ]
     return [] if old == new else [f"{path} was {old!r}, is {new!r}"]

@@ -69,7 +69,9 @@ class ResponseStore:
                 self._remember(record["key"], record["document"], record["response"])
             except (ValueError, KeyError, TypeError):
                 raise MedtasksError(
-                    f"line {number} is damaged", where=path, remedy="delete that line; only its response is asked for again"
+                    f"line {number} is damaged",
+                    where=path,
+                    remedy="delete that line; only its response is asked for again",
                 ) from None
 
     def _remember(self, key: str, document: str, response: str) -> None:
@@ -104,7 +106,7 @@ class StoringLM(LM):
         self.generated = 0
         self._progress = progress or (lambda n: None)
         self._pending: dict[str, list[tuple[str, Instance]]] = {}
-        inner.set_cache_hook(self)  # type: ignore[arg-type]
+        inner.set_cache_hook(self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -124,7 +126,9 @@ class StoringLM(LM):
         """Tokenizer of the wrapped model."""
         return self.inner.tokenizer_name
 
-    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
         """Chat template of the wrapped model."""
         return self.inner.apply_chat_template(chat_history, add_generation_prompt=add_generation_prompt)
 
@@ -218,6 +222,8 @@ class StoredLM(LM):
         """There is none."""
         return "none"
 
-    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
         """Prompts are not needed to score again."""
         return ""

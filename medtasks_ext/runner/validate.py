@@ -43,7 +43,9 @@ def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
         spec = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file)
         form = answer_format(spec.answer, where=dataset.file)
         problems = _facts(dataset, spec.source.download is not None)
-        problems += [f"{change.path}: not up to date → run `medtasks sync`" for change in _stale(registry, dataset)]
+        problems += [
+            f"{change.path}: not up to date → run `medtasks sync`" for change in _stale(registry, dataset)
+        ]
         problems += _samples(dataset, form)
         for strategy in STRATEGIES:
             problems += _run(registry, dataset, strategy, form)
@@ -62,7 +64,9 @@ def _facts(dataset: Dataset, has_download: bool) -> list[str]:
     if has_download and access.value != "open":
         problems.append(f"{dataset.file}: source.download is there, but access is {access.value}")
     if not dataset.version.partition("-")[0].isdigit():
-        problems.append(f"{dataset.file}: metadata.version is {dataset.version!r} → write N-X, for example 1-A")
+        problems.append(
+            f"{dataset.file}: metadata.version is {dataset.version!r} → write N-X, for example 1-A"
+        )
     return problems
 
 
@@ -72,14 +76,17 @@ def _stale(registry: Registry, dataset: Dataset) -> list[Any]:
 
 def _samples(dataset: Dataset, form: AnswerFormat) -> list[str]:
     if not dataset.sample_file.is_file():
-        return [f"{dataset.sample_file}: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"]
+        return [
+            f"{dataset.sample_file}: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"
+        ]
     splits = load_documents(dataset.folder, cot=False, origin="sample")
     test, fewshot = splits["test"], splits["fewshot"]
     rows = len({document.get("item", document["id"]) for document in test})
     problems = []
     if rows < MIN_TEST or len(fewshot) < MIN_FEWSHOT:
         problems.append(
-            f"{dataset.sample_file}: {len(fewshot)} few-shot and {rows} test rows → at least {MIN_FEWSHOT} and {MIN_TEST}"
+            f"{dataset.sample_file}: {len(fewshot)} few-shot and {rows} test rows"
+            f" → at least {MIN_FEWSHOT} and {MIN_TEST}"
         )
     if absent := form.not_covered([document["gold"] for document in (*test, *fewshot)]):
         problems.append(f"{dataset.sample_file}: no row shows: {', '.join(absent)}")
@@ -92,19 +99,27 @@ def _run(registry: Registry, dataset: Dataset, strategy: str, form: AnswerFormat
     documents = build_task(registry, name, settings).eval_docs
     for document in documents:
         if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
-            problems.append(f"{name}: the prompt of row {document['id']} is not rendered: {document['prompt'][:60]!r}")
+            problems.append(
+                f"{name}: the prompt of row {document['id']} is not rendered: {document['prompt'][:60]!r}"
+            )
     perfect = _metrics(registry, name, Oracle())
     expected = dataset.metadata.oracle_max
     if "score" not in perfect or not (
-        math.isclose(perfect["score"], expected, abs_tol=1e-9) if expected != "unbounded" else perfect["score"] >= 1
+        math.isclose(perfect["score"], expected, abs_tol=1e-9)
+        if expected != "unbounded"
+        else perfect["score"] >= 1
     ):
         problems.append(f"{name}: an oracle scores {perfect.get('score')}, oracle_max says {expected}")
     if perfect["valid"] != 1:
-        problems.append(f"{name}: only {perfect['valid']:.0%} of the gold answers can be read back as answers")
+        problems.append(
+            f"{name}: only {perfect['valid']:.0%} of the gold answers can be read back as answers"
+        )
     nothing = _metrics(registry, name, _Garbage())
     allowed = _garbage_score(documents, form)
     if not math.isclose(nothing["score"], allowed, abs_tol=1e-9):
-        problems.append(f"{name}: garbage scores {nothing['score']}, the rule for invalid answers gives {allowed}")
+        problems.append(
+            f"{name}: garbage scores {nothing['score']}, the rule for invalid answers gives {allowed}"
+        )
     return problems
 
 

@@ -62,7 +62,9 @@ def test_a_wrong_argument_gets_one_message_and_exit_code_2(medtasks, data_dir, a
 
 
 def test_a_bundled_configuration_is_found_by_name(medtasks):
-    outcome = medtasks("run", "--config", "oracle", "--tasks", "bridge_mie", "--data", "sample", "--output_path", "run")
+    outcome = medtasks(
+        "run", "--config", "oracle", "--tasks", "bridge_mie", "--data", "sample", "--output_path", "run"
+    )
     assert outcome.code == 0 and "1.0000" in outcome.out
 
 
@@ -76,7 +78,10 @@ def test_sync_check_names_a_stale_file(medtasks, tmp_path, monkeypatch):
     (root / "groups" / "orphan.yaml").write_text("group: orphan")
     outcome = medtasks("sync", "--check")
     assert outcome.code == 1
-    assert "stale: write bridge/mie/cot.yaml" in outcome.out and "stale: delete groups/orphan.yaml" in outcome.out
+    assert (
+        "stale: write bridge/mie/cot.yaml" in outcome.out
+        and "stale: delete groups/orphan.yaml" in outcome.out
+    )
     assert medtasks("sync").code == 0
     assert medtasks("sync", "--check").code == 0
 

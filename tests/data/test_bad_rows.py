@@ -39,7 +39,9 @@ def test_a_gold_label_outside_the_closed_list_names_row_and_format(chip_ctc):
 
 
 def test_a_missing_column_names_file_column_and_accepted_schemas(data_dir):
-    path = write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", [{"prompt": "Q", "label": "A"}])
+    path = write_jsonl(
+        data_dir / "medhelm" / "hospice_referral" / "test.jsonl", [{"prompt": "Q", "label": "A"}]
+    )
     error = fails(HOSPICE)
     assert str(path) in str(error) and "column context is missing" in str(error)
     assert "prompt, context, label" in error.remedy
@@ -152,7 +154,11 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("instruction_role: system", "instruction_rol: system", "medtasks_dataset.prompt.instruction_rol: unknown key"),
+        (
+            "instruction_role: system",
+            "instruction_rol: system",
+            "medtasks_dataset.prompt.instruction_rol: unknown key",
+        ),
         ("      official_name: CHIP-CTC", "      identity: input", "name the accepted row schemas"),
         ("        {{ strategy }}\n", "", "place {{ strategy }}"),
         ("{{ label }}: {{ meaning }}", "{{ label }}: {{ meening }}", "'meening' is undefined"),

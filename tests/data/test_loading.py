@@ -29,7 +29,7 @@ def test_bridge_official_layout_is_read(chip_ctc):
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet"])
 def test_the_general_layout_is_read_in_every_format(data_dir, suffix):
     rows = [
-        {"prompt": "Eligible?", "context": f"note, with \"quotes\" and\nline {i}", "label": "AB"[i % 2]}
+        {"prompt": "Eligible?", "context": f'note, with "quotes" and\nline {i}', "label": "AB"[i % 2]}
         for i in range(6)
     ]
     folder = data_dir / "medhelm" / "hospice_referral"
@@ -57,7 +57,9 @@ def test_the_general_layout_is_read_in_every_format(data_dir, suffix):
 
 
 def test_the_strategies_differ_in_one_line(chip_ctc):
-    direct, cot = (load_documents(CHIP_CTC, cot=cot)["test"][0]["system"].split("\n") for cot in (False, True))
+    direct, cot = (
+        load_documents(CHIP_CTC, cot=cot)["test"][0]["system"].split("\n") for cot in (False, True)
+    )
     assert [line for line in direct if line not in cot] == [
         "Reply with nothing but the answer, in exactly this format:"
     ]
@@ -71,7 +73,9 @@ def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_c
     direct, cot = (load_documents(CHIP_CTC, cot=cot)["test"][0] for cot in (False, True))
     assert direct["system"] == OFFICIAL
     assert direct.loaded.instruction == "official"
-    before, _, after = OFFICIAL.partition("Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:")
+    before, _, after = OFFICIAL.partition(
+        "Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:"
+    )
     assert cot["system"].startswith(before) and cot["system"].endswith("Result:" + after)
     assert cot.loaded.instruction == "official, own strategy line"
 
@@ -212,7 +216,8 @@ def test_model_arguments_do_not_reach_the_loader(strategy, chip_ctc):
     from lm_eval.tasks import TaskManager
 
     manager = TaskManager(
-        include_defaults=False, metadata={"revision": "x", "language": "y", "source": "z", "medtasks_model": 1}
+        include_defaults=False,
+        metadata={"revision": "x", "language": "y", "source": "z", "medtasks_model": 1},
     )
     task = next(iter(manager.load([str(CHIP_CTC / f"{strategy}.yaml")])["tasks"].values()))
     record = task.config.metadata["medtasks"]
@@ -222,7 +227,13 @@ def test_model_arguments_do_not_reach_the_loader(strategy, chip_ctc):
 
 def test_rows_may_have_several_references(data_dir):
     rows = [
-        sft_row(i, f"患者：头疼{i}天", "医生: 多休息", task="EHRQA-QA", output_list=["医生: 多休息", "医生: 多喝水"])
+        sft_row(
+            i,
+            f"患者：头疼{i}天",
+            "医生: 多休息",
+            task="EHRQA-QA",
+            output_list=["医生: 多休息", "医生: 多喝水"],
+        )
         for i in range(6)
     ]
     write_jsonl(data_dir / "bridge" / "ehrqa_qa" / "test.jsonl", rows)

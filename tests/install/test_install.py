@@ -32,7 +32,9 @@ class Environment:
         self.folder = folder
         run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
         self.python = folder / "venv" / "bin" / "python"
-        self.site = Path(run(self.python, "-c", "import site; print(site.getsitepackages()[0])", cwd=folder).strip())
+        self.site = Path(
+            run(self.python, "-c", "import site; print(site.getsitepackages()[0])", cwd=folder).strip()
+        )
         borrowed = [path for path in site.getsitepackages() if Path(path).is_dir()]
         (self.site / "zz_borrowed.pth").write_text("\n".join(borrowed) + "\n")
         self.pip("install", "--quiet", "--no-deps", "--force-reinstall", "lm-eval==0.4.13")
@@ -52,7 +54,8 @@ class Environment:
         return [
             str(path)
             for path in (self.site / "medtasks_ext", self.site / "lm_eval" / "tasks" / "medtasks")
-            if path.exists() and any(item.is_file() for item in path.rglob("*") if "__pycache__" not in item.parts)
+            if path.exists()
+            and any(item.is_file() for item in path.rglob("*") if "__pycache__" not in item.parts)
         ]
 
 

@@ -59,7 +59,12 @@ def test_a_task_whose_rows_changed_is_run_again(medtasks, chip_ctc, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [("--model", "random-label"), ("--model", "oracle", "--limit", "3"), ("--model", "oracle", "--apply_chat_template")]
+    "change",
+    [
+        ("--model", "random-label"),
+        ("--model", "oracle", "--limit", "3"),
+        ("--model", "oracle", "--apply_chat_template"),
+    ],
 )
 def test_a_folder_takes_one_model_and_one_set_of_settings(medtasks, chip_ctc, change):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
@@ -114,7 +119,15 @@ def test_a_task_that_fails_does_not_stop_the_others(medtasks, chip_ctc, tmp_path
         return answer(self, request, requests)
 
     monkeypatch.setattr(Oracle, "answer", fragile)
-    arguments = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc,bridge_chip_ctc_cot", "--output_path", "run")
+    arguments = (
+        "run",
+        "--model",
+        "oracle",
+        "--tasks",
+        "bridge_chip_ctc,bridge_chip_ctc_cot",
+        "--output_path",
+        "run",
+    )
     outcome = medtasks(*arguments)
     assert outcome.code == 1
     assert "✗ bridge_chip_ctc: the endpoint hung up" in outcome.err
@@ -127,7 +140,9 @@ def test_a_task_that_fails_does_not_stop_the_others(medtasks, chip_ctc, tmp_path
 
 
 def test_a_group_is_rolled_up_over_its_tasks_with_what_is_missing_in_sight(medtasks, chip_ctc):
-    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_zh", "--data", "local", "--output_path", "run")
+    outcome = medtasks(
+        "run", "--model", "oracle", "--tasks", "bridge_zh", "--data", "local", "--output_path", "run"
+    )
     assert outcome.code == 1  # data is missing
     line = next(line for line in outcome.out.splitlines() if "bridge_zh" in line)
     assert "1/16" in line and "partial" in line
@@ -135,7 +150,18 @@ def test_a_group_is_rolled_up_over_its_tasks_with_what_is_missing_in_sight(medta
 
 
 def test_strict_stops_where_data_is_missing(medtasks, chip_ctc, tmp_path):
-    outcome = medtasks("run", "--strict", "--model", "oracle", "--tasks", "bridge_zh", "--data", "local", "--output_path", "run")
+    outcome = medtasks(
+        "run",
+        "--strict",
+        "--model",
+        "oracle",
+        "--tasks",
+        "bridge_zh",
+        "--data",
+        "local",
+        "--output_path",
+        "run",
+    )
     assert outcome.code == 2 and not (tmp_path / "run").exists()
 
 
@@ -154,14 +180,17 @@ def test_sample_rows_are_marked_in_every_table_and_file(medtasks, tmp_path):
     assert outcome.out.startswith("SAMPLE DATA")
     row = next(line for line in outcome.out.splitlines() if "bridge_chip_ctc" in line)
     assert "SAMPLE" in row
-    assert json.loads((tmp_path / "run" / "results.json").read_text())["results"]["bridge_chip_ctc"]["SAMPLE_DATA,answer"] == 1
+    assert (
+        json.loads((tmp_path / "run" / "results.json").read_text())["results"]["bridge_chip_ctc"][
+            "SAMPLE_DATA,answer"
+        ]
+        == 1
+    )
 
 
 @pytest.mark.parametrize("shots", [1, 3, 5])
 def test_the_number_of_shots_can_be_set_on_the_zero_shot_task(medtasks, chip_ctc, tmp_path, shots):
-    outcome = medtasks(
-        "run", "--model", "oracle", "--num_fewshot", shots, "--apply_chat_template", *CHIP_CTC
-    )
+    outcome = medtasks("run", "--model", "oracle", "--num_fewshot", shots, "--apply_chat_template", *CHIP_CTC)
     assert outcome.code == 0
     sample = json.loads((tmp_path / "run" / "samples_bridge_chip_ctc.jsonl").read_text().splitlines()[0])
     assert sample["arguments"][0][0].count("[assistant]") == shots
@@ -195,7 +224,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, co
     path.write_text(json.dumps(rows))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     start = [sys.executable, "-c", SLOW_MODEL]
-    process = subprocess.Popen(start, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        start, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     stored = tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl"
     deadline = time.monotonic() + 60
     while not (stored.is_file() and stored.stat().st_size):

@@ -1,0 +1,205 @@
+"""The real vLLM engine on the CPU, with a tiny random model: the literal command, a killed run, an API."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.engine.tiny_model import TEMPLATE_WITHOUT_SYSTEM, make
+
+pytestmark = pytest.mark.engine
+
+BIN = Path(sys.executable).parent
+GROUPS = ["bridge_zh", "medhelm_admin"]
+ARGUMENTS = "dtype=float32,max_model_len=16384,enforce_eager=True"
+FLAGS = ["--apply_chat_template", "--gen_kwargs", "max_gen_toks=16"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return make(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
+    return {
+        **clean,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "MEDTASKS_DATA": "sample",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
+def run(command: list[object], cwd: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        [*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def literal(model, environment, tmp_path_factory) -> tuple[str, dict]:
+    """`lm_eval --tasks bridge_zh,medhelm_admin --model vllm`, zero-shot and 5-shot in one call."""
+    folder = tmp_path_factory.mktemp("literal")
+    names = [*GROUPS, *(f"{name}_5shot" for name in GROUPS)]
+    printed = run(
+        ["lm_eval", "--tasks", ",".join(names), "--model", "vllm", "--model_args", f"pretrained={model},{ARGUMENTS}",
+         *FLAGS, "--output_path", folder, "--log_samples"],
+        folder,
+        environment,
+    )  # fmt: skip
+    return printed, json.loads(next(folder.rglob("results_*.json")).read_text())
+
+
+def test_the_literal_command_prints_one_roll_up_row_per_group(literal):
+    printed, results = literal
+    table = printed[printed.rindex("|") - 6000 :].split("Groups")[-1]
+    for name in [*GROUPS, *(f"{group}_5shot" for group in GROUPS)]:
+        scores = [
+            row for row in table.splitlines() if re.match(rf"\|\s*-?\s*{name}\s*\|", row) and "score" in row
+        ]
+        assert len(scores) == 1, table
+        tasks = [task for task in results["group_subtasks"][name]]
+        mean = sum(results["results"][task]["score,answer"] for task in tasks) / len(tasks)
+        assert results["groups"][name]["score,answer"] == pytest.approx(mean)
+        assert results["groups"][name]["SAMPLE_DATA,answer"] == 1
+    assert len(results["group_subtasks"]["bridge_zh"]) == 16
+    assert len(results["group_subtasks"]["medhelm_admin_5shot"]) == 5
+
+
+def test_the_five_shot_prompt_is_a_conversation_in_the_models_own_template(literal, model):
+    _, results = literal
+    assert results["configs"]["bridge_mie_5shot"]["num_fewshot"] == 5
+    assert results["configs"]["bridge_mie_5shot"]["metadata"]["medtasks"]["loaded"]["origin"] == "sample"
+    assert results["n-shot"]["bridge_mie_5shot"] == 5
+
+
+def counted(folder: Path) -> dict[str, list[str]]:
+    return {
+        path.stem: [json.loads(line)["key"] for line in path.read_text().splitlines() if line.endswith("}")]
+        for path in (folder / "responses").glob("*.jsonl")
+    }
+
+
+def test_a_run_killed_in_the_middle_of_generation_goes_on_and_gives_the_same(
+    literal, model, environment, tmp_path
+):
+    command = ["medtasks", "run", "--tasks", ",".join(GROUPS), "--model", "vllm",
+               "--model_args", f"pretrained={model},{ARGUMENTS}", *FLAGS, "--output_path", "run"]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    folder = tmp_path / "run"
+    deadline = time.monotonic() + 300
+    while sum(map(len, counted(folder).values())) < 40:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = counted(folder)
+    printed = run(command, tmp_path, environment)
+    complete = counted(folder)
+    manifest = json.loads((folder / "run.json").read_text())
+    generated = sum(state.get("generated", 0) for state in manifest["tasks"].values())
+    for task, keys in complete.items():
+        assert len(keys) == len(set(keys)), f"{task}: a response was generated twice"
+        assert set(kept.get(task, [])) <= set(keys)
+    # tasks finished before the kill keep their own count in the manifest
+    finished = {task for task, keys in kept.items() if len(keys) == len(complete[task])}
+    fresh = sum(len(keys) - len(kept.get(task, [])) for task, keys in complete.items())
+    assert generated >= fresh and len(finished) < len(complete)
+    _, results = literal
+    scored = json.loads((folder / "results.json").read_text())["results"]
+    for group in GROUPS:
+        for task in results["group_subtasks"][group]:
+            assert scored[task]["score,answer"] == pytest.approx(results["results"][task]["score,answer"]), (
+                task
+            )
+    rows = [line.split()[0] for line in printed.splitlines() if line.strip().startswith(tuple(GROUPS))]
+    assert rows == GROUPS
+
+
+def test_a_template_that_refuses_a_system_turn_gets_the_instruction_in_the_user_turn(environment, tmp_path):
+    folder = make(tmp_path / "model", template=TEMPLATE_WITHOUT_SYSTEM)
+    run(
+        ["medtasks", "run", "--tasks", "bridge_chip_ctc_5shot", "--model", "vllm",
+         "--model_args", f"pretrained={folder},{ARGUMENTS}", *FLAGS, "--limit", "2", "--output_path", "run"],
+        tmp_path,
+        environment,
+    )  # fmt: skip
+    sample = json.loads(
+        (tmp_path / "run" / "samples_bridge_chip_ctc_5shot.jsonl").read_text().splitlines()[0]
+    )
+    prompt = sample["arguments"][0][0]
+    assert "<|system|>" not in prompt
+    assert (
+        prompt.startswith("<|user|>The input is one eligibility criterion") and prompt.count("Input:\n") == 6
+    )
+
+
+@pytest.fixture(scope="module")
+def server(model, environment, tmp_path_factory):
+    """`vllm serve` on a free loopback port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = (tmp_path_factory.mktemp("server") / "log").open("w+")
+    process = subprocess.Popen(
+        ["vllm", "serve", model, "--host", "127.0.0.1", "--port", str(port), "--served-model-name", "tiny",
+         "--dtype", "float32", "--max-model-len", "16384", "--enforce-eager"],
+        env=environment, stdout=log, stderr=log, start_new_session=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 240
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2)
+                break
+            except OSError:
+                log.seek(0)
+                assert time.monotonic() < deadline and process.poll() is None, log.read()[-3000:]
+                time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/v1/chat/completions"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+def test_an_openai_compatible_server_is_evaluated_and_asked_once_per_document(server, environment, tmp_path):
+    command = ["medtasks", "run", "--tasks", "medhelm_admin,bridge_mie_cot", "--model", "local-chat-completions",
+               "--model_args", f"model=tiny,base_url={server},num_concurrent=4", *FLAGS, "--output_path", "run"]  # fmt: skip
+    assert "medhelm_admin" in run(command, tmp_path, environment)
+    keys = counted(tmp_path / "run")
+    assert set(keys) == {"bridge_mie_cot", "medhelm_hospice_referral", "medhelm_mimic_iv_billing_code",
+                         "medhelm_clinic_referral", "medhelm_cdi_qa", "medhelm_ent_referral"}  # fmt: skip
+    before = {path: path.read_bytes() for path in (tmp_path / "run" / "responses").iterdir()}
+    run(command, tmp_path, environment)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_an_endpoint_that_is_down_fails_the_task_with_its_reason_and_keeps_the_rest(
+    server, environment, tmp_path
+):
+    arguments = ["--model", "local-chat-completions", *FLAGS, "--output_path", "run"]
+    dead = f"model=tiny,base_url=http://127.0.0.1:9/v1/chat/completions,num_concurrent=2,max_retries=1"
+    done = subprocess.run(
+        ["medtasks", "run", "--tasks", "medhelm_hospice_referral", "--model_args", dead, *arguments],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "✗ medhelm_hospice_referral" in done.stderr and "Traceback" not in done.stderr
