@@ -20,21 +20,16 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     if document["gold"] is None:
         return result(document, parsed)
     predicted = parsed["answer"] if parsed["valid"] else random_label(document)
-    return _result(document, parsed, predicted)
+    pair, correct = (document["gold"], predicted), float(predicted == document["gold"])
+    return result(document, parsed, score=correct, acc=correct, f1_macro=pair, f1_micro=pair)
 
 
-def process_results_invalid_is_wrong(
-    document: dict[str, Any], results: list[dict[str, Any]]
-) -> dict[str, Any]:
+def process_results_invalid_is_wrong(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
     """ClinicBench: an answer that cannot be read counts as wrong."""
     parsed = results[0]
-    return _result(document, parsed, parsed["answer"] if parsed["valid"] else "")
-
-
-def _result(document: dict[str, Any], parsed: dict[str, Any], predicted: str) -> dict[str, Any]:
-    correct = float(predicted == document["gold"])
-    pair = (document["gold"], predicted)
-    return result(document, parsed, score=correct, acc=correct, f1_macro=pair, f1_micro=pair)
+    predicted = parsed["answer"] if parsed["valid"] else ""
+    pair, correct = (document["gold"], predicted), float(predicted == document["gold"])
+    return result(document, parsed, score=correct, acc=correct, f1_macro=pair)
 
 
 def _counts(pairs: Sequence[Pair]) -> list[tuple[int, int, int]]:

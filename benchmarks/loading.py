@@ -1,0 +1,144 @@
+"""Loading the `bridge` group: how often each dataset is built, how long it takes, how much memory it holds."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common import TASKS, Row, fresh, peak_gigabytes, text
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset
+
+ALL, SECONDS, GIGABYTES = 87, 10, 2
+
+
+def run(quick: bool) -> list[Row]:
+    n_rows = 160 if quick else 1600
+    rows = []
+    for size in (None, ALL):
+        with tempfile.TemporaryDirectory() as folder:
+            _, repeated = prepare(Path(folder), n_rows, size)
+            data = {"MEDTASKS_DATA_DIR": str(Path(folder) / "data")}
+            measured = fresh("loading", "load", env=data, tasks=str(Path(folder) / "tasks"))
+        if size is None:
+            rows.append(_builds(measured))
+        rows.append(_umbrella(measured, n_rows, repeated))
+    return rows
+
+
+def _builds(measured: dict[str, Any]) -> Row:
+    once = measured["built"] == measured["tasks"]
+    name = f"builds of {measured['tasks']} datasets, each named by several parts of `bridge`"
+    return Row(name, f"{measured['built']} for {measured['asked']} requests", "one each", once)
+
+
+def _umbrella(measured: dict[str, Any], n_rows: int, repeated: int) -> Row:
+    name = f"load `bridge`: {measured['tasks']} tasks of {n_rows:,} rows"
+    if repeated:
+        name += f", {repeated} of them repeated under other names"
+    figures = f"{measured['seconds']:.1f} s, {measured['peak']:.2f} GB"
+    figures += f" (lm-eval's index before it: {measured['indexing']:.1f} s; imports: {measured['before']:.2f} GB)"
+    if measured["tasks"] < ALL:
+        return Row(name, figures)
+    met = measured["seconds"] < SECONDS and measured["peak"] < GIGABYTES
+    return Row(name, figures, f"{SECONDS} s, {GIGABYTES} GB", met)
+
+
+def prepare(folder: Path, n_rows: int, size: int | None) -> tuple[int, int]:
+    """Copy the BRIDGE tasks that have sample rows and write rows for them.
+
+    With `size`, folders are repeated under other names until there are so many.
+    Returns how many there are and how many of them are repetitions.
+    """
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.sync import apply, changes
+
+    root = folder / "tasks"
+    shutil.copytree(TASKS, root, ignore=_others)
+    here = Registry(root)
+    for broken in here.broken:
+        shutil.rmtree(broken)
+    datasets = list(here.datasets.values())
+    for item in datasets:
+        if not item.sample_file.is_file():
+            shutil.rmtree(item.folder)
+    present = [item for item in datasets if item.sample_file.is_file()]
+    for number in range(len(present), size or 0):
+        _repeat(present[number % len(present)], f"_{number}")
+    apply(changes(Registry(root)))
+    final = Registry(root).datasets.values()
+    for item in final:
+        _write(item, folder / "data" / "bridge", n_rows)
+    return len(final), len(final) - len(present)
+
+
+def _others(path: str, names: list[str]) -> list[str]:
+    return [name for name in names if Path(path) == TASKS and name in ("medhelm", "clinicbench", "mlb", "groups")]
+
+
+def _repeat(dataset: Dataset, suffix: str) -> None:
+    copy = dataset.folder.with_name(dataset.folder.name + suffix)
+    shutil.copytree(dataset.folder, copy)
+    file, official = copy / "zero_shot.yaml", _official(dataset)
+    written = file.read_text(encoding="utf-8").replace(f"task: {dataset.id}\n", f"task: {dataset.id}{suffix}\n")
+    written = written.replace(f"official_name: {official}\n", f"official_name: {official}{suffix}\n")
+    file.write_text(written, encoding="utf-8")
+
+
+def _official(dataset: Dataset) -> str:
+    return dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]["official_name"]
+
+
+def _write(dataset: Dataset, folder: Path, n_rows: int) -> None:
+    """Rows in BRIDGE's layout: random inputs, gold answers taken from the sample rows."""
+    rng = random.Random(dataset.id)
+    samples = [json.loads(line) for line in dataset.sample_file.read_text(encoding="utf-8").splitlines()]
+    golds = [row["output"] for row in samples if row.get("output")]
+    language = dataset.metadata.language
+    instruction = text(rng, language, 150)
+    for path, size in (
+        (folder / f"{_official(dataset)}.SFT.json", n_rows),
+        (folder / "example" / f"{_official(dataset)}.example.json", 5),
+    ):
+        rows = [
+            {
+                "task": _official(dataset),
+                "split": "test",
+                "id": f"{path.name} {number}",
+                "instruction": instruction,
+                "input": text(rng, language, 200),
+                "output": rng.choice(golds),
+            }
+            for number in range(size)
+        ]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+
+
+def load(tasks: str) -> dict[str, Any]:
+    from lm_eval.tasks import TaskManager
+
+    from medtasks_ext.data.load import _build
+
+    before = peak_gigabytes()
+    times = [time.perf_counter()]
+    manager = TaskManager(include_path=tasks)
+    times.append(time.perf_counter())
+    loaded = manager.load(["bridge"])["tasks"]
+    times.append(time.perf_counter())
+    cache = _build.cache_info()
+    return {
+        "tasks": len(loaded),
+        "indexing": times[1] - times[0],
+        "seconds": times[2] - times[1],
+        "before": before,
+        "peak": peak_gigabytes(),
+        "built": cache.misses,
+        "asked": cache.misses + cache.hits,
+    }

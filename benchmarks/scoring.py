@@ -1,0 +1,188 @@
+"""Reading and scoring responses, family by family: throughput, and the worst single hostile response."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common import TASKS, Row, characters, fresh, text, words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TARGET, LENGTH, PATIENCE = 11_000, 20_000, 300
+
+#: family -> (task, a source row made from its answer block and a random generator)
+FAMILIES: dict[str, tuple[str, Callable[[dict[str, Any], random.Random], dict[str, Any]]]] = {
+    "label": ("bridge/chip_ctc", lambda answer, rng: _bridge(f"{answer['prefix']}: {_some(rng, answer['labels'])[0]}")),
+    "label list": (
+        "bridge/dialmed",
+        lambda answer, rng: _bridge(f"{answer['prefix']}: {', '.join(_some(rng, answer['labels'], 3))}"),
+    ),
+    "code list": (
+        "bridge/cblue_cdn",
+        lambda answer, rng: _bridge(f"{answer['prefix']}: {', '.join(characters(rng, 6) for _ in range(3))}"),
+    ),
+    "events": ("bridge/mie", lambda answer, rng: _bridge("\n".join(_event(answer, rng) for _ in range(4)))),
+    "text, zh": ("bridge/ehrqa_qa", lambda answer, rng: _bridge(characters(rng, 60))),
+    "letter": (
+        "medhelm/medqa",
+        lambda answer, rng: {
+            "question": words(rng, 20),
+            "options": {letter: words(rng, 3) for letter in "ABCD"},
+            "answer_idx": rng.choice("ABCD"),
+        },
+    ),
+    "ICD-10 codes": (
+        "medhelm/mimic_iv_billing_code",
+        lambda answer, rng: {"text": words(rng, 20), "target": [_code(rng) for _ in range(10)]},
+    ),
+    "label word": (
+        "clinicbench/pubmedqa",
+        lambda answer, rng: {
+            "QUESTION": words(rng, 20),
+            "CONTEXTS": [words(rng, 20)],
+            "final_decision": rng.choice(["yes", "no", "maybe"]),
+        },
+    ),
+    "permuted letters": (
+        "mlb/cmexam",
+        lambda answer, rng: {
+            "Question": characters(rng, 40),
+            "Options": "\n".join(f"{letter} {characters(rng, 6)}" for letter in "ABCDE"),
+            "Answer": "".join(sorted(rng.sample("ABCDE", rng.choice([1, 1, 2])))),
+        },
+    ),
+}
+
+
+def _bridge(output: str) -> dict[str, Any]:
+    return {"task": "bench", "split": "test", "input": output, "output": output}
+
+
+def _some(rng: random.Random, labels: Any, n: int = 1) -> list[str]:
+    return rng.sample(list(labels), n)
+
+
+def _event(answer: dict[str, Any], rng: random.Random) -> str:
+    closed = answer.get("closed_values", {})
+    values = {name: rng.choice(list(closed[name])) if name in closed else characters(rng, 4) for name in answer["fields"]}
+    return ", ".join(f"{name}: {value}" for name, value in values.items()) + ";"
+
+
+def _code(rng: random.Random) -> str:
+    return f"{rng.choice('ACEIJKMNZ')}{rng.randrange(10, 100)}.{rng.randrange(10)}"
+
+
+def run(quick: bool) -> list[Row]:
+    rows = []
+    for family, (task, _) in FAMILIES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            n = _write(Path(folder), family, 1000 if quick else 10_000)
+            data = {"MEDTASKS_DATA_DIR": folder}
+            done = fresh("scoring", "throughput", env=data, family=family, n=n)
+            name = f"read and score {n:,} responses: {family} ({task.replace('/', '_')})"
+            figures = f"{done['rate']:,.0f}/s (reading {done['read']:.0%}, aggregation {done['aggregate']:.0%})"
+            rows.append(Row(name, figures, f"{TARGET:,}/s", done["rate"] > TARGET))
+            name = f"worst response of {LENGTH:,} hostile characters: {family}"
+            try:
+                worst = fresh("scoring", "hostile", env=data, timeout=PATIENCE, family=family, step=10 if quick else 1)
+                rows.append(Row(name, f"{worst['ms']:,.0f} ms ({worst['what']}; median {worst['median']:.1f} ms)"))
+            except subprocess.TimeoutExpired:
+                rows.append(Row(name, f"not through after {PATIENCE} s", "", False))
+    return rows
+
+
+def _write(folder: Path, family: str, n: int) -> int:
+    """Rows for `n` documents, a few to choose shots from not among them."""
+    from medtasks_ext.registry import Dataset
+
+    task, make = FAMILIES[family]
+    block = Dataset(TASKS / task).config["dataset_kwargs"]["medtasks_dataset"]
+    rng = random.Random(family)
+    n -= n % block["source"].get("option_trials", 1)
+    rows = [{**make(block["answer"], rng), "id": str(number)} for number in range(n)]
+    for number, row in enumerate(rows):  # medhelm evaluates 1,000 rows at most, drawn from all
+        row["input" if "input" in row else "text"] = f"{number} {row.get('input') or row.get('text')}"
+    file = folder / task / "test.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return n
+
+
+def _task(family: str) -> Any:
+    from lm_eval.tasks import TaskManager
+
+    file = TASKS / FAMILIES[family][0] / "zero_shot.yaml"
+    return next(iter(TaskManager(include_defaults=False).load([str(file)])["tasks"].values()))
+
+
+def _reader(task: Any) -> Any:
+    """The task's own ParseAnswer."""
+    arguments = task.config.filter_list[0]["filter"][0]
+    return arguments["function"](answer=arguments["answer"])
+
+
+def throughput(family: str, n: int) -> dict[str, float]:
+    task = _task(family)
+    documents = list(itertools.islice(itertools.cycle(task.eval_docs), n))
+    responses = [[response] for response in _responses(documents)]
+    reader, aggregation = _reader(task), task.aggregation()
+    times = [time.perf_counter()]
+    parsed = reader.apply(responses, documents)
+    times.append(time.perf_counter())
+    results = [task.process_results(document, [answer]) for document, answer in zip(documents, parsed, strict=True)]
+    times.append(time.perf_counter())
+    for metric in results[0]:
+        aggregation[metric]([result[metric] for result in results])
+    times.append(time.perf_counter())
+    whole = times[3] - times[0]
+    return {"rate": n / whole, "read": (times[1] - times[0]) / whole, "aggregate": (times[3] - times[2]) / whole}
+
+
+def _responses(documents: list[Any]) -> list[str]:
+    """The gold; the gold after a reasoning trace; prose and another's answer; prose without an answer."""
+    rng, language = random.Random(0), documents[0].loaded.language
+    prose = [text(rng, language, 60) for _ in range(100)]
+    forms = (
+        lambda i: documents[i]["target"],
+        lambda i: f"<think>{prose[i % 100]}</think>\n{documents[i]['target']}",
+        lambda i: f"{prose[i % 100]}\n{documents[i - 1]['target']}",
+        lambda i: prose[i % 100],
+    )
+    return [forms[i % len(forms)](i) for i in range(len(documents))]
+
+
+def hostile(family: str, step: int) -> dict[str, Any]:
+    """Every pair of pieces, repeated, with two endings; `step` takes only every so many."""
+    task = _task(family)
+    document, reader = task.eval_docs[0], _reader(task)
+    answer = task.config.filter_list[0]["filter"][0]["answer"]
+    found: list[tuple[float, str]] = []
+    for one, other in list(itertools.product(_pieces(answer, document["target"]), repeat=2))[::step]:
+        pair = one + other
+        for end in ("", ";"):
+            response = (pair * (LENGTH // len(pair) + 1))[: LENGTH - len(end)] + end
+            began = time.perf_counter()
+            task.process_results(document, reader.apply([[response]], [document]))
+            found.append((time.perf_counter() - began, f"{pair!r} repeated" + f", then {end!r}" * bool(end)))
+    found.sort()
+    return {"ms": 1000 * found[-1][0], "what": found[-1][1], "median": 1000 * found[len(found) // 2][0]}
+
+
+def _pieces(answer: dict[str, Any], target: str) -> list[str]:
+    common = ["a", "A", "1", " ", "\n", ":", "：", ",", ";", "[", "]", '"', "。", "的", "A1.", "a, b"]
+    markers = ["<think>", "</think>", "result:", "assistantfinal", "答案：", "答案 "]
+    own = [f"{field}: " for field in answer.get("fields", [])]
+    if prefix := answer.get("prefix"):
+        own += [prefix, f"{prefix}: "]
+    if own and not prefix:
+        own += [", ".join(own), ", ".join(f"{part}a" for part in own), f", {own[-1]}"]
+        own.append(", ".join(f"{field}: []" for field in answer["fields"]))
+    return [*common, *markers, *own, target.splitlines()[0]]

@@ -1,0 +1,88 @@
+"""Real rows of openly published datasets through the whole path: oracle and wrong answers.
+
+`MEDTASKS_REAL_ROWS` names a folder of such rows in their original schema; without it these tests skip.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.models.baselines import Baseline, NearestShot, Oracle
+from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+
+REAL_ROWS = os.environ.get("MEDTASKS_REAL_ROWS", "")
+pytestmark = pytest.mark.skipif(not REAL_ROWS, reason="MEDTASKS_REAL_ROWS is not set")
+
+#: task -> files as they lie in the folder -> where they go in the data folder
+FILES = {
+    "bridge_dialmed": {"dialmed/test.txt": "test.jsonl", "dialmed/dev.txt": "fewshot.jsonl"},
+    "bridge_cmedqa": {"cmedqa2/train.jsonl": "test.jsonl"},
+    "medhelm_medqa": {"medqa_usmle/phrases_no_exclude_test.jsonl": "test.jsonl"},
+    "clinicbench_pubmedqa": {"pubmedqa/ori_pqal.json": "test.json"},
+    "mlb_cmexam": {"cmexam/val.csv": "test.csv"},
+}
+TASKS = registry()
+
+
+class Wrong(Baseline):
+    """Answers every document with another document's gold."""
+
+    def answer(self, request, requests):
+        targets = request.doc.loaded.targets
+        return targets[(targets.index(request.doc["target"]) + 1) % len(targets)]
+
+
+@pytest.fixture(params=FILES)
+def real(request, data_dir) -> str:
+    suite, _, folder = request.param.partition("_")
+    target = data_dir / suite / folder
+    target.mkdir(parents=True)
+    for source, name in FILES[request.param].items():
+        shutil.copy(Path(REAL_ROWS) / source, target / name)
+    return request.param
+
+
+def metrics(name: str, model: Baseline) -> dict[str, float]:
+    settings = Settings(data="local")
+    outcome = evaluate_task(model, build_task(TASKS, name, settings), settings)
+    return outcome.metrics
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_oracle_reaches_its_ceiling_and_wrong_answers_do_not(real, strategy):
+    name = TASKS.datasets[real].task(strategy)
+    perfect, wrong = metrics(name, Oracle()), metrics(name, Wrong())
+    assert perfect["score"] == pytest.approx(TASKS.datasets[real].metadata.oracle_max)
+    assert perfect["valid"] == 1 and "SAMPLE_DATA" not in perfect
+    assert wrong["score"] < 0.5
+
+
+def test_a_floor_that_reads_the_input_is_below_the_ceiling(real):
+    assert metrics(TASKS.datasets[real].task("five_shot"), NearestShot())["score"] < 0.7
+
+
+def test_both_schemas_of_pubmedqa_give_the_same_documents(data_dir):
+    from medtasks_ext.data import load_documents
+
+    folder = TASKS.datasets["clinicbench_pubmedqa"].folder
+    texts = []
+    for place, (source, name) in enumerate((("ori_pqal.json", "test.json"), ("hf_pqa_labeled.jsonl", "test.jsonl"))):
+        root = data_dir / str(place)
+        (root / "clinicbench" / "pubmedqa").mkdir(parents=True)
+        shutil.copy(Path(REAL_ROWS) / "pubmedqa" / source, root / "clinicbench" / "pubmedqa" / name)
+        os.environ["MEDTASKS_DATA_DIR"] = str(root)
+        documents = load_documents(folder, cot=False)["test"]
+        texts.append({document["id"]: (document["prompt"], document["gold"]) for document in documents})
+    assert texts[0] == texts[1] and len(texts[0]) == 60
+
+
+def test_labels_of_dialmed_are_those_of_its_authors():
+    labels = json.loads((Path(REAL_ROWS) / "dialmed" / "label.json").read_text())
+    answer = TASKS.datasets["bridge_dialmed"].config["dataset_kwargs"]["medtasks_dataset"]["answer"]
+    assert set(answer["labels"]) == set(labels)
