@@ -1,4 +1,4 @@
-"""Reading row files: JSON, JSON lines, CSV and Parquet, with errors that name file and row."""
+"""Reading row files: JSON, JSON lines, CSV, Parquet and Feather, with errors that name file and row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from medtasks_ext.errors import MedtasksError
 
-SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
+SUFFIXES = (".jsonl", ".json", ".csv", ".parquet", ".feather")
 Row = dict[str, Any]
 
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
@@ -29,8 +29,8 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
     try:
         if member:
             rows = _parse(_member(path, member), Path(member).suffix, where)
-        elif path.suffix == ".parquet":
-            rows = _parquet(path)
+        elif path.suffix in (".parquet", ".feather"):
+            rows = _columnar(path)
         else:
             rows = _parse(path.read_bytes(), path.suffix, where)
     except OSError as error:
@@ -53,14 +53,17 @@ def _member(path: Path, name: str) -> bytes:
     raise MedtasksError(f"has no member {name}", where=path, remedy="check the name in the task's YAML")
 
 
-def _parquet(path: Path) -> list[Row]:
+def _columnar(path: Path) -> list[Row]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow.feather
+    import pyarrow.parquet
 
+    read = pyarrow.parquet.read_table if path.suffix == ".parquet" else pyarrow.feather.read_table
     try:
-        return pq.read_table(path).to_pylist()
+        return read(path).to_pylist()
     except pa.ArrowInvalid as error:
-        raise MedtasksError(f"not a Parquet file ({error})", where=path, remedy="download it again") from None
+        kind = path.suffix[1:].title()
+        raise MedtasksError(f"not a {kind} file ({error})", where=path, remedy="download it again") from None
 
 
 def _parse(content: bytes, suffix: str, where: str) -> list[Row]:

@@ -15,7 +15,7 @@ import jinja2
 from medtasks_ext.answers import AnswerFormat, GoldError, answer_format
 from medtasks_ext.data.documents import Document, Documents, Instruction, Loaded
 from medtasks_ext.data.missing import missing_data
-from medtasks_ext.data.options import permuted, split_options
+from medtasks_ext.data.options import lettered, permuted, split_options
 from medtasks_ext.data.sources import Rows, find_origin, forced_origin, load_rows
 from medtasks_ext.data.spec import DatasetSpec, RowSchema, dataset_spec
 from medtasks_ext.data.strategies import official_to_cot, strategy_line
@@ -38,7 +38,7 @@ _BRIDGE_ROWS = RowSchema(columns=["task", "split", "input", "output"])
 _environment = jinja2.Environment(
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
 )
-_environment.filters["split_options"] = split_options
+_environment.filters.update(split_options=split_options, lettered=lettered)
 
 
 def zero_shot(**kwargs: Any) -> dict[str, Documents]:
@@ -224,12 +224,15 @@ class _Builder:
                 where=self.rows.where,
                 remedy="put few-shot rows beside them (fewshot.jsonl)",
             )
-        held = set(random.Random(SEED).sample(range(len(test)), HELD_OUT))
+        held = random.Random(SEED).sample(range(len(test)), HELD_OUT)
+        name = self.spec.source.identity
+        alike = {self._identity(test[index], name) for index in held}
         log.warning(
             "%s: no few-shot pool; %d of %d test rows serve as shots", self.dataset.id, HELD_OUT, len(test)
         )
         return (
-            [row for index, row in enumerate(test) if index not in held],
+            # rows with the same text as a shot cannot be scored, either
+            [row for row in test if self._identity(row, name) not in alike],
             [test[index] for index in sorted(held)],
             HELD_OUT,
         )

@@ -38,6 +38,11 @@ def split_options(value: Any) -> list[str]:
     return texts
 
 
+def lettered(options: list[str]) -> str:
+    """One line per option: letter, full stop, text."""
+    return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
+
+
 def permuted(row: Row, trials: int) -> list[Row]:
     """The question asked several times, each time with its options in another seeded order.
 

@@ -39,10 +39,11 @@ def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
     strategy, that prompts render, that an oracle gets `oracle_max`, and that garbage gets what the
     suite's rule says.
     """
+    problems: list[str] = []
     try:
         spec = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file)
         form = answer_format(spec.answer, where=dataset.file)
-        problems = _facts(dataset, spec.source.download is not None)
+        problems += _facts(dataset, spec.source.download is not None)
         problems += [
             f"{change.path}: not up to date → run `medtasks sync`" for change in _stale(registry, dataset)
         ]
@@ -50,9 +51,9 @@ def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
         for strategy in STRATEGIES:
             problems += _run(registry, dataset, strategy, form)
     except MedtasksError as error:
-        return [str(error)]
+        problems.append(str(error))
     except KeyError as error:
-        return [f"{dataset.file}: key {error} is missing → CONTRIBUTING.md shows a complete task file"]
+        problems.append(f"{dataset.file}: key {error} is missing → CONTRIBUTING.md shows a complete task file")
     return problems
 
 
