@@ -1,0 +1,228 @@
+"""The suites' reading rules once more: written plainly, from their description, apart from the package.
+
+BRIDGE's rules are literal `regex` searches. They are slow on long lines with many colons, which
+is why the package has its own; here they say what is right. Every rule takes the `answer:` block
+of a task, a response, the document and the mode, and returns the parsed answer and whether it is
+valid. Lists come sorted and without duplicates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import regex
+
+Block = Mapping[str, Any]
+Read = tuple[Any, bool]
+INVALID: Read = (None, False)
+
+# ---------------------------------------------------------------- BRIDGE: normalisation and cutting
+
+WIDE = (
+    "　。“”‘’＂＃＄％＆＇（）＊＋，－．／０１２３４５６７８９：；＜＝＞＠"
+    "ＡＢＣＤＥＦＧＨＩＪＫＬＭＮＯＰＱＲＳＴＵＶＷＸＹＺ［＼］＾＿｀"
+    "ａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚ｛｜｝～"
+)
+ASCII = (
+    " .\"\"''\"#$%&'()*+,-./0123456789:;<=>@"
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
+    "abcdefghijklmnopqrstuvwxyz{|}~"
+)
+assert len(WIDE) == len(ASCII) == 98
+NARROW = dict(zip(WIDE, ASCII, strict=True))
+
+
+def bridge_text(text: str) -> str:
+    return "".join(NARROW.get(character, character) for character in text.lower()).strip()
+
+
+def bridge_cut(text: str, cot: bool) -> str:
+    text = bridge_text(text)
+    if "</think>" in text:
+        text = text.split("</think>", 1)[1]
+    if cot and "result:" in text:
+        text = text.split("result:", 1)[1].strip()
+    if "assistantfinal" in text:
+        text = text.split("assistantfinal", 1)[1]
+    return text.strip()
+
+
+def search(pattern: str, text: str) -> Any:
+    return regex.search(pattern, text, regex.IGNORECASE)
+
+
+def longest_first(block: Block) -> list[str]:
+    return sorted((bridge_text(label) for label in block["labels"]), key=len, reverse=True)
+
+
+# ---------------------------------------------------------------- BRIDGE: labels and lists
+
+
+def label(block: Block, text: str, row: Block, cot: bool) -> Read:
+    prefix, any_label = bridge_text(block["prefix"]), "|".join(longest_first(block))
+    patterns = {
+        "three_step": [rf"{prefix}: ({any_label})", rf"{prefix}:?\s*({any_label})", rf"\b({any_label})\b"],
+        "two_step": [rf"{prefix}:\s*({any_label})", rf"\b({any_label})\b"],
+    }[block.get("pattern_set", "three_step")]
+    response = bridge_cut(text, cot)
+    for pattern in patterns:
+        if match := search(pattern, response):
+            return match.group(1), True
+    return INVALID
+
+
+def pieces(block: Block, text: str, cot: bool) -> list[str]:
+    prefix = bridge_text(block["prefix"])
+    exact, loose, bare = rf"{prefix}: (.+)", rf"{prefix}:?\s*(.+)", r"\b(.+)\b"
+    patterns = {
+        "list_three_step": [exact, loose, bare],
+        "list_two_step": [exact, bare],
+        "list_whole_line": [exact, loose, r"(.+)"],
+    }[block.get("pattern_set", "list_three_step")]
+    line = bridge_cut(text, cot)
+    for pattern in patterns:
+        if match := search(pattern, line):
+            line = match.group(1)
+            break
+    return [piece.strip().replace('"', "").replace("'", "") for piece in line.split(",")]
+
+
+def label_list(block: Block, text: str, row: Block, cot: bool) -> Read:
+    found = set()
+    for piece in pieces(block, text, cot):
+        for name in longest_first(block):
+            if name in piece:
+                found.add(name)
+                break
+    return (sorted(found), True) if found else INVALID
+
+
+def code_list(block: Block, text: str, row: Block, cot: bool) -> Read:
+    return sorted(set(pieces(block, text, cot))), True
+
+
+# ---------------------------------------------------------------- BRIDGE: events and free text
+
+
+def event_patterns(block: Block) -> list[str]:
+    names = [bridge_text(name) for name in block["fields"]]
+    last = len(names) - 1
+    named = {
+        "strict": [", ".join(f"{name}: (.+)" for name in names) + ";"],
+        "nospace": [", ".join(f"{name}:(.+)" for name in names) + ";"],
+        "loose": [r",\s*".join(r".*:\s*(.+)" if i < last else r".*:\s*([^;]+)" for i in range(last + 1))],
+        "bare": {2: [r"(.+):([^;]+)"], 3: [r"(.+):(.+),([^;]+)"]}.get(len(names), []),
+        "bracketed": [
+            r"subject: (.+), description: \[(.*)\], location: \[(.*)\], status: (.*);",
+            r".*:(.+),\s*.*:\s*\[(.*)\],\s*.*:\s*\[(.*)\],\s*.*:\s*([^;]+)",
+            r"(.+):(.+),\[(.*)\],\[(.*)\],([^;]+)",
+        ],
+    }
+    return [pattern for name in block["patterns"] for pattern in named[name]]
+
+
+def event_lines(text: str) -> list[str]:
+    lines = []
+    for line in text.split("\n"):
+        if line.count(";") >= 2:
+            lines += [part.strip() + ";" for part in line.split(";") if part.strip()]
+        elif line.strip():
+            lines.append(line.strip())
+    return lines
+
+
+def events(block: Block, text: str, row: Block, cot: bool) -> Read:
+    found = set()
+    for line in event_lines(bridge_cut(text, cot)):
+        for pattern in event_patterns(block):
+            if match := search(pattern, line):
+                found.add(tuple(slot.strip() for slot in match.groups()[: len(block["fields"])]))
+                break
+    return (sorted(found), True) if found else INVALID
+
+
+def free_text(block: Block, text: str, row: Block, cot: bool) -> Read:
+    response = bridge_cut(text, cot)
+    return (response, True) if response else INVALID
+
+
+# ---------------------------------------------------------------- MedHELM, ClinicBench, MLB
+
+
+def cut(text: str, cot: bool) -> str:
+    """What follows the last trace; nothing of a trace that is never closed; under CoT the result."""
+    if "</think>" in text:
+        text = text.split("</think>")[-1]
+    elif "<think>" in text:
+        text = text[: text.index("<think>")]
+    if cot:
+        text = re.split(r"(?i:result|结果)\s*[:：]", text)[-1]
+    return text
+
+
+def helm_letter(block: Block, text: str, row: Block, cot: bool) -> Read:
+    reply = cut(text, cot).strip()
+    return reply, reply in block["letters"]
+
+
+def helm_codes(block: Block, text: str, row: Block, cot: bool) -> Read:
+    found = re.findall(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b", re.sub(r"\*\*", "", cut(text, cot)))
+    codes = sorted({code.rstrip(".").strip() for code in found})
+    return codes, bool(codes)
+
+
+def label_word(block: Block, text: str, row: Block, cot: bool) -> Read:
+    reply, named = cut(text, cot).lower(), set()
+    for name in sorted((name.lower() for name in block["labels"]), key=len, reverse=True):
+        alone = rf"(?<!\w){re.escape(name)}(?!\w)"
+        if re.search(alone, reply):
+            named.add(name)
+            reply = re.sub(alone, "|", reply)
+    return (named.pop(), True) if len(named) == 1 else INVALID
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BETWEEN = ",，、;；和及/"
+
+
+def mlb_letters(block: Block, text: str, row: Block, cot: bool) -> Read:
+    reply = "".join(NARROW[c] if "Ａ" <= c <= "Ｚ" else c for c in cut(text, cot=False))
+    after = re.split(r"答案\s*(?:是|为)?\s*[:：]\s*", reply)
+    if len(after) > 1:
+        chosen = leading_letters(after[-1])
+    else:
+        chosen = set(reply.strip().rstrip(".。"))
+        alone = {c for c in chosen if not c.isspace() and c not in BETWEEN}
+        starts_and_ends = reply.strip()[:1] in LETTERS and reply.strip().rstrip(".。")[-1:] in LETTERS
+        chosen = alone if chosen and alone <= set(LETTERS) and starts_and_ends else set()
+    if not chosen or max(LETTERS.index(letter) for letter in chosen) >= len(row["options"]):
+        return INVALID
+    return sorted(row["options"][LETTERS.index(letter)] for letter in chosen), True
+
+
+def leading_letters(text: str) -> set[str]:
+    """The capital letters at the start; the last of them must not begin or continue a Latin word."""
+    run = ""
+    for character in text:
+        if not (character in LETTERS or (run and (character.isspace() or character in BETWEEN))):
+            break
+        run += character
+    for end in range(len(run), 0, -1):
+        if run[end - 1] in LETTERS and not re.match("[A-Za-z]", text[end:]):
+            return {character for character in run[:end] if character in LETTERS}
+    return set()
+
+
+RULES: dict[str, Callable[[Block, str, Block, bool], Read]] = {
+    "bridge_label": label,
+    "bridge_label_list": label_list,
+    "bridge_code_list": code_list,
+    "bridge_events": events,
+    "bridge_text": free_text,
+    "helm_letter": helm_letter,
+    "helm_icd10_codes": helm_codes,
+    "label_word": label_word,
+    "mlb_letters": mlb_letters,
+}
