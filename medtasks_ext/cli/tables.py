@@ -48,6 +48,13 @@ def print_rows(rows: list[Row], results: dict[str, Any]) -> None:
         console().print(line)
 
 
+_CUT = {
+    "answers_cut": "answers fill the token budget: raise max_gen_toks",
+    "shots_dropped": "prompts carry fewer shots than asked for, to fit the context",
+    "inputs_cut": "inputs lost their end, to fit the context",
+}
+
+
 def remarks(results: dict[str, Any]) -> list[str]:
     """What a reader must know beside the scores: traces that never closed, rows held out, rebuilt rows."""
     lines = []
@@ -58,6 +65,11 @@ def remarks(results: dict[str, Any]) -> list[str]:
             f"{len(worst)} tasks have reasoning that never ended (most: {name}, {worst[name]:.1%}):"
             " raise max_gen_toks"
         )
+    for key, text in _CUT.items():
+        counts = {name: item["cut"].get(key, 0) for name, item in results.items()}
+        if total := sum(counts.values()):
+            most = max(counts, key=counts.__getitem__)
+            lines.append(f"{total:,} {text} (most: {most}, {counts[most]:,})")
     held = {
         name: item["loaded"]["n_held_out"] for name, item in results.items() if item["loaded"]["n_held_out"]
     }

@@ -24,7 +24,9 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return result(document, parsed, score=correct, acc=correct, f1_macro=pair, f1_micro=pair)
 
 
-def process_results_invalid_is_wrong(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results_invalid_is_wrong(
+    document: dict[str, Any], results: list[dict[str, Any]]
+) -> dict[str, Any]:
     """ClinicBench: an answer that cannot be read counts as wrong."""
     parsed = results[0]
     predicted = parsed["answer"] if parsed["valid"] else ""

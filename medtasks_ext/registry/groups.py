@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX
+from medtasks_ext.registry.tasks import SUFFIX
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.metadata import Metadata
@@ -57,6 +57,7 @@ def _names(metadata: Metadata, owner: str, axes: dict[str, str]) -> list[str]:
 
 
 def _memberships(metadata: Metadata) -> list[str]:
+    """What a dataset belongs to: its suite first, then the axes that have groups."""
     suite = metadata.benchmark
     owners = [suite, "medtasks"]
     return [
@@ -78,18 +79,19 @@ def tags_of(metadata: Metadata, strategy: str) -> list[str]:
 def groups_of(registry: Registry) -> dict[str, list[str]]:
     """Group name -> members, for all strategies."""
     groups: dict[str, list[str]] = {}
-    for strategy in STRATEGIES:
-        suffix = SUFFIX[strategy]
-        for dataset in registry.datasets.values():
-            metadata = dataset.metadata
-            suite = metadata.benchmark
-            for name in _memberships(metadata):
-                if name == suite:
-                    continue
+    records = [dataset.metadata for dataset in registry.datasets.values()]
+    for suffix in SUFFIX.values():
+        for metadata in records:
+            for name in _memberships(metadata)[1:]:
                 groups[name + suffix] = [f"{name}{suffix}_tasks"]
-            umbrella = groups.setdefault(suite + suffix, [])
-            for axis in PARTITIONS[suite]:
-                for name in _names(metadata, suite, {axis: SUITE_AXES[suite][axis]}):
-                    if name + suffix not in umbrella:
-                        umbrella.append(name + suffix)
+        for suite, axes in PARTITIONS.items():
+            parts = [
+                name + suffix
+                for axis in axes
+                for metadata in records
+                if metadata.benchmark == suite
+                for name in _names(metadata, suite, {axis: SUITE_AXES[suite][axis]})
+            ]
+            if parts:
+                groups[suite + suffix] = list(dict.fromkeys(parts))
     return dict(sorted(groups.items()))

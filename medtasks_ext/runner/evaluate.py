@@ -32,6 +32,13 @@ class Settings:
     gen_kwargs: dict[str, Any] = field(default_factory=dict)
     seed: int | None = 1234
 
+    @property
+    def multiturn(self) -> bool:
+        """Whether shots are turns of a conversation; the default with a chat template."""
+        if self.fewshot_as_multiturn is None:
+            return bool(self.apply_chat_template)
+        return self.fewshot_as_multiturn
+
 
 @dataclass
 class TaskResult:
@@ -88,9 +95,7 @@ def evaluate_task(lm: LM, task: Task, settings: Settings) -> TaskResult | None:
         samples={name: settings.samples[name]} if settings.samples and name in settings.samples else None,
         bootstrap_iters=0,
         apply_chat_template=settings.apply_chat_template,
-        fewshot_as_multiturn=bool(settings.fewshot_as_multiturn or settings.apply_chat_template)
-        if settings.fewshot_as_multiturn is None
-        else settings.fewshot_as_multiturn,
+        fewshot_as_multiturn=settings.multiturn,
         system_instruction=settings.system_instruction,
     )
     if results is None:

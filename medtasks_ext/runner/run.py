@@ -24,6 +24,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.rollup import Row, roll_up
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 from medtasks_ext.runner.files import read_json, write_json
+from medtasks_ext.runner.fit import PromptFitter
 from medtasks_ext.runner.store import ResponseStore, StoredLM, StoringLM
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class Run:
         for name, task in tasks.items():
             started, before = time.monotonic(), lm.generated
             lm.store = ResponseStore(self.folder / "responses", name, lm.rank, lm.world_size)
+            lm.fitter = PromptFitter(lm.inner, task, settings)
             try:
                 outcome = evaluate_task(lm, task, settings)
             except KeyboardInterrupt:
@@ -173,7 +175,8 @@ class Run:
                 lm.store.close()
             if outcome is None:
                 continue
-            self.keep(outcome)
+            cut = lm.count_cut_answers(int(task.config.generation_kwargs["max_gen_toks"]))
+            self.keep(outcome, {**lm.fitter.record(), **({} if cut is None else {"answers_cut": cut})})
             self.state(name).update(
                 seconds=round(time.monotonic() - started, 1), generated=lm.generated - before
             )
@@ -190,8 +193,8 @@ class Run:
         self.save()
         report(task, f"failed: {message}")
 
-    def keep(self, outcome: TaskResult) -> None:
-        """Write the results of one task and mark it done."""
+    def keep(self, outcome: TaskResult, cut: dict[str, int]) -> None:
+        """Write the results of one task and mark it done. `cut` counts what did not fit."""
         name = outcome.task
         samples = "".join(
             json.dumps(item, ensure_ascii=False, default=str) + "\n" for item in outcome.samples
@@ -207,6 +210,7 @@ class Run:
                 "metrics": outcome.metrics,
                 "n": len(outcome.samples),
                 "loaded": outcome.loaded,
+                "cut": cut,
                 "config": outcome.config,
             },
         )
@@ -228,8 +232,11 @@ class Run:
             finally:
                 lm.store.close()
             assert outcome is not None
-            self.keep(outcome)
+            self.keep(outcome, self._stored_cut(name))
             report(name, "done")
+
+    def _stored_cut(self, task: str) -> dict[str, int]:
+        return read_json(self._task_file(task))["cut"] if self._task_file(task).is_file() else {}
 
     # ------------------------------------------------------------------ results
 
@@ -270,6 +277,7 @@ class Run:
                 "medtasks": {
                     "manifest": {key: value for key, value in self.manifest.items() if key != "tasks"},
                     "loaded": {name: item["loaded"] for name, item in results.items()},
+                    "cut": {name: item["cut"] for name, item in results.items()},
                 },
             },
         )

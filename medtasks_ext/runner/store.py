@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from lm_eval.api.instance import Instance
 
+    from medtasks_ext.runner.fit import PromptFitter
+
 #: A chunk is what a crash can cost. It grows while chunks are faster than this many seconds.
 CHUNK_SECONDS = 20.0
 FIRST_CHUNK, LARGEST_CHUNK = 32, 4096
@@ -103,6 +105,7 @@ class StoringLM(LM):
         super().__init__()
         self.inner = inner
         self.store: ResponseStore | None = None
+        self.fitter: PromptFitter | None = None
         self.generated = 0
         self._progress = progress or (lambda n: None)
         self._pending: dict[str, list[tuple[str, Instance]]] = {}
@@ -155,6 +158,9 @@ class StoringLM(LM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Responses in the order of the requests."""
         assert self.store is not None
+        if self.fitter is not None:
+            for request in requests:
+                self.fitter.fit(request)
         keys = [request_key(request) for request in requests]
         missing = [pair for pair in zip(keys, requests, strict=True) if pair[0] not in self.store.by_key]
         self._progress(len(requests) - len(missing))
@@ -167,6 +173,13 @@ class StoringLM(LM):
             if time.monotonic() - began < CHUNK_SECONDS:
                 size = min(size * 2, LARGEST_CHUNK)
         return [self.store.by_key[key] for key in keys]
+
+    def count_cut_answers(self, budget: int) -> int | None:
+        """How many stored responses fill the answer budget; None where tokens cannot be counted."""
+        if self.store is None or getattr(self.inner, "tokenizer", None) is None:
+            return None
+        long = [text for text in self.store.by_document.values() if len(text.encode()) >= budget]
+        return sum(len(self.inner.tok_encode(text)) >= budget - 1 for text in long)
 
     def _generate(self, chunk: list[tuple[str, Instance]]) -> None:
         self._pending = defaultdict(list)

@@ -53,7 +53,7 @@ def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
     except MedtasksError as error:
         problems.append(str(error))
     except KeyError as error:
-        problems.append(f"{dataset.file}: key {error} is missing → CONTRIBUTING.md shows a complete task file")
+        problems.append(f"{dataset.file}: key {error} is missing → see CONTRIBUTING.md")
     return problems
 
 

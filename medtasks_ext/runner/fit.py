@@ -1,0 +1,92 @@
+"""Prompts that do not fit the context: drop shots from the end, then cut the end of the input.
+
+This is BRIDGE's rule (`dataset/process.py`), used for all suites. lm-eval alone would cut the left
+end of the prompt, which holds the instruction.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.data.documents import Document
+
+if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
+    from lm_eval.api.model import LM
+    from lm_eval.api.task import Task
+
+    from medtasks_ext.runner.evaluate import Settings
+
+
+class PromptFitter:
+    """Fits the prompts of one task to a model's context, and counts what was cut.
+
+    Attributes:
+        shots_dropped: documents that got fewer shots than asked for.
+        inputs_cut: documents whose input lost its end.
+    """
+
+    def __init__(self, lm: LM, task: Task, settings: Settings) -> None:
+        self._lm, self._task, self._settings = lm, task, settings
+        self.shots_dropped = self.inputs_cut = 0
+        context = getattr(lm, "max_length", None)
+        can_count = isinstance(context, int) and getattr(lm, "tokenizer", None) is not None
+        self._context: int | None = context if can_count else None
+
+    def fit(self, request: Instance) -> None:
+        """Replace the request's prompt by one that fits, if it does not."""
+        prompt, settings = request.args
+        if self._context is None or not isinstance(prompt, str):
+            return
+        room = self._context - int(settings.get("max_gen_toks") or 0)
+        if self._fits(prompt, room):
+            return
+        shots = int(self._task.config.num_fewshot or 0)
+        for fewer in range(shots - 1, -1, -1):
+            prompt = self._prompt(request.doc, fewer)
+            if self._fits(prompt, room):
+                break
+        else:
+            prompt = self._cut(request.doc, room)
+            self.inputs_cut += 1
+        self.shots_dropped += shots > 0
+        request.arguments = (prompt, settings)
+
+    def _fits(self, prompt: str, room: int) -> bool:
+        # a token covers at least one byte, so short prompts need no counting
+        return len(prompt.encode()) <= room or self._count(prompt) <= room
+
+    def _count(self, text: str) -> int:
+        return len(self._lm.tok_encode(text))
+
+    def _prompt(self, document: dict[str, Any], shots: int) -> str:
+        chat = self._settings.apply_chat_template
+        return self._task.fewshot_context(
+            document,
+            num_fewshot=shots,
+            system_instruction=self._settings.system_instruction,
+            apply_chat_template=bool(chat),
+            fewshot_as_multiturn=self._settings.multiturn,
+            chat_template=partial(self._lm.apply_chat_template) if chat else None,
+        )
+
+    def _cut(self, document: dict[str, Any], room: int) -> str:
+        """The longest start of the input, without shots, whose prompt fits."""
+        text = document["prompt"]
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._fits(self._prompt(_shortened(document, text[:middle]), 0), room):
+                low = middle
+            else:
+                high = middle - 1
+        return self._prompt(_shortened(document, text[:low]), 0)
+
+    def record(self) -> dict[str, int]:
+        """The counts, for results."""
+        return {"shots_dropped": self.shots_dropped, "inputs_cut": self.inputs_cut}
+
+
+def _shortened(document: dict[str, Any], prompt: str) -> Document:
+    return Document(document, prompt=prompt)

@@ -1,0 +1,161 @@
+"""Seeded random responses to one task: right, nearly right, several at once, noise, and traces of reasoning."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Block = Mapping[str, Any]
+
+#: the document's fields that a format may need
+ROW: dict[str, Any] = {"options": ["阿司匹林", "肝素", "华法林", "氯吡格雷", "替罗非班"]}
+
+WORDS = ["no", "yes", "none", "patient", "患者", "无", "有", "result", "analysis", "a", "label", "4.5", "I10", "x", "é"]
+MARKS = [":", "：", ",", "，", ";", "；", "、", ".", "。", " ", "  ", "\u3000", "\n", "\n\n", "\r\n", "\t", '"', "“", "”"]
+MARKS += ["'", "‘", "’", "**", "*", "- ", "1. ", "[", "]", "【", "】", "(", ")", "#", "`", "！", "？", "/", "-", "\xa0"]
+TAGS = ["<think>", "</think>", "<THINK>", "</Think>", "Result:", "**Result:**", "Result：", "**Result**:", "结果："]
+TAGS += ["RESULT :", "assistantfinal", "AssistantFinal", "Analysis:\n...\nResult:\n", "答案：", "答案为:", "答案 是 ："]
+CODES = ["I10", "I10.", "J44.9", "E11.65", "S72.001A", "T82.7XXA", "Z3A.01", "E1165", "e11.9", "A00-B99", "E78.00001"]
+TERMS = ["m51", "M51.2", "8140/33", "2型糖尿病", "高血压", "Hepatitis B", "胃炎 ", "'a'", ""]
+VALUES = ["头晕", "chest pain", "10 mg", "a, b", "x: y", "x,y", " ", "无", "b/c", "ＣＴ", "c]", "d1,d2"]
+#: official patterns need time that grows fast with the length of a line
+LINE = 90
+
+
+def many(block: Block, row: Block, seed: str, n: int) -> Iterator[str]:
+    """n responses; a few of them have 20,000 characters."""
+    rng = random.Random(seed)
+    for number in range(n):
+        if number % 400 == 0:
+            yield long(block, rng)
+        else:
+            yield one(block, row, rng)
+
+
+def one(block: Block, row: Block, rng: random.Random) -> str:
+    kind = rng.random()
+    if kind < 0.02:
+        return rng.choice(["", " ", "\n", "\u3000\t", "</think>", "<think>", "Result:", ".", "；", ":", "**"])
+    if kind < 0.35:
+        text = gold(block, row, rng)
+    elif kind < 0.75:
+        lines = (damaged(gold(block, row, rng), rng) for _ in range(rng.choice([1, 1, 1, 2, 3])))
+        text = rng.choice(["\n", " ", ", "]).join(lines)
+    else:
+        text = noise(block, row, rng)
+    return in_lines(wrapped(text, block, row, rng))
+
+
+def long(block: Block, rng: random.Random) -> str:
+    filler = rng.choice(["病情分析。\n", "the patient is well, \n", "no, \n", "a: b\n", "x\n"])
+    ends = gold(block, ROW, rng), "\n" + gold(block, ROW, rng)
+    text = rng.choice(ends) + "\n" + filler * 20_000 + rng.choice(ends)
+    return text[:20_000] if rng.random() < 0.5 else text[-20_000:]
+
+
+def in_lines(text: str) -> str:
+    """Long lines broken, so that the plain rules come to an end."""
+    return "\n".join(line[i : i + LINE] for line in text.split("\n") for i in range(0, max(len(line), 1), LINE))
+
+
+# ---------------------------------------------------------------- right answers
+
+
+def gold(block: Block, row: Block, rng: random.Random) -> str:
+    """A gold answer as the task's format wants it."""
+    kind, prefix = block["kind"], block.get("prefix")
+    labels = list(block.get("labels", []))
+    match kind:
+        case "bridge_label":
+            return f"{prefix}: {rng.choice(labels)}"
+        case "bridge_label_list":
+            return f"{prefix}: " + ", ".join(rng.sample(labels, rng.randint(1, min(4, len(labels)))))
+        case "bridge_code_list":
+            return f"{prefix}: " + ", ".join(rng.choice(TERMS[:-1]) for _ in range(rng.randint(1, 4)))
+        case "bridge_events":
+            return "\n".join(event(block, rng) for _ in range(rng.randint(1, 3)))
+        case "bridge_text":
+            return "".join(rng.choice([*WORDS, " ", "，", "。"]) for _ in range(12)) + "好"
+        case "helm_letter":
+            return rng.choice(block["letters"])
+        case "label_word":
+            return rng.choice(labels)
+        case "helm_icd10_codes":
+            return ",".join(rng.choice(CODES) for _ in range(rng.randint(1, 5)))
+        case "mlb_letters":
+            return "答案：" + "".join(rng.sample("ABCDE"[: len(row["options"])], rng.choice([1, 1, 2, 3])))
+    raise KeyError(kind)
+
+
+def event(block: Block, rng: random.Random) -> str:
+    closed = {field: list(values) for field, values in block.get("closed_values", {}).items()}
+    inventory = [item for items in block.get("inventory", {}).values() for item in items]
+    first, *others = block["fields"]
+    values = {first: rng.choice(inventory or VALUES[:3])}
+    for field in others:
+        values[field] = rng.choice(closed.get(field) or VALUES[:3])
+        if block["patterns"] == ["bracketed"] and field in ("description", "location"):
+            values[field] = f"[{rng.choice(['', '双侧', '间断,加重'])}]"
+    return ", ".join(f"{field}: {value}" for field, value in values.items()) + ";"
+
+
+# ---------------------------------------------------------------- what models make of them
+
+
+def damaged(text: str, rng: random.Random) -> str:
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        i = rng.randrange(len(text) + 1)
+        text = rng.choice(
+            [
+                text[:i] + text[i + 1 :],
+                text[:i] + rng.choice(MARKS) + text[i:],
+                text[:i] + rng.choice(WORDS + VALUES) + text[i:],
+                text[:i] + "\n" + text[i:],
+                text.replace(": ", rng.choice([":", "：", ":\n", " ", ": **", " : "])),
+                text.replace(", ", rng.choice([",", "，", "、", ";", "\n", " ,"])),
+                text.rstrip(";"),
+                text.replace(";\n", "; "),
+                text.upper(),
+                text.title(),
+                "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
+                f"**{text}**",
+                f"“{text}”",
+                f"- {text}.",
+                text[i:],
+                text[:i],
+                f"{text} {text}",
+            ]
+        )
+    return text
+
+
+def noise(block: Block, row: Block, rng: random.Random) -> str:
+    own = [*block.get("labels", []), *block.get("fields", []), *block.get("letters", []), block.get("prefix", "")]
+    own += [gold(block, row, rng) for _ in range(2)]
+    parts = (rng.choice(rng.choice([own, WORDS, VALUES, TERMS, CODES, MARKS, MARKS, TAGS])) for _ in range(20))
+    return "".join(part for part, _ in zip(parts, range(rng.randint(1, 20)), strict=False))
+
+
+def wrapped(text: str, block: Block, row: Block, rng: random.Random) -> str:
+    other = gold(block, row, rng)
+    match rng.randrange(14):
+        case 0:
+            return f"<think>{other}</think>{text}"
+        case 1:
+            return f"<think>\n{other}\n</think>\n\n<think>{text}</think> {other}"
+        case 2:
+            return f"<think>{other} {text}"
+        case 3:
+            return f"{text}\n<think>{other}"
+        case 4:
+            return f"Analysis:\n{other}\nResult:\n{text}"
+        case 5:
+            return f"{other}\n{rng.choice(TAGS)} {text}"
+        case 6:
+            return f"Result: {other}\nResult: {text}"
+        case 7:
+            return f"analysis {other} assistantfinal{text}"
+        case 8:
+            return f"{noise(block, row, rng)}{text}{noise(block, row, rng)}"
+    return text

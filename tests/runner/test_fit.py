@@ -1,0 +1,68 @@
+"""Prompts that do not fit: shots go first, then the end of the input; the instruction stays."""
+
+import json
+
+import pytest
+
+from medtasks_ext.models.baselines import Oracle
+from tests.conftest import sft_row
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The oracle as a model with a context of its own: one token per character."""
+
+    def use(context: int) -> None:
+        monkeypatch.setattr(Oracle, "max_length", context, raising=False)
+        monkeypatch.setattr(Oracle, "tokenizer", object(), raising=False)
+        monkeypatch.setattr(Oracle, "tok_encode", lambda self, text: list(text), raising=False)
+
+    return use
+
+
+ARGUMENTS = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc_5shot", "--output_path", "run",
+             "--apply_chat_template", "--gen_kwargs", "max_gen_toks=10")  # fmt: skip
+
+
+def prompts(tmp_path) -> list[str]:
+    lines = (tmp_path / "run" / "samples_bridge_chip_ctc_5shot.jsonl").read_text().splitlines()
+    return [json.loads(line)["arguments"][0][0] for line in lines]
+
+
+def test_nothing_is_cut_where_everything_fits(medtasks, chip_ctc, small, tmp_path):
+    small(50_000)
+    outcome = medtasks(*ARGUMENTS)
+    assert all(prompt.count("[assistant]") == 5 for prompt in prompts(tmp_path))
+    assert "to fit the context" not in outcome.out
+
+
+def test_shots_are_dropped_from_the_end_and_counted(medtasks, chip_ctc, small, tmp_path):
+    small(50_000)
+    medtasks(*ARGUMENTS[:6], "full", *ARGUMENTS[7:])
+    sample = (tmp_path / "full" / "samples_bridge_chip_ctc_5shot.jsonl").read_text().splitlines()[0]
+    full = json.loads(sample)["arguments"][0][0]
+    small(len(full) + 10 - 1)
+    outcome = medtasks(*ARGUMENTS)
+    shortened = prompts(tmp_path)[0]
+    assert shortened.count("[assistant]") == 4
+    assert "示例0" in shortened and "示例3" in shortened and "示例4" not in shortened
+    assert "8 prompts carry fewer shots than asked for" in outcome.out
+
+
+def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc, small, tmp_path):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = json.loads(path.read_text())
+    rows[3] = sft_row(3, "始" + "很长" * 3000 + "末", "clinical trial criterion: 性别")
+    path.write_text(json.dumps(rows))
+    small(4000)
+    outcome = medtasks(*ARGUMENTS)
+    cut = prompts(tmp_path)[3]
+    assert len(cut) == 4000 - 10
+    assert cut.startswith("[system] The input is one eligibility criterion") and "[user] 始很长" in cut
+    assert "末" not in cut and "[assistant]" not in cut
+    assert "1 inputs lost their end" in outcome.out
+
+
+def test_answers_that_fill_the_budget_are_counted(medtasks, chip_ctc, small):
+    small(50_000)
+    assert "8 answers fill the token budget" in medtasks(*ARGUMENTS).out
