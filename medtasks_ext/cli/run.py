@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -145,6 +147,7 @@ def _quiet() -> None:
     os.environ.setdefault("TQDM_DISABLE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a failed request is reported with its task
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
@@ -275,6 +278,7 @@ def _create_model(config: EvaluatorConfig) -> LM:
             where="--model",
             remedy=f"pip install 'medtasks[{'api' if 'completions' in config.model else config.model}]'",
         ) from None
+    _check_endpoint(config.model_args.get("base_url"))
     extra = {
         "batch_size": config.batch_size,
         "max_batch_size": config.max_batch_size,
@@ -293,6 +297,22 @@ def _create_model(config: EvaluatorConfig) -> LM:
             f"the model cannot be loaded: {error}",
             where="--model_args",
             remedy="check the name, path and arguments",
+        ) from None
+
+
+def _check_endpoint(url: str | None) -> None:
+    """Say at once that no server answers, rather than once per task after all retries."""
+    if not url:
+        return
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=10).close()
+    except OSError as error:
+        raise MedtasksError(
+            f"no server answers at {url} ({error.strerror or error})",
+            where="--model_args base_url",
+            remedy="start the server, or correct the address; it ends in /v1/chat/completions",
         ) from None
 
 

@@ -174,11 +174,11 @@ def helm_codes(block: Block, text: str, row: Block, cot: bool) -> Read:
 
 
 def label_word(block: Block, text: str, row: Block, cot: bool) -> Read:
-    reply, named = cut(text, cot).lower(), set()
-    for name in sorted((name.lower() for name in block["labels"]), key=len, reverse=True):
-        alone = rf"(?<!\w){re.escape(name)}(?!\w)"
+    reply, named = cut(text, cot), set()
+    for name in sorted(block["labels"], key=len, reverse=True):
+        alone = rf"(?i)(?<!\w){re.escape(name)}(?!\w)"
         if re.search(alone, reply):
-            named.add(name)
+            named.add(name.lower())
             reply = re.sub(alone, "|", reply)
     return (named.pop(), True) if len(named) == 1 else INVALID
 

@@ -14,6 +14,7 @@ ROW: dict[str, Any] = {"options": ["阿司匹林", "肝素", "华法林", "氯�
 WORDS = ["no", "yes", "none", "patient", "患者", "无", "有", "result", "analysis", "a", "label", "4.5", "I10", "x", "é"]
 MARKS = [":", "：", ",", "，", ";", "；", "、", ".", "。", " ", "  ", "\u3000", "\n", "\n\n", "\r\n", "\t", '"', "“", "”"]
 MARKS += ["'", "‘", "’", "**", "*", "- ", "1. ", "[", "]", "【", "】", "(", ")", "#", "`", "！", "？", "/", "-", "\xa0"]
+MARKS += ["\x1c", "\x85", "\u2028", "\x0b", "²", "İ", "ﬁ", "e\u0301"]  # space and word to some engines only
 TAGS = ["<think>", "</think>", "<THINK>", "</Think>", "Result:", "**Result:**", "Result：", "**Result**:", "结果："]
 TAGS += ["RESULT :", "assistantfinal", "AssistantFinal", "Analysis:\n...\nResult:\n", "答案：", "答案为:", "答案 是 ："]
 CODES = ["I10", "I10.", "J44.9", "E11.65", "S72.001A", "T82.7XXA", "Z3A.01", "E1165", "e11.9", "A00-B99", "E78.00001"]

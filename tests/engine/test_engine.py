@@ -8,8 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.engine
 BIN = Path(sys.executable).parent
 GROUPS = ["bridge_zh", "medhelm_admin"]
 ARGUMENTS = "dtype=float32,max_model_len=16384,enforce_eager=True"
+HOSPICE = "medhelm_hospice_referral"
 FLAGS = ["--apply_chat_template", "--gen_kwargs", "max_gen_toks=16"]
 
 
@@ -55,12 +58,9 @@ def literal(model, environment, tmp_path_factory) -> tuple[str, dict]:
     """`lm_eval --tasks bridge_zh,medhelm_admin --model vllm`, zero-shot and 5-shot in one call."""
     folder = tmp_path_factory.mktemp("literal")
     names = [*GROUPS, *(f"{name}_5shot" for name in GROUPS)]
-    printed = run(
-        ["lm_eval", "--tasks", ",".join(names), "--model", "vllm", "--model_args", f"pretrained={model},{ARGUMENTS}",
-         *FLAGS, "--output_path", folder, "--log_samples"],
-        folder,
-        environment,
-    )  # fmt: skip
+    model_args = f"pretrained={model},{ARGUMENTS}"
+    command = ["lm_eval", "--tasks", ",".join(names), "--model", "vllm", "--model_args", model_args, *FLAGS]
+    printed = run([*command, "--output_path", folder, "--log_samples"], folder, environment)
     return printed, json.loads(next(folder.rglob("results_*.json")).read_text())
 
 
@@ -188,8 +188,8 @@ def server(model, environment, tmp_path_factory):
 
 
 def test_an_openai_compatible_server_is_evaluated_and_asked_once_per_document(server, environment, tmp_path):
-    command = ["medtasks", "run", "--tasks", "medhelm_admin,bridge_mie_cot", "--model", "local-chat-completions",
-               "--model_args", f"model=tiny,base_url={server},num_concurrent=4", *FLAGS, "--output_path", "run"]  # fmt: skip
+    tasks = "medhelm_admin,bridge_mie_cot"
+    command = ["medtasks", "run", "--tasks", tasks, *api(server), *FLAGS, "--output_path", "run"]
     assert "medhelm_admin" in run(command, tmp_path, environment)
     keys = counted(tmp_path / "run")
     assert set(keys) == {"bridge_mie_cot", "medhelm_hospice_referral", "medhelm_mimic_iv_billing_code",
@@ -199,14 +199,81 @@ def test_an_openai_compatible_server_is_evaluated_and_asked_once_per_document(se
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_an_endpoint_that_is_down_fails_the_task_with_its_reason_and_keeps_the_rest(
-    server, environment, tmp_path
-):
-    arguments = ["--model", "local-chat-completions", *FLAGS, "--output_path", "run"]
-    dead = "model=tiny,base_url=http://127.0.0.1:9/v1/chat/completions,num_concurrent=2,max_retries=1"
-    done = subprocess.run(
-        ["medtasks", "run", "--tasks", "medhelm_hospice_referral", "--model_args", dead, *arguments],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+class HangsUp(BaseHTTPRequestHandler):
+    """An OpenAI-compatible endpoint that answers a number of requests and then closes every connection."""
+
+    left = 0
+    asked = 0
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        type(self).asked += 1
+        if type(self).left <= 0:
+            self.close_connection = True
+            return
+        type(self).left -= 1
+        answer = json.dumps(
+            {"choices": [{"index": 0, "message": {"role": "assistant", "content": "A"}}]}
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+def api(url: str, **more: object) -> list[str]:
+    arguments = {"model": "tiny", "base_url": url, "num_concurrent": 2, **more}
+    return [
+        "--model",
+        "local-chat-completions",
+        "--model_args",
+        ",".join(f"{k}={v}" for k, v in arguments.items()),
+    ]
+
+
+def test_an_endpoint_that_hangs_up_costs_no_answer_that_was_paid_for(environment, tmp_path):
+    endpoint = ThreadingHTTPServer(("127.0.0.1", 0), HangsUp)
+    threading.Thread(target=endpoint.serve_forever, daemon=True).start()
+    model = api(f"http://127.0.0.1:{endpoint.server_port}/v1/chat/completions", max_retries=1)
+    command = [
+        "medtasks",
+        "run",
+        "--tasks",
+        "medhelm_hospice_referral",
+        *model,
+        *FLAGS,
+        "--output_path",
+        "run",
+    ]
+    HangsUp.left = 4
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert "✗ medhelm_hospice_referral" in done.stderr and "Traceback" not in done.stderr
+    kept = counted(tmp_path / "run")["medhelm_hospice_referral"]
+    assert len(kept) == 4
+    HangsUp.left, HangsUp.asked = 100, 0
+    run(command, tmp_path, environment)
+    endpoint.shutdown()
+    complete = counted(tmp_path / "run")["medhelm_hospice_referral"]
+    assert complete[:4] == kept and HangsUp.asked == len(complete) - 4
+
+
+def test_an_endpoint_that_is_down_is_said_before_anything_runs(environment, tmp_path):
+    model = api("http://127.0.0.1:9/v1/chat/completions")
+    command = [
+        "medtasks",
+        "run",
+        "--tasks",
+        "medhelm_hospice_referral",
+        *model,
+        *FLAGS,
+        "--output_path",
+        "run",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert "no server answers at http://127.0.0.1:9" in done.stderr and "Traceback" not in done.stderr
