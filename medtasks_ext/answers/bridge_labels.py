@@ -36,12 +36,15 @@ class Label(_Prefixed):
     kind: Literal["bridge_label"]
     pattern_set: Literal["three_step", "two_step"] = "three_step"
     labels: list[str] | dict[str, str]
+    longest_first: bool = True
     has_label_pool: ClassVar[bool] = True
     draws_invalid: ClassVar[bool] = True
 
     @cached_property
     def _patterns(self) -> tuple[regex.Pattern[str], ...]:
-        labels = sorted((bridge_normalise(label) for label in self.labels), key=len, reverse=True)
+        labels = [bridge_normalise(label) for label in self.labels]
+        if self.longest_first:
+            labels.sort(key=len, reverse=True)
         anyof = "|".join(map(regex.escape, labels))
         steps = {
             "three_step": (rf"{self._prefix}: ({anyof})", rf"{self._prefix}:?\s*({anyof})"),
