@@ -21,23 +21,14 @@ from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed"]
+Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
 
 
 Reader = Callable[[str], "tuple[str, ...] | None"]
 
 
-class Events(AnswerFormat):
-    """Events with subject fields (the first) and attribute fields, in the order they are written.
-
-    A parsed event is the list of its field values. `closed_values` names fields whose values come
-    from a closed list and `inventory` the entities to choose from: they serve prompts and (the
-    first) the check of gold, never the reading of responses.
-    """
-
-    kind: Literal["bridge_events"]
+class _EventLines(AnswerFormat):
     fields: list[str]
-    subjects: int = 1
     patterns: list[Pattern]
     closed_values: dict[str, list[str] | dict[str, str]] = Field(default_factory=dict)
     inventory: dict[str, list[str]] = Field(default_factory=dict)
@@ -60,6 +51,9 @@ class Events(AnswerFormat):
                 return [lambda line: bare(line, n)]
             case "bracketed":
                 return [_search(expression) for expression in _bracketed(names)]
+            case "open_line":
+                exact = _search(", ".join(f"{name}: (.+)" for name in names))
+                return [exact, lambda line: loose(line, n, open_end=True), lambda line: commas(line, n)]
 
     def _event(self, line: str, readers: list[Reader]) -> list[str] | None:
         for reader in readers:
@@ -100,6 +94,7 @@ class Events(AnswerFormat):
             for gold in golds
             for event in gold
             for field, value in zip(self.fields, event, strict=True)
+            if field in self.closed_values
         }
         return [
             f"{field} {value}"
@@ -107,6 +102,88 @@ class Events(AnswerFormat):
             for value in values
             if (field, bridge_normalise(value)) not in shown
         ]
+
+
+class Events(_EventLines):
+    """Events with a subject (the first field) and attributes, in the order they are written.
+
+    A parsed event is the list of its field values. `closed_values` names fields whose values come
+    from a closed list and `inventory` the entities to choose from: they serve prompts and (the
+    first) the check of gold, never the reading of responses.
+    """
+
+    kind: Literal["bridge_events"]
+
+
+class Relations(_EventLines):
+    """Pairs of entities with a relation. A parsed relation is `[[pair, sorted], second entity, label]`.
+
+    The official parser binds the second entity to the field of the relation, so that its label is
+    never scored. The official metric reads the first two items, the repaired one the pair and the
+    label.
+    """
+
+    kind: Literal["bridge_relations"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[Any]]:
+        """All relations; see `Events.read_gold`."""
+        return [_pair(event) for event in super().read_gold(text, row)]
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """All relations of the lines that match a pattern."""
+        reading = super().read(text, row, cot=cot)
+        return Reading([_pair(event) for event in reading.answer], True) if reading.valid else reading
+
+
+class Attributes(AnswerFormat):
+    """Events whose attributes are looked up by name, in any order (n2c2 2018).
+
+    A value ends at the first comma or semicolon, which must be there; the first hit counts; a
+    missing attribute is "not mentioned"; a line without its first field is no event.
+    """
+
+    kind: Literal["bridge_attributes"]
+    fields: list[str]
+
+    @cached_property
+    def _patterns(self) -> list[regex.Pattern[str]]:
+        return [regex.compile(rf"{regex.escape(field)}:\s*([^;,]+)[;,]") for field in self.fields]
+
+    def _events(self, lines: list[str]) -> list[list[str]]:
+        events = []
+        for line in lines:
+            found = [pattern.search(line) for pattern in self._patterns]
+            if found[0]:
+                events.append([match[1].strip() if match else "not mentioned" for match in found])
+        return _distinct(events)
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
+        """All events of the gold lines."""
+        events = self._events(_lines(bridge_normalise(text)))
+        if not events:
+            raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")
+        return events
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """All events; lines are never cut at semicolons here. A response without any is invalid."""
+        events = self._events(_lines(bridge_response(text, cot=cot)))
+        return Reading(events, True) if events else Reading(None, False)
+
+    def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
+        """Attributes that no gold event gives."""
+        given = {
+            field
+            for gold in golds
+            for event in gold
+            for field, value in zip(self.fields, event, strict=True)
+            if value != "not mentioned"
+        }
+        return [field for field in self.fields if field not in given]
+
+
+def _pair(event: list[str]) -> list[Any]:
+    one, other, label = event
+    return [sorted((one, other)), other, label]
 
 
 def _search(expression: str) -> Reader:
@@ -129,13 +206,15 @@ def _distinct(events: list[list[str]]) -> list[list[str]]:
     return [list(event) for event in dict.fromkeys(map(tuple, events))]
 
 
-def loose(line: str, n: int) -> tuple[str, ...] | None:
+def loose(line: str, n: int, *, open_end: bool = False) -> tuple[str, ...] | None:
     r"""The n slots of `.*:\s*(.+),\s*.*:\s*(.+),\s* ... .*:\s*([^;]+)`, found from the right.
+
+    `open_end` lets the last slot run to the end of the line, semicolons included (`(.+)`).
 
     Greedy matching makes every colon and comma the last one that still leaves room for the rest,
     which is what a scan from the right finds first.
     """
-    last = _last_value(line)
+    last = _last_value(line, open_end=open_end)
     if last is None:
         return None
     colon, slots = last
@@ -165,6 +244,18 @@ def bare(line: str, n: int) -> tuple[str, ...] | None:
     return None
 
 
+def commas(line: str, n: int) -> tuple[str, ...] | None:
+    r"""The n slots of `(.+),(.+), ... (.+)`, found from the right: each comma the last that leaves room."""
+    slots: tuple[str, ...] = ()
+    end = len(line)
+    for _ in range(n - 1):
+        comma = line.rfind(",", 0, end - 1)
+        if comma < 1:
+            return None
+        slots, end = (line[comma + 1 : end], *slots), comma
+    return (line[:end], *slots)
+
+
 def _from_right(line: str, mark: str) -> list[int]:
     return [i for i in range(len(line) - 1, -1, -1) if line[i] == mark]
 
@@ -173,10 +264,10 @@ def _until_semicolon(text: str) -> str:
     return text.partition(";")[0]
 
 
-def _last_value(line: str) -> tuple[int, tuple[str, ...]] | None:
+def _last_value(line: str, *, open_end: bool) -> tuple[int, tuple[str, ...]] | None:
     for colon in _from_right(line, ":"):
         tail = line[colon + 1 :]
-        value = _until_semicolon(tail.lstrip())
+        value = tail.lstrip() if open_end else _until_semicolon(tail.lstrip())
         if value:
             return colon, (value,)
         if tail[:1].isspace():  # `\s*` gives one blank back to the slot

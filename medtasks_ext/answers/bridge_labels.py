@@ -31,6 +31,7 @@ class Label(_Prefixed):
 
     `three_step` tries `prefix: label`, then the prefix with a loose separator, then the bare
     label between word boundaries; `two_step` tries the first (any white space) and the last.
+    Longer labels are tried before shorter ones, or, with `longest_first: false`, in written order.
     """
 
     kind: Literal["bridge_label"]

@@ -1,8 +1,11 @@
-"""BRIDGE generation answers: the whole normalised response."""
+"""BRIDGE generation answers: the whole normalised response, or a passage per question."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+
+import regex  # the official scorer's engine
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
@@ -27,3 +30,53 @@ class Text(AnswerFormat):
         """The normalised response; an empty one is invalid."""
         response = bridge_response(text, cot=cot)
         return Reading(response, True) if response else Reading(None, False)
+
+
+class Passages(AnswerFormat):
+    """One passage per question, each on a line `prefix question: passage;` (CAS-evidence).
+
+    Each line goes to the first question that has no answer yet and whose pattern matches it.
+    """
+
+    kind: Literal["bridge_passages"]
+    prefix: str
+    questions: dict[str, str]
+
+    @cached_property
+    def _patterns(self) -> dict[str, tuple[regex.Pattern[str], ...]]:
+        prefix = regex.escape(bridge_normalise(self.prefix))
+        return {
+            question: (
+                regex.compile(rf"{prefix} {regex.escape(question)}: ([^;]+)", regex.IGNORECASE),
+                regex.compile(rf"{regex.escape(question)}:\s*([^;]+)", regex.IGNORECASE),
+            )
+            for question in map(bridge_normalise, self.questions)
+        }
+
+    def _passages(self, text: str) -> list[str]:
+        found: dict[str, str] = {}
+        for line in filter(None, map(str.strip, text.split("\n"))):
+            for question, patterns in self._patterns.items():
+                match = (
+                    None
+                    if question in found
+                    else next(filter(None, (p.search(line) for p in patterns)), None)
+                )
+                if match:
+                    found[question] = match[1].strip()
+                    break
+        return [found.get(question, "") for question in self._patterns]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The passages in the order of the questions; each must be there."""
+        passages = self._passages(bridge_normalise(text))
+        if not all(passages):
+            raise GoldError(
+                f"expected a line '{self.prefix} <question>: <...>;' for: {', '.join(self.questions)}"
+            )
+        return passages
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The passages, empty where there is none; valid only if none is missing."""
+        passages = self._passages(bridge_response(text, cot=cot))
+        return Reading(passages, all(passages))

@@ -53,6 +53,28 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return result(document, parsed, **metrics)
 
 
+def process_passages(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same scores for answers with a passage per question (CAS-evidence): the mean over questions.
+
+    A missing passage scores 0.
+    """
+    parsed, gold = results[0], document["gold"]
+    if gold is None:
+        return result(document, parsed)
+    language = document.loaded.language  # type: ignore[attr-defined]
+    passages = parsed["answer"] or [""] * len(gold)
+    pairs = list(zip(passages, gold, strict=True))
+    metrics: dict[str, Any] = {}
+    rouge = [rouge_scores(text, [reference], language) for text, reference in pairs]
+    if scores := [item for item in rouge if item is not None]:
+        metrics = {name: ratio(sum(item[name] for item in scores), len(scores)) for name in scores[0]}
+        metrics["score"] = metrics["rouge_avg"]
+    bleu = [value for text, reference in pairs if (value := bleu_4(text, [reference], language)) is not None]
+    if bleu:
+        metrics["bleu_4"] = ratio(sum(bleu), len(bleu))
+    return result(document, parsed, **metrics)
+
+
 def rouge_scores(text: str, references: Sequence[str], language: str) -> dict[str, float] | None:
     """ROUGE-1, -2, -L F-measures (no stemmer) and their mean, 0-1; None without a tokeniser.
 
