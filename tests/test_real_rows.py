@@ -72,7 +72,8 @@ def test_both_schemas_of_pubmedqa_give_the_same_documents(data_dir):
 
     folder = TASKS.datasets["clinicbench_pubmedqa"].folder
     texts = []
-    for place, (source, name) in enumerate((("ori_pqal.json", "test.json"), ("hf_pqa_labeled.jsonl", "test.jsonl"))):
+    files = (("ori_pqal.json", "test.json"), ("hf_pqa_labeled.jsonl", "test.jsonl"))
+    for place, (source, name) in enumerate(files):
         root = data_dir / str(place)
         (root / "clinicbench" / "pubmedqa").mkdir(parents=True)
         shutil.copy(Path(REAL_ROWS) / "pubmedqa" / source, root / "clinicbench" / "pubmedqa" / name)

@@ -57,12 +57,9 @@ class Passages(AnswerFormat):
         found: dict[str, str] = {}
         for line in filter(None, map(str.strip, text.split("\n"))):
             for question, patterns in self._patterns.items():
-                match = (
-                    None
-                    if question in found
-                    else next(filter(None, (p.search(line) for p in patterns)), None)
-                )
-                if match:
+                if question in found:
+                    continue
+                if match := next(filter(None, (pattern.search(line) for pattern in patterns)), None):
                     found[question] = match[1].strip()
                     break
         return [found.get(question, "") for question in self._patterns]

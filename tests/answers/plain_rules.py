@@ -26,9 +26,7 @@ WIDE = (
     "ａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚ｛｜｝～"
 )
 ASCII = (
-    " .\"\"''\"#$%&'()*+,-./0123456789:;<=>@"
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
-    "abcdefghijklmnopqrstuvwxyz{|}~"
+    " .\"\"''\"#$%&'()*+,-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"
 )
 assert len(WIDE) == len(ASCII) == 98
 NARROW = dict(zip(WIDE, ASCII, strict=True))
@@ -53,15 +51,16 @@ def search(pattern: str, text: str) -> Any:
     return regex.search(pattern, text, regex.IGNORECASE)
 
 
-def longest_first(block: Block) -> list[str]:
-    return sorted((bridge_text(label) for label in block["labels"]), key=len, reverse=True)
+def labels_of(block: Block) -> list[str]:
+    labels = [bridge_text(label) for label in block["labels"]]
+    return sorted(labels, key=len, reverse=True) if block.get("longest_first", True) else labels
 
 
 # ---------------------------------------------------------------- BRIDGE: labels and lists
 
 
 def label(block: Block, text: str, row: Block, cot: bool) -> Read:
-    prefix, any_label = bridge_text(block["prefix"]), "|".join(longest_first(block))
+    prefix, any_label = bridge_text(block["prefix"]), "|".join(labels_of(block))
     patterns = {
         "three_step": [rf"{prefix}: ({any_label})", rf"{prefix}:?\s*({any_label})", rf"\b({any_label})\b"],
         "two_step": [rf"{prefix}:\s*({any_label})", rf"\b({any_label})\b"],
@@ -92,7 +91,7 @@ def pieces(block: Block, text: str, cot: bool) -> list[str]:
 def label_list(block: Block, text: str, row: Block, cot: bool) -> Read:
     found = set()
     for piece in pieces(block, text, cot):
-        for name in longest_first(block):
+        for name in labels_of(block):
             if name in piece:
                 found.add(name)
                 break
@@ -119,6 +118,11 @@ def event_patterns(block: Block) -> list[str]:
             r".*:(.+),\s*.*:\s*\[(.*)\],\s*.*:\s*\[(.*)\],\s*.*:\s*([^;]+)",
             r"(.+):(.+),\[(.*)\],\[(.*)\],([^;]+)",
         ],
+        "open_line": [
+            ", ".join(f"{name}: (.+)" for name in names),
+            r",\s*".join([r".*:\s*(.+)"] * len(names)),
+            ",".join(["(.+)"] * len(names)),
+        ],
     }
     return [pattern for name in block["patterns"] for pattern in named[name]]
 
@@ -141,6 +145,36 @@ def events(block: Block, text: str, row: Block, cot: bool) -> Read:
                 found.add(tuple(slot.strip() for slot in match.groups()[: len(block["fields"])]))
                 break
     return (sorted(found), True) if found else INVALID
+
+
+def relations(block: Block, text: str, row: Block, cot: bool) -> Read:
+    found, valid = events(block, text, row, cot)
+    pairs = {(tuple(sorted((one, other))), other, relation) for one, other, relation in found or []}
+    return (sorted(pairs), True) if valid else INVALID
+
+
+def attributes(block: Block, text: str, row: Block, cot: bool) -> Read:
+    found = set()
+    for line in bridge_cut(text, cot).split("\n"):
+        looked_up = {name: search(rf"{name}:\s*([^;,]+)[;,]", line) for name in block["fields"]}
+        if looked_up[block["fields"][0]]:
+            values = {name: hit.group(1) if hit else "not mentioned" for name, hit in looked_up.items()}
+            line = ", ".join(f"{name}: {value}" for name, value in values.items()) + ";"
+            match = search(", ".join(f"{name}: (.+)" for name in values) + ";", line)
+            found.add(tuple(slot.strip() for slot in match.groups()))
+    return (sorted(found), True) if found else INVALID
+
+
+def passages(block: Block, text: str, row: Block, cot: bool) -> Read:
+    found: dict[str, str | None] = dict.fromkeys(map(bridge_text, block["questions"]))
+    prefix = bridge_text(block["prefix"])
+    for line in bridge_cut(text, cot).split("\n"):
+        for question in [question for question, passage in found.items() if passage is None]:
+            patterns = rf"{prefix} {question}: ([^;]+)", rf"{question}:\s*([^;]+)"
+            if match := search(patterns[0], line.strip()) or search(patterns[1], line.strip()):
+                found[question] = match.group(1).strip()
+                break
+    return [passage or "" for passage in found.values()], None not in found.values()
 
 
 def free_text(block: Block, text: str, row: Block, cot: bool) -> Read:
@@ -220,9 +254,21 @@ RULES: dict[str, Callable[[Block, str, Block, bool], Read]] = {
     "bridge_label_list": label_list,
     "bridge_code_list": code_list,
     "bridge_events": events,
+    "bridge_relations": relations,
+    "bridge_attributes": attributes,
+    "bridge_passages": passages,
     "bridge_text": free_text,
     "helm_letter": helm_letter,
     "helm_icd10_codes": helm_codes,
     "label_word": label_word,
     "mlb_letters": mlb_letters,
 }
+
+
+def plainly(answer: Any) -> Any:
+    """A parsed answer with its events as tuples and in sorted order, as the rules give them."""
+    if not isinstance(answer, list) or not answer or isinstance(answer[0], str):
+        return answer
+    return sorted(
+        {tuple(tuple(slot) if isinstance(slot, list) else slot for slot in event) for event in answer}
+    )

@@ -1,4 +1,4 @@
-"""Seeded random responses to one task: right, nearly right, several at once, noise, and traces of reasoning."""
+"""Seeded random responses to one task: right, nearly right, several at once, noise, reasoning."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Block = Mapping[str, Any]
 #: the document's fields that a format may need
 ROW: dict[str, Any] = {"options": ["阿司匹林", "肝素", "华法林", "氯吡格雷", "替罗非班"]}
 
-WORDS = ["no", "yes", "none", "patient", "患者", "无", "有", "result", "analysis", "a", "label", "4.5", "I10", "x", "é"]
-MARKS = [":", "：", ",", "，", ";", "；", "、", ".", "。", " ", "  ", "\u3000", "\n", "\n\n", "\r\n", "\t", '"', "“", "”"]
-MARKS += ["'", "‘", "’", "**", "*", "- ", "1. ", "[", "]", "【", "】", "(", ")", "#", "`", "！", "？", "/", "-", "\xa0"]
+WORDS = ["no", "yes", "none", "patient", "患者", "无", "有", "result", "analysis", "a", "4.5", "I10", "é"]
+MARKS = [*":：,，;；、.。-*#`！？/()[]【】\"“”'‘’ \u3000\xa0\n\t", "  ", "\n\n", "\r\n", "**", "- ", "1. "]
 MARKS += ["\x1c", "\x85", "\u2028", "\x0b", "²", "İ", "ﬁ", "e\u0301"]  # space and word to some engines only
-TAGS = ["<think>", "</think>", "<THINK>", "</Think>", "Result:", "**Result:**", "Result：", "**Result**:", "结果："]
-TAGS += ["RESULT :", "assistantfinal", "AssistantFinal", "Analysis:\n...\nResult:\n", "答案：", "答案为:", "答案 是 ："]
-CODES = ["I10", "I10.", "J44.9", "E11.65", "S72.001A", "T82.7XXA", "Z3A.01", "E1165", "e11.9", "A00-B99", "E78.00001"]
+TRACES = ["<think>", "</think>", "<THINK>", "</Think>", "assistantfinal", "AssistantFinal"]
+RESULTS = ["Result:", "**Result:**", "Result：", "**Result**:", "RESULT :", "Analysis:\n...\nResult:\n"]
+CHINESE = ["结果：", "答案：", "答案 为:", "答案是 ："]
+CODES = ["I10", "I10.", "J44.9", "E11.65", "S72.001A", "T82.7XXA", "Z3A.01", "E1165", "e11.9", "A00-B99"]
 TERMS = ["m51", "M51.2", "8140/33", "2型糖尿病", "高血压", "Hepatitis B", "胃炎 ", "'a'", ""]
 VALUES = ["头晕", "chest pain", "10 mg", "a, b", "x: y", "x,y", " ", "无", "b/c", "ＣＴ", "c]", "d1,d2"]
 #: official patterns need time that grows fast with the length of a line
@@ -57,7 +57,8 @@ def long(block: Block, rng: random.Random) -> str:
 
 def in_lines(text: str) -> str:
     """Long lines broken, so that the plain rules come to an end."""
-    return "\n".join(line[i : i + LINE] for line in text.split("\n") for i in range(0, max(len(line), 1), LINE))
+    lines = text.split("\n")
+    return "\n".join(line[i : i + LINE] for line in lines for i in range(0, max(len(line), 1), LINE))
 
 
 # ---------------------------------------------------------------- right answers
@@ -74,8 +75,14 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return f"{prefix}: " + ", ".join(rng.sample(labels, rng.randint(1, min(4, len(labels)))))
         case "bridge_code_list":
             return f"{prefix}: " + ", ".join(rng.choice(TERMS[:-1]) for _ in range(rng.randint(1, 4)))
-        case "bridge_events":
+        case "bridge_events" | "bridge_relations":
             return "\n".join(event(block, rng) for _ in range(rng.randint(1, 3)))
+        case "bridge_attributes":
+            first, *others = block["fields"]
+            named = [first, *rng.sample(others, rng.randint(0, len(others)))]
+            return ", ".join(f"{name}: {rng.choice(VALUES)}" for name in named) + ";"
+        case "bridge_passages":
+            return "\n".join(f"{prefix} {question}: {rng.choice(VALUES)};" for question in block["questions"])
         case "bridge_text":
             return "".join(rng.choice([*WORDS, " ", "，", "。"]) for _ in range(12)) + "好"
         case "helm_letter":
@@ -98,7 +105,8 @@ def event(block: Block, rng: random.Random) -> str:
         values[field] = rng.choice(closed.get(field) or VALUES[:3])
         if block["patterns"] == ["bracketed"] and field in ("description", "location"):
             values[field] = f"[{rng.choice(['', '双侧', '间断,加重'])}]"
-    return ", ".join(f"{field}: {value}" for field, value in values.items()) + ";"
+    end = "" if "open_line" in block["patterns"] else ";"
+    return ", ".join(f"{field}: {value}" for field, value in values.items()) + end
 
 
 # ---------------------------------------------------------------- what models make of them
@@ -132,10 +140,10 @@ def damaged(text: str, rng: random.Random) -> str:
 
 
 def noise(block: Block, row: Block, rng: random.Random) -> str:
-    own = [*block.get("labels", []), *block.get("fields", []), *block.get("letters", []), block.get("prefix", "")]
-    own += [gold(block, row, rng) for _ in range(2)]
-    parts = (rng.choice(rng.choice([own, WORDS, VALUES, TERMS, CODES, MARKS, MARKS, TAGS])) for _ in range(20))
-    return "".join(part for part, _ in zip(parts, range(rng.randint(1, 20)), strict=False))
+    own = [item for key in ("labels", "fields", "letters", "questions") for item in block.get(key, [])]
+    own += [block.get("prefix", ""), gold(block, row, rng), gold(block, row, rng)]
+    pools = [own, WORDS, VALUES, TERMS, CODES, MARKS, MARKS, TRACES, RESULTS, CHINESE]
+    return "".join(rng.choice(rng.choice(pools)) for _ in range(rng.randint(1, 20)))
 
 
 def wrapped(text: str, block: Block, row: Block, rng: random.Random) -> str:
@@ -152,7 +160,7 @@ def wrapped(text: str, block: Block, row: Block, rng: random.Random) -> str:
         case 4:
             return f"Analysis:\n{other}\nResult:\n{text}"
         case 5:
-            return f"{other}\n{rng.choice(TAGS)} {text}"
+            return f"{other}\n{rng.choice(RESULTS)} {text}"
         case 6:
             return f"Result: {other}\nResult: {text}"
         case 7:

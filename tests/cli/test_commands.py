@@ -46,10 +46,10 @@ def test_ls_groups_counts_the_tasks_behind_each(medtasks):
         (("ls", "colour=red"), "no metadata field 'colour'"),
         (("run", "--model", "oracle", "--tasks", "bridge_mee"), "did you mean: bridge_mie"),
         (("run", "--model", "oracle"), "no tasks given"),
-        (("run", "--model", "oracl", "--tasks", "bridge_mie", "--data", "sample"), "unknown model type 'oracl'"),
+        (("run", "--model", "oracl", "--tasks", "bridge_mie", "--data", "sample"), "unknown model type"),
         (("run", "--config", "nope", "--tasks", "bridge_mie"), "no such file or bundled configuration"),
         (("run", "--model", "oracle", "--tasks", "bridge_mie"), "files go to bridge/MIE.SFT.json"),
-        (("run", "--model", "oracle", "--tasks", "bridge_mie", "--predict_only", "--output_path", "x"), "--predict_only is not for"),
+        (("run", "--tasks", "bridge_mie", "--predict_only", "--output_path", "x"), "--predict_only"),
         (("validate", "bridge_mee"), "did you mean: bridge_mie"),
         (("rescore", "nowhere"), "no such file"),
     ],
@@ -59,6 +59,12 @@ def test_a_wrong_argument_gets_one_message_and_exit_code_2(medtasks, data_dir, a
     assert outcome.code == 2
     assert message in outcome.err and "→" in outcome.err
     assert "Traceback" not in outcome.text
+
+
+def test_a_data_folder_that_does_not_exist_is_named(medtasks, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", "/no/such/folder")
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_mie")
+    assert outcome.code == 2 and "MEDTASKS_DATA_DIR=/no/such/folder: no such folder" in outcome.err
 
 
 def test_a_bundled_configuration_is_found_by_name(medtasks):

@@ -185,10 +185,14 @@ def test_a_cached_hub_file_is_read_at_its_pinned_revision(tmp_path, monkeypatch)
     snapshot = tmp_path / "datasets--GBaker--MedQA-USMLE-4-options-hf" / "snapshots" / revision
     for name, n in (("dev.json", 3), ("test.json", 4), ("train.json", 6)):
         rows = [
-            {"id": f"{name}-{i}", "sent1": f"{name} question {i}", "sent2": "", "ending0": "a", "ending1": "b",
-             "ending2": "c", "ending3": "d", "label": i % 4}
+            {
+                "id": f"{name}-{i}",
+                "sent1": f"{name} {i}",
+                "label": i % 4,
+                **{f"ending{k}": "abcd"[k] for k in range(4)},
+            }
             for i in range(n)
-        ]  # fmt: skip
+        ]
         write_jsonl(snapshot / name, rows)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(tmp_path))

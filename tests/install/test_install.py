@@ -47,7 +47,7 @@ class Environment:
 
     def lm_eval_names(self) -> str:
         """What lm-eval's own scan finds, without --include_path."""
-        code = "from lm_eval.tasks import TaskManager; print(*[n for n in TaskManager().all_tasks if n.startswith('bridge_')])"
+        code = "from lm_eval.tasks import TaskManager; print(*TaskManager().all_tasks)"
         return run(self.python, "-c", code, cwd=self.folder)
 
     def leftovers(self) -> list[str]:
