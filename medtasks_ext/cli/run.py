@@ -163,11 +163,21 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
         prog="medtasks", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     lm_eval_run = LmEvalRun(parser.add_subparsers())
+    lm_eval_run._parser.prog = "medtasks run"
+    lm_eval_run._parser.usage = (
+        "medtasks run --model MODEL --model_args ARG=VALUE,… --tasks NAME,NAME,… [options]"
+    )
     lm_eval_run._parser.description = _DESCRIPTION
     lm_eval_run._parser.epilog = (
         "Example: medtasks run --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     )
-    namespace = parser.parse_args(["run", *_with_config(rest)])
+    namespace, unknown = parser.parse_known_args(["run", *_with_config(rest)])
+    if unknown:
+        raise MedtasksError(
+            f"unknown: {' '.join(unknown)}",
+            where="medtasks run",
+            remedy="`medtasks run --help` lists the flags",
+        )
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     try:
         config = EvaluatorConfig.from_cli(namespace)

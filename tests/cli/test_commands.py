@@ -50,6 +50,7 @@ def test_ls_groups_counts_the_tasks_behind_each(medtasks):
         (("run", "--config", "nope", "--tasks", "bridge_mie"), "no such file or bundled configuration"),
         (("run", "--model", "oracle", "--tasks", "bridge_mie"), "files go to bridge/MIE.SFT.json"),
         (("run", "--tasks", "bridge_mie", "--predict_only", "--output_path", "x"), "--predict_only"),
+        (("run", "--tasks", "bridge_mie", "--bogus", "3"), "unknown: --bogus 3"),
         (("validate", "bridge_mee"), "did you mean: bridge_mie"),
         (("rescore", "nowhere"), "no such file"),
     ],
