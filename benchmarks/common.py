@@ -51,7 +51,9 @@ def environment(**extra: str) -> dict[str, str]:
     return {**own, **quiet, **extra, "BENCH_STARTED": repr(time.time())}
 
 
-def fresh(module: str, function: str, *, env: dict[str, str] | None = None, timeout: int = 600, **kwargs: Any) -> Any:
+def fresh(
+    module: str, function: str, *, env: dict[str, str] | None = None, timeout: int = 600, **kwargs: Any
+) -> Any:
     """Call a benchmark's function in a new process: its import times, caches and memory are its own."""
     done = subprocess.run(
         [*CHILD, module, function, json.dumps(kwargs)],

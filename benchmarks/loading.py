@@ -43,7 +43,9 @@ def _umbrella(measured: dict[str, Any], n_rows: int, repeated: int) -> Row:
     if repeated:
         name += f", {repeated} of them repeated under other names"
     figures = f"{measured['seconds']:.1f} s, {measured['peak']:.2f} GB"
-    figures += f" (lm-eval's index before it: {measured['indexing']:.1f} s; imports: {measured['before']:.2f} GB)"
+    figures += (
+        f" (lm-eval's index before it: {measured['indexing']:.1f} s; imports: {measured['before']:.2f} GB)"
+    )
     if measured["tasks"] < ALL:
         return Row(name, figures)
     met = measured["seconds"] < SECONDS and measured["peak"] < GIGABYTES
@@ -79,14 +81,18 @@ def prepare(folder: Path, n_rows: int, size: int | None) -> tuple[int, int]:
 
 
 def _others(path: str, names: list[str]) -> list[str]:
-    return [name for name in names if Path(path) == TASKS and name in ("medhelm", "clinicbench", "mlb", "groups")]
+    return [
+        name for name in names if Path(path) == TASKS and name in ("medhelm", "clinicbench", "mlb", "groups")
+    ]
 
 
 def _repeat(dataset: Dataset, suffix: str) -> None:
     copy = dataset.folder.with_name(dataset.folder.name + suffix)
     shutil.copytree(dataset.folder, copy)
     file, official = copy / "zero_shot.yaml", _official(dataset)
-    written = file.read_text(encoding="utf-8").replace(f"task: {dataset.id}\n", f"task: {dataset.id}{suffix}\n")
+    written = file.read_text(encoding="utf-8").replace(
+        f"task: {dataset.id}\n", f"task: {dataset.id}{suffix}\n"
+    )
     written = written.replace(f"official_name: {official}\n", f"official_name: {official}{suffix}\n")
     file.write_text(written, encoding="utf-8")
 

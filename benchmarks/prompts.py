@@ -27,7 +27,9 @@ def run(quick: bool) -> list[Row]:
         for written_out in (False, True):
             jinja = _measured("jinja", Path(folder), plain, written_out=written_out)
             same = own["prompts"][:COMPARED] == jinja["prompts"][:COMPARED]
-            rows.append(_compared(own, jinja, same, "labels written out" if written_out else "same templates"))
+            rows.append(
+                _compared(own, jinja, same, "labels written out" if written_out else "same templates")
+            )
         big = _measured("medtasks", Path(folder), large)
     loop = [
         Row(
@@ -52,14 +54,21 @@ def _compared(own: dict[str, Any], jinja: dict[str, Any], same: bool, how: str) 
     rates = own["n"] / (own["loading"] + own["building"]), jinja["n"] / jinja["building"]
     equal = f"{min(COMPARED, jinja['n'])} prompts {'identical' if same else 'DIFFER'}"
     name = f"the same by plain Jinja ({how}), {jinja['n']:,} documents"
-    return Row(name, f"{rates[1]:,.0f} documents/s: {rates[0] / rates[1]:.0f} times slower, {equal}", "identical", same)
+    return Row(
+        name,
+        f"{rates[1]:,.0f} documents/s: {rates[0] / rates[1]:.0f} times slower, {equal}",
+        "identical",
+        same,
+    )
 
 
 def _measured(function: str, folder: Path, n: int, **kwargs: Any) -> dict[str, Any]:
     data = folder / str(n)
     if not data.exists():
         _write(data / "bridge", n)
-    return fresh("prompts", function, env={"MEDTASKS_DATA_DIR": str(data), "HF_HOME": str(folder)}, n=n, **kwargs)
+    return fresh(
+        "prompts", function, env={"MEDTASKS_DATA_DIR": str(data), "HF_HOME": str(folder)}, n=n, **kwargs
+    )
 
 
 def _write(folder: Path, n: int) -> None:

@@ -19,7 +19,7 @@ def _row(language: str, n: int) -> Row:
     equal = "scores equal" if not measured["different"] else f"{measured['different']} of {n} scores differ"
     return Row(
         f"rouge_score_rs against rouge_score, 60 tokens, {language}",
-        f"{measured['ratio']:.0f} times, {measured['per_second']:,.0f}/s, {equal}",
+        f"{measured['ratio']:.1f} times, {measured['per_second']:,.0f}/s, {equal}",
         f"{TARGET} times, equal",
         measured["ratio"] >= TARGET and not measured["different"],
     )
@@ -37,7 +37,9 @@ def compare(language: str, n: int) -> dict[str, float]:
         found = [scorer.score(*pair) for pair in pairs]
         seconds[backend] = time.perf_counter() - began
         scores[backend] = [{kind: tuple(values) for kind, values in item.items()} for item in found]
-    different = sum(one != other for one, other in zip(scores["rouge_score"], scores["rouge_score_rs"], strict=True))
+    different = sum(
+        one != other for one, other in zip(scores["rouge_score"], scores["rouge_score_rs"], strict=True)
+    )
     return {
         "ratio": seconds["rouge_score"] / seconds["rouge_score_rs"],
         "per_second": n / seconds["rouge_score_rs"],

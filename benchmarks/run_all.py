@@ -30,7 +30,10 @@ def main() -> None:
 
 
 def print_table(rows: list[Row]) -> None:
-    print(f"{time.strftime('%Y-%m-%d %H:%M')}, Python {platform.python_version()}, {os.cpu_count()} cores", end="")
+    print(
+        f"{time.strftime('%Y-%m-%d %H:%M')}, Python {platform.python_version()}, {os.cpu_count()} cores",
+        end="",
+    )
     print(f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "", end="\n\n")
     met = {True: "yes", False: "no", None: ""}
     table = [("name", "measured", "target", "met"), *((*row[:3], met[row.met]) for row in rows)]

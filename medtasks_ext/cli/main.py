@@ -85,6 +85,21 @@ def rescore(
     raise typer.Exit(rescore_command(folder))
 
 
+@app.command("export")
+def export(
+    suite: Annotated[str, typer.Argument(help="bridge: the folder that the BRIDGE leaderboard takes.")],
+    folder: Annotated[str, typer.Argument(help="Folder of a run.")],
+    out: Annotated[str, typer.Option("-o", "--out", help="Where the folder `result` goes.")] = ".",
+) -> None:
+    """Write a run's responses in the layout that a leaderboard takes.
+
+    Example: medtasks export bridge runs/MODEL -o submission
+    """
+    from medtasks_ext.cli.export import export_command
+
+    raise typer.Exit(export_command(suite, folder, out))
+
+
 @app.command("validate")
 def validate(
     names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,

@@ -89,9 +89,9 @@ def pieces(block: Block, text: str, cot: bool) -> list[str]:
 
 
 def label_list(block: Block, text: str, row: Block, cot: bool) -> Read:
-    found = set()
+    labels, found = labels_of(block), set()
     for piece in pieces(block, text, cot):
-        for name in labels_of(block):
+        for name in labels:
             if name in piece:
                 found.add(name)
                 break
@@ -138,9 +138,9 @@ def event_lines(text: str) -> list[str]:
 
 
 def events(block: Block, text: str, row: Block, cot: bool) -> Read:
-    found = set()
+    patterns, found = event_patterns(block), set()
     for line in event_lines(bridge_cut(text, cot)):
-        for pattern in event_patterns(block):
+        for pattern in patterns:
             if match := search(pattern, line):
                 found.add(tuple(slot.strip() for slot in match.groups()[: len(block["fields"])]))
                 break

@@ -49,9 +49,9 @@ def one(block: Block, row: Block, rng: random.Random) -> str:
 
 
 def long(block: Block, rng: random.Random) -> str:
-    filler = rng.choice(["病情分析。\n", "the patient is well, \n", "no, \n", "a: b\n", "x\n"])
+    filler = rng.choice(["病情分析。", "the patient is well, ", "no, ", "a: b ", "x"]) * 15 + "\n"
     ends = gold(block, ROW, rng), "\n" + gold(block, ROW, rng)
-    text = rng.choice(ends) + "\n" + filler * 20_000 + rng.choice(ends)
+    text = rng.choice(ends) + "\n" + filler * 2_000 + rng.choice(ends)
     return text[:20_000] if rng.random() < 0.5 else text[-20_000:]
 
 

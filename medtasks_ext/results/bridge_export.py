@@ -1,0 +1,114 @@
+"""A run as the folder that the BRIDGE leaderboard takes.
+
+    OUT/result/TASK/MODEL/TASK-MODE-greedy-42.result.json
+
+The layout and the fields are those that the official `main.py` writes: the row of the test file
+and the response as `pred`. Runs without gold are exported, too: the authors hold it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from medtasks_ext.registry import Dataset, Registry
+
+MODES = {"zero_shot": "direct", "cot": "cot", "five_shot": "direct-5-shot"}
+DECODING = "greedy-42"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """One written file."""
+
+    path: Path
+    n: int
+    rebuilt: bool
+
+
+def export_bridge(run: Path, out: Path, registry: Registry) -> list[Exported]:
+    """Write all BRIDGE tasks of a run.
+
+    Args:
+        run: folder of a run.
+        out: where the folder `result` goes.
+        registry: for the official names of the tasks.
+
+    Returns:
+        The written files.
+
+    Raises:
+        MedtasksError: no run, no finished BRIDGE task, sample rows, or a task that was cut short.
+    """
+    manifest = _json(run / "run.json")
+    settings = manifest["identity"]["settings"]
+    if settings["limit"] is not None or settings["samples"]:
+        raise MedtasksError(
+            "the run covers a part of the test rows", where=run, remedy="run without --limit and --samples"
+        )
+    model = _model_name(manifest["identity"]["model"])
+    written = []
+    for name, state in manifest["tasks"].items():
+        dataset, strategy = registry.tasks.get(name, (None, ""))
+        if state["state"] != "done" or dataset is None or dataset.metadata.benchmark != "bridge":
+            continue
+        written.append(_export_task(run, out, name, dataset, strategy, model))
+    if not written:
+        raise MedtasksError("holds no finished BRIDGE task", where=run, remedy="run a task of `bridge` first")
+    return written
+
+
+def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: str, model: str) -> Exported:
+    loaded = _json(run / "tasks" / f"{name}.json")["loaded"]
+    if loaded["origin"] == "sample":
+        raise MedtasksError(
+            f"{name} was run on synthetic sample rows", where=run, remedy="run it on the official files"
+        )
+    official = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]["official_name"]
+    path = out / "result" / official / model / f"{official}-{MODES[strategy]}-{DECODING}.result.json"
+    rows = [_row(sample, official, dataset) for sample in _samples(run / f"samples_{name}.jsonl")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows, ensure_ascii=False, indent=4), encoding="utf-8")
+    return Exported(path, len(rows), loaded["rebuilt"])
+
+
+def _row(sample: dict[str, Any], official: str, dataset: Dataset) -> dict[str, Any]:
+    document = sample["doc"]
+    return {
+        "task": official,
+        "language": dataset.metadata.language,
+        "task type": dataset.metadata.task_type,
+        "id": document["id"],
+        "split": "test",
+        "instruction": document["system"],
+        "input": document["prompt"],
+        "output": document["target"],
+        "pred": sample["resps"][0][0],
+    }
+
+
+def _samples(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise MedtasksError(
+            "no such file", where=path, remedy="name the folder of a `medtasks run`"
+        ) from None
+
+
+def _model_name(model: dict[str, Any]) -> str:
+    arguments = model["model_args"]
+    name = str(arguments.get("pretrained") or arguments.get("model") or model["model"])
+    return name.rstrip("/").rpartition("/")[2]

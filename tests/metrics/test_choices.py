@@ -1,0 +1,142 @@
+"""MedHELM's exact match and its kin, and MLB's accuracy over permuted options."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.metrics import choice, permutation
+from tests.metrics.build import INVALID, columns, documents, examples, mean
+
+KIN = [
+    "exact_match",
+    "exact_match_first_token",
+    "quasi_exact_match",
+    "prefix_exact_match",
+    "quasi_prefix_exact_match",
+]
+
+
+def helm(reply: str, options: list[str], gold: str = "A") -> list[float]:
+    got = columns(choice.process_results, documents([gold], options=options), [reply])
+    assert got["score"] == got["exact_match"]
+    return [got[name][0] for name in KIN]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("A", [1, 1, 1, 1, 1]),
+        ("B", [0, 0, 0, 0, 0]),
+        ("A. yes", [0, 1, 0, 0, 0]),  # mapped to nothing; the first token alone would be right
+        ("A.", [0, 1, 0, 0, 0]),
+        ("(A)", [0, 0, 0, 0, 0]),
+        ("a", [0, 0, 0, 0, 0]),
+        ("yes", [0, 0, 0, 0, 0]),
+        ("Answer: A", [0, 0, 0, 0, 0]),
+        ("AB", [0, 0, 0, 0, 0]),
+        ("A B", [0, 1, 0, 0, 0]),
+        ("C", [0, 0, 0, 0, 0]),
+        ("", [0, 0, 0, 0, 0]),
+        ("**A**", [0, 0, 0, 0, 0]),
+    ],
+)
+def test_a_reply_is_right_when_it_is_the_letter_alone(reply, expected):
+    assert helm(reply, ["yes", "no"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("gold_text", "chosen_text", "expected"),
+    [
+        ("heparin", "heparin", [1, 1, 1, 1, 1]),  # two options of the same text: texts are compared
+        ("heparin ", "heparin", [1, 1, 1, 1, 1]),
+        ("The heart.", "heart", [0, 0, 1, 0, 1]),
+        ("Heart", "heart", [0, 0, 1, 0, 1]),
+        ("heparin", "heparin and rest", [0, 0, 0, 1, 1]),
+        ("heparin and rest", "heparin", [0, 0, 0, 0, 0]),
+        ("Heparin", "heparin, rest", [0, 0, 0, 0, 1]),
+        ("the", "heparin", [0, 0, 0, 0, 1]),  # nothing is left of the gold, and anything begins with nothing
+        ("heparin", "", [0, 0, 0, 0, 0]),
+    ],
+)
+def test_the_letter_is_mapped_to_its_text_and_texts_are_compared(gold_text, chosen_text, expected):
+    assert helm("B", [gold_text, chosen_text]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "normalised"),
+    [
+        ("The  Heart-rate, a pulse!", "heartrate pulse"),
+        ("An apple a day", "apple day"),
+        ("other theory", "other theory"),
+        ("  ", ""),
+        ("β-blocker。", "βblocker。"),  # only ASCII punctuation goes
+    ],
+)
+def test_quasi_match_ignores_case_punctuation_articles_and_blanks(text, normalised):
+    assert choice.normalise(text) == normalised
+
+
+# ---------------------------------------------------------------- MLB
+
+OPTIONS = ["x", "y", "z"]
+TRIALS = st.tuples(*[st.sampled_from([["x"], ["y"], ["x", "y"], None])] * 3)
+
+
+def asked(questions: list[tuple], gold: tuple[str, ...] = ("x",)) -> dict[str, list]:
+    """The results of questions, each given as the answers of its trials (None: unreadable)."""
+    docs, answers = documents([list(gold)] * sum(map(len, questions)), options=OPTIONS), []
+    for number, trials in enumerate(questions):
+        for trial, answer in enumerate(trials):
+            docs[len(answers)].update(item=str(number), trial=trial)
+            answers.append(INVALID if answer is None else answer)
+    return columns(permutation.process_results, docs, answers)
+
+
+@examples
+@given(st.lists(TRIALS, min_size=1, max_size=8))
+def test_permutation_metrics_are_those_of_a_plain_count(questions):
+    got = asked(questions)
+    n = len(questions)
+    all_right = sum(all(answer == ["x"] for answer in trials) for trials in questions)
+    pairs = [pair for trials in questions for pair in combinations(trials, 2)]
+    agreeing = sum(one is not None and one == other for one, other in pairs)
+    assert permutation.accuracy_all3(got["score"]) == pytest.approx(all_right / n)
+    assert got["accuracy_all3"] == got["score"]
+    first = sum(trials[0] == ["x"] for trials in questions)
+    assert permutation.single_trial_accuracy(got["single_trial_accuracy"]) == pytest.approx(first / n)
+    right = sum(answer == ["x"] for trials in questions for answer in trials)
+    assert mean(got["mean_trial_accuracy"]) == pytest.approx(right / (3 * n))
+    assert permutation.position_consistency(got["position_consistency"]) == pytest.approx(agreeing / (3 * n))
+
+
+@pytest.mark.parametrize(
+    ("trials", "all3", "consistency"),
+    [
+        ((["x"], ["x"], ["x"]), 1, 1),
+        ((["x"], ["x"], ["y"]), 0, 1 / 3),
+        ((["y"], ["y"], ["y"]), 0, 1),  # wrong, but the same content each time
+        ((None, None, None), 0, 0),  # nothing readable agrees with nothing
+        ((["x"], ["x"], None), 0, 1 / 3),
+        ((["x"], ["x", "y"], ["y"]), 0, 0),
+    ],
+)
+def test_a_question_counts_only_if_it_is_right_in_all_three_trials(trials, all3, consistency):
+    got = asked([trials])
+    assert permutation.accuracy_all3(got["score"]) == all3
+    assert permutation.position_consistency(got["position_consistency"]) == pytest.approx(consistency)
+
+
+def test_a_question_cut_by_a_limit_is_left_out():
+    got = asked([(["x"], ["x"], ["x"]), (["y"], ["y"])])
+    assert permutation.accuracy_all3(got["score"]) == 1
+    assert permutation.accuracy_all3(got["score"][:2]) == 0  # no question asked in full
+
+
+def test_several_right_options_must_all_be_chosen():
+    gold = ("x", "y")
+    assert permutation.accuracy_all3(asked([(["x", "y"],) * 3], gold)["score"]) == 1
+    assert permutation.accuracy_all3(asked([(["x"],) * 3], gold)["score"]) == 0

@@ -1,0 +1,92 @@
+"""Accuracy and F1 of labels and label lists are scikit-learn's, over the gold labels alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from medtasks_ext.metrics import multi_label, single_label
+from tests.metrics.build import INVALID, columns, documents, examples, mean
+
+LABELS = st.sampled_from(["疾病", "年龄", "药物", "a", "b"])
+WITH_STRANGERS = st.sampled_from(["疾病", "年龄", "药物", "a", "b", "yeſ", "0", ""])
+
+
+@examples
+@given(st.lists(st.tuples(LABELS, WITH_STRANGERS), min_size=1, max_size=40))
+def test_single_label_metrics_are_those_of_scikit_learn(pairs):
+    gold, predicted = map(list, zip(*pairs, strict=True))
+    got = columns(single_label.process_results, documents(gold, labels=set(gold)), predicted)
+    for average, value in (
+        ("macro", single_label.f1_macro(got["f1_macro"])),
+        ("micro", single_label.f1_micro(got["f1_micro"])),
+    ):
+        _, _, f1, _ = precision_recall_fscore_support(
+            gold, predicted, labels=sorted(set(gold)), average=average, zero_division=0
+        )
+        assert value == pytest.approx(f1, abs=1e-12)
+    assert mean(got["acc"]) == mean(got["score"]) == pytest.approx(accuracy_score(gold, predicted))
+
+
+def test_micro_f1_equals_accuracy_only_where_all_predictions_are_gold_labels():
+    gold = ["a", "a", "b"]
+    inside = columns(single_label.process_results, documents(gold, labels="ab"), ["a", "b", "b"])
+    outside = columns(single_label.process_results, documents(gold, labels="ab"), ["a", "c", "b"])
+    assert single_label.f1_micro(inside["f1_micro"]) == pytest.approx(2 / 3)
+    # "c" costs recall and no precision: 2 * 1 * (2/3) / (1 + 2/3)
+    assert single_label.f1_micro(outside["f1_micro"]) == pytest.approx(0.8)
+
+
+def test_macro_f1_counts_every_gold_label_once():
+    got = columns(single_label.process_results, documents(list("aaab"), labels="ab"), list("aaaa"))
+    assert single_label.f1_macro(got["f1_macro"]) == pytest.approx((6 / 7 + 0) / 2)
+
+
+def test_in_clinicbench_an_answer_that_cannot_be_read_is_wrong():
+    got = columns(
+        single_label.process_results_invalid_is_wrong,
+        documents(["yes", "no"], labels=["yes"]),
+        [INVALID, "no"],
+    )
+    assert got["score"] == [0, 1]
+    assert got["valid"] == [0, 1]
+
+
+SETS = st.frozensets(LABELS, min_size=1)
+
+
+@examples
+@given(st.lists(st.tuples(SETS, st.lists(WITH_STRANGERS, min_size=1)), min_size=1, max_size=25))
+def test_label_list_metrics_are_those_of_multi_hot_matrices_over_the_gold_labels(rows):
+    space = sorted({label for gold, _ in rows for label in gold})
+    assume(len(space) > 1)  # scikit-learn takes a single column for a binary task
+    docs = documents([sorted(gold) for gold, _ in rows], labels=space)
+    got = columns(multi_label.process_results, docs, [sorted(set(answer)) for _, answer in rows])
+    hot = MultiLabelBinarizer(classes=space).fit([space])
+    gold = hot.transform([gold for gold, _ in rows])
+    predicted = hot.transform([set(answer) & set(space) for _, answer in rows])
+    macro, micro = (
+        f1_score(gold, predicted, average=average, zero_division=0) for average in ("macro", "micro")
+    )
+    assert multi_label.f1_macro(got["f1_macro"]) == pytest.approx(macro, abs=1e-12)
+    assert multi_label.f1_micro(got["f1_micro"]) == pytest.approx(micro, abs=1e-12)
+    assert mean(got["acc"]) == mean(got["score"]) == pytest.approx(accuracy_score(gold, predicted))
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        (["a", "b"], 1),
+        (["b", "a"], 1),
+        (["a", "b", "unknown"], 1),  # not in the label space: it vanishes
+        (["a", "b", "c"], 0),
+        (["a"], 0),
+        ([""], 0),
+    ],
+)
+def test_a_label_list_is_right_when_its_gold_labels_are_exactly_the_gold(answer, score):
+    docs = documents([["a", "b"]], labels=["a", "b", "c"])
+    assert columns(multi_label.process_results, docs, [answer])["score"] == [score]

@@ -1,0 +1,125 @@
+"""What holds for every task's filter and metrics together, whatever a model writes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.answers import answer_format
+from medtasks_ext.filters import ParseAnswer
+from medtasks_ext.registry import registry
+from tests.answers import responses
+from tests.metrics.build import documents, examples, mean
+
+TRIALS = 3
+UNBOUNDED = {"bleu_4"}
+
+
+def named(reference: str) -> Callable[..., Any]:
+    """What `!function package.module.name` stands for."""
+    module, _, name = reference.removeprefix("!function ").rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def one_task_per_metric_and_format() -> dict[str, dict[str, Any]]:
+    tasks: dict[tuple, tuple[str, dict[str, Any]]] = {}
+    for name, dataset in registry().datasets.items():
+        block = dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"]
+        tasks.setdefault((dataset.config["process_results"], block["kind"]), (name, dataset.config))
+    return dict(tasks.values())
+
+
+TASKS = one_task_per_metric_and_format()
+
+
+class Task:
+    """Documents with random gold answers, and the way from a response to metrics."""
+
+    def __init__(self, name: str, n: int) -> None:
+        config, rng = TASKS[name], random.Random(name)
+        self.block = config["dataset_kwargs"]["medtasks_dataset"]["answer"]
+        self.process = named(config["process_results"])
+        self.metrics = {item["metric"]: item["aggregation"] for item in config["metric_list"]}
+        self.filter = ParseAnswer(answer=self.block)
+        form = answer_format(self.block)
+        n_options = len(self.block.get("letters", responses.ROW["options"]))
+        row = {"options": responses.ROW["options"][:n_options]}
+        golds = [form.read_gold(responses.gold(self.block, row, rng), row) for _ in range(n)]
+        labels = {label for gold in golds for label in form.labels_of(gold)} if form.has_label_pool else ()
+        self.documents = documents(golds, labels=labels, **row)
+        for number, document in enumerate(self.documents):
+            document.update(item=str(number // TRIALS), trial=number % TRIALS)
+            if "mlb" in name:  # the trials of a question share its gold
+                document["gold"] = golds[number // TRIALS * TRIALS]
+
+    def results(self, texts: list[str]) -> list[dict[str, Any]]:
+        answers = self.filter.apply([[text] for text in texts], self.documents)
+        return [
+            self.process(document, [answer]) for document, answer in zip(self.documents, answers, strict=True)
+        ]
+
+    def corpus(self, results: list[dict[str, Any]]) -> dict[str, float]:
+        names = [name for name in self.metrics if name in results[0]]
+        assert "score" in names
+        columns = {name: [result[name] for result in results] for name in names}
+        return {
+            name: mean(values) if self.metrics[name] == "mean" else named(self.metrics[name])(values)
+            for name, values in columns.items()
+        }
+
+
+FRAGMENTS = [*responses.MARKS, *responses.WORDS, *responses.TRACES, *responses.RESULTS, *responses.CHINESE]
+FRAGMENTS += ["entity: ", ", type: ", ", status: ", "A", "I10", "medication: ", "]", "\ud83d", "\x00"]
+#: any characters, lone surrogates included, and texts that look like answers
+TEXTS = st.text(st.characters(), max_size=60) | st.lists(st.sampled_from(FRAGMENTS), max_size=15).map("".join)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_no_text_makes_a_metric_fail(name):
+    task = Task(name, n=1)
+
+    @examples
+    @given(TEXTS)
+    def is_scored(text):
+        [result] = task.results([text])
+        assert set(result) <= set(task.metrics)
+        json.dumps(result)
+        for metric, value in task.corpus([result]).items():
+            assert 0 <= value <= 1 or metric in UNBOUNDED
+
+    is_scored()
+
+
+@pytest.mark.parametrize("response", [None, [], {}, 3])
+@pytest.mark.parametrize("name", TASKS)
+def test_a_response_that_is_no_text_counts_as_an_empty_one(name, response):
+    task = Task(name, n=1)
+    [empty] = task.results([""])
+    for responded in ([response], []):
+        [answer] = task.filter.apply([responded], task.documents)
+        assert task.process(task.documents[0], [answer]) == empty
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_corpus_metrics_lie_within_0_and_1_and_do_not_depend_on_the_order_of_documents(name):
+    task = Task(name, n=60)
+    results = task.results(list(responses.many(task.block, responses.ROW, name, 60)))
+    corpus = task.corpus(results)
+    assert all(0 <= value <= 1 or metric in UNBOUNDED for metric, value in corpus.items())
+    for seed in range(5):
+        shuffled = random.Random(seed).sample(results, len(results))
+        assert task.corpus(shuffled) == pytest.approx(corpus, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_unclosed_trace_is_counted(name):
+    task = Task(name, n=3)
+    results = task.results(["<think>so", "<think>so</think>A", "A"])
+    assert [result["unclosed_reasoning"] for result in results] == [1, 0, 0]

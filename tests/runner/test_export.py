@@ -1,0 +1,63 @@
+"""`medtasks export bridge`: the folder that the leaderboard takes."""
+
+import json
+
+import pytest
+
+FIELDS = ["task", "language", "task type", "id", "split", "instruction", "input", "output", "pred"]
+RUN = ("run", "--model", "oracle", "--output_path", "run", "--tasks")
+
+
+@pytest.mark.parametrize(
+    ("task", "mode"),
+    [
+        ("bridge_chip_ctc", "direct"),
+        ("bridge_chip_ctc_cot", "cot"),
+        ("bridge_chip_ctc_5shot", "direct-5-shot"),
+    ],
+)
+def test_each_strategy_is_written_where_the_official_code_would_write_it(
+    medtasks, chip_ctc, tmp_path, task, mode
+):
+    medtasks(*RUN, task)
+    assert medtasks("export", "bridge", "run", "-o", "out").code == 0
+    path = tmp_path / "out" / "result" / "CHIP-CTC" / "oracle" / f"CHIP-CTC-{mode}-greedy-42.result.json"
+    rows = json.loads(path.read_text())
+    assert len(rows) == 8
+    assert set(rows[0]) == {
+        "task",
+        "language",
+        "task type",
+        "id",
+        "split",
+        "instruction",
+        "input",
+        "output",
+        "pred",
+    }
+    assert rows[0]["id"] == "test-0" and rows[0]["input"] == "入组标准第0条"
+    assert rows[0]["pred"].endswith(rows[0]["output"])
+
+
+def test_rows_without_gold_are_exported(medtasks, chip_ctc, tmp_path):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
+    medtasks(*RUN, "bridge_chip_ctc")
+    assert medtasks("export", "bridge", "run", "-o", "out").code == 0
+    rows = json.loads(next((tmp_path / "out").rglob("*.json")).read_text())
+    assert {row["output"] for row in rows} == {""}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [(("--limit", "3"), "covers a part of the test rows"), (("--data", "sample"), "synthetic sample rows")],
+)
+def test_what_is_no_full_run_on_official_rows_is_refused(medtasks, chip_ctc, more, message):
+    medtasks(*RUN, "bridge_chip_ctc", *more)
+    outcome = medtasks("export", "bridge", "run", "-o", "out")
+    assert outcome.code == 2 and message in outcome.err
+
+
+def test_a_folder_that_is_no_run_is_named(medtasks):
+    assert "no such file" in medtasks("export", "bridge", "nowhere").err
+    assert "use: bridge" in medtasks("export", "mlb", "nowhere").err
