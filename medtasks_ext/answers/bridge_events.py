@@ -238,7 +238,7 @@ def bare(line: str, n: int) -> tuple[str, ...] | None:
         return None
     for comma in _from_right(line, ","):
         if value := _until_semicolon(line[comma + 1 :]):
-            colon = line.rfind(":", 0, comma - 1)
+            colon = line.rfind(":", 0, max(comma - 1, 0))
             # colon first, then the last comma behind it: the greedy order of the expression
             return (line[:colon], line[colon + 1 : comma], value) if colon > 0 else None
     return None
