@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import random
+import string
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    import random
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 TASKS = ROOT / "tasks"
@@ -28,15 +27,19 @@ class Row(NamedTuple):
     met: bool | None = None
 
 
+_rng = random.Random(0)
+WORDS = ["".join(_rng.choices(string.ascii_lowercase, k=_rng.randint(2, 9))) for _ in range(10_000)]
+CHARACTERS = [chr(code) for code in range(0x4E00, 0x9FA5)] + ["。"] * 500
+
+
 def words(rng: random.Random, n: int) -> str:
     """Random lower-case words, `n` of them."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return " ".join("".join(rng.choices(letters, k=rng.randint(2, 9))) for _ in range(n))
+    return " ".join(rng.choices(WORDS, k=n))
 
 
 def characters(rng: random.Random, n: int) -> str:
     """Random Chinese characters, `n` of them, with a full stop now and then."""
-    return "".join("。" if rng.random() < 0.03 else chr(rng.randrange(0x4E00, 0x9FA5)) for _ in range(n))
+    return "".join(rng.choices(CHARACTERS, k=n))
 
 
 def text(rng: random.Random, language: str, n_words: int) -> str:

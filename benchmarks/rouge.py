@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 import time
+from typing import TYPE_CHECKING
 
 from common import Row, characters, fresh, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TARGET = 25
 
 
-def run(quick: bool) -> list[Row]:
-    return [_row(language, 200 if quick else 2000) for language in ("en", "zh")]
+def run(quick: bool) -> Iterator[Row]:
+    for language in ("en", "zh"):
+        yield _row(language, 200 if quick else 2000)
 
 
 def _row(language: str, n: int) -> Row:

@@ -23,7 +23,9 @@ def main() -> None:
     for name in options.names or BENCHMARKS:
         print(f"{name} ...", file=sys.stderr, flush=True)
         try:
-            rows += importlib.import_module(name).run(options.quick)
+            for row in importlib.import_module(name).run(options.quick):
+                rows.append(row)  # one by one: a fault costs what comes after it only
+                print(f"  {row.name}: {row.measured}", file=sys.stderr, flush=True)
         except Exception as error:
             rows.append(Row(name, f"failed: {error}", "", False))
     print_table(rows)

@@ -1,9 +1,10 @@
 """BRIDGE extraction answers: one event a line, fields in a fixed order.
 
-Four patterns are tried line by line, the first that matches wins (BRIDGE, `dataset/extraction.py`).
-The official ones are regular expressions whose greedy wild cards bind to the last slots of a
-line; `loose` and `bare` below find the same slots from the right end in linear time, so that a
-hostile line of 20,000 colons costs nothing.
+Several patterns are tried line by line, the first that matches wins (BRIDGE, `dataset/extraction.py`).
+The official ones are regular expressions whose greedy wild cards bind to the last slots of a line
+and backtrack for minutes on hostile ones. The functions at the end of this file find the same
+slots from the right end in linear time: greedy matching makes every mark the last one that still
+leaves room for the rest, which is what a scan from the right finds first.
 """
 
 from __future__ import annotations
@@ -38,22 +39,30 @@ class _EventLines(AnswerFormat):
         return [reader for pattern in self.patterns for reader in self._readers_of(pattern)]
 
     def _readers_of(self, pattern: Pattern) -> list[Reader]:
-        names = [regex.escape(bridge_normalise(field)) for field in self.fields]
+        names = [bridge_normalise(field) for field in self.fields]
         n = len(names)
+        spaced = [f"{names[0]}: ", *(f", {name}: " for name in names[1:])]
         match pattern:
             case "strict":
-                return [_search(", ".join(f"{name}: (.+)" for name in names) + ";")]
+                return [lambda line: anchored(line, spaced, ";")]
             case "nospace":
-                return [_search(", ".join(f"{name}:(.+)" for name in names) + ";")]
+                tight = [f"{names[0]}:", *(f", {name}:" for name in names[1:])]
+                return [lambda line: anchored(line, tight, ";")]
             case "loose":
                 return [lambda line: loose(line, n)]
             case "bare":
                 return [lambda line: bare(line, n)]
             case "bracketed":
-                return [_search(expression) for expression in _bracketed(names)]
+                subject, description, location, status = names
+                marks = [f"{subject}: ", f", {description}: [", f"], {location}: [", f"], {status}: "]
+                exact: Reader = lambda line: anchored(line, marks, ";", least=(1, 0, 0, 0))  # noqa: E731
+                return [exact, bracketed_loose, bracketed_bare]
             case "open_line":
-                exact = _search(", ".join(f"{name}: (.+)" for name in names))
-                return [exact, lambda line: loose(line, n, open_end=True), lambda line: commas(line, n)]
+                return [
+                    lambda line: anchored(line, spaced, ""),
+                    lambda line: loose(line, n, open_end=True),
+                    lambda line: commas(line, n),
+                ]
 
     def _event(self, line: str, readers: list[Reader]) -> list[str] | None:
         for reader in readers:
@@ -186,11 +195,6 @@ def _pair(event: list[str]) -> list[Any]:
     return [sorted((one, other)), other, label]
 
 
-def _search(expression: str) -> Reader:
-    compiled = regex.compile(expression, regex.IGNORECASE)
-    return lambda line: match.groups() if (match := compiled.search(line)) else None
-
-
 def _lines(text: str) -> list[str]:
     return [line for piece in text.split("\n") if (line := piece.strip())]
 
@@ -206,13 +210,85 @@ def _distinct(events: list[list[str]]) -> list[list[str]]:
     return [list(event) for event in dict.fromkeys(map(tuple, events))]
 
 
+def anchored(line: str, marks: list[str], end: str, *, least: tuple[int, ...] = ()) -> tuple[str, ...] | None:
+    """The slots between literal marks: `mark1(.+)mark2(.+) ... end`, searched for anywhere in the line.
+
+    Args:
+        line: one line, lower-cased.
+        marks: the text before each slot.
+        end: the text after the last slot; empty: the slot runs to the end of the line.
+        least: how many characters each slot has at least (by default one).
+    """
+    # the official search ignores case, to which the long s is an s
+    text, stop = line.replace("ſ", "s"), line.rfind(end) if end else len(line)
+    slots: tuple[str, ...] = ()
+    least = least or (1,) * len(marks)
+    for mark, room in zip(reversed(marks[1:]), reversed(least), strict=False):
+        place = text.rfind(mark, 0, max(stop - room, 0))
+        if place < 0:
+            return None
+        slots, stop = (line[place + len(mark) : stop], *slots), place
+    first = text.find(marks[0])
+    if first < 0 or first + len(marks[0]) + least[0] > stop:
+        return None
+    return (line[first + len(marks[0]) : stop], *slots)
+
+
+def bracketed_loose(line: str) -> tuple[str, ...] | None:
+    r"""The slots of `.*:(.+),\s*.*:\s*\[(.*)\],\s*.*:\s*\[(.*)\],\s*.*:\s*([^;]+)` (CHIP-CDEE)."""
+    last = _last_value(line, open_end=False)
+    if last is None:
+        return None
+    colon, slots = last
+    for _ in range(2):
+        close = line.rfind("],", 0, colon)
+        opened = _opening(line, close)
+        if opened is None:
+            return None
+        colon, bracket = opened
+        slots = (line[bracket + 1 : close], *slots)
+    comma = line.rfind(",", 0, colon)
+    colon = line.rfind(":", 0, comma - 1) if comma > 0 else -1
+    return (line[colon + 1 : comma], *slots) if colon >= 0 else None
+
+
+def _opening(line: str, close: int) -> tuple[int, int] | None:
+    r"""The last colon and bracket of `:\s*\[` before a closing bracket."""
+    bracket = line.rfind("[", 0, max(close, 0))
+    while bracket >= 0:
+        colon = bracket - 1
+        while colon >= 0 and line[colon].isspace():
+            colon -= 1
+        if colon >= 0 and line[colon] == ":":
+            return colon, bracket
+        bracket = line.rfind("[", 0, bracket)
+    return None
+
+
+def bracketed_bare(line: str) -> tuple[str, ...] | None:
+    r"""The slots of `(.+):(.+),\[(.*)\],\[(.*)\],([^;]+)`; it has one more than the fields (CHIP-CDEE)."""
+    close = line.rfind("],")
+    while close >= 0 and not _until_semicolon(line[close + 2 :]):
+        close = line.rfind("],", 0, close)
+    middle = line.rfind("],[", 0, close) if close >= 0 else -1
+    opened = line.rfind(",[", 0, middle) if middle >= 0 else -1
+    colon = line.rfind(":", 0, opened - 1) if opened > 0 else -1
+    if colon < 1:
+        return None
+    value = _until_semicolon(line[close + 2 :])
+    return (
+        line[:colon],
+        line[colon + 1 : opened],
+        line[opened + 2 : middle],
+        line[middle + 3 : close],
+        value,
+    )
+
+
 def loose(line: str, n: int, *, open_end: bool = False) -> tuple[str, ...] | None:
     r"""The n slots of `.*:\s*(.+),\s*.*:\s*(.+),\s* ... .*:\s*([^;]+)`, found from the right.
 
     `open_end` lets the last slot run to the end of the line, semicolons included (`(.+)`).
-
-    Greedy matching makes every colon and comma the last one that still leaves room for the rest,
-    which is what a scan from the right finds first.
     """
     last = _last_value(line, open_end=open_end)
     if last is None:
@@ -273,14 +349,3 @@ def _last_value(line: str, *, open_end: bool) -> tuple[int, tuple[str, ...]] | N
         if tail[:1].isspace():  # `\s*` gives one blank back to the slot
             return colon, (tail[: len(tail) - len(tail.lstrip())][-1],)
     return None
-
-
-def _bracketed(names: list[str]) -> list[str]:
-    """Subject, two bracketed lists and a status (CHIP-CDEE); the third pattern has a slot too many."""
-    inside = r"\[(.*)\]"
-    subject, description, location, status = names
-    return [
-        rf"{subject}: (.+), {description}: {inside}, {location}: {inside}, {status}: (.*);",
-        rf".*:(.+),\s*.*:\s*{inside},\s*.*:\s*{inside},\s*.*:\s*([^;]+)",
-        rf"(.+):(.+),{inside},{inside},([^;]+)",
-    ]

@@ -21,7 +21,10 @@ class Text(AnswerFormat):
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """One reference, or several when the row has an `output_list`."""
-        references = [bridge_normalise(item) for item in row.get("output_list") or [text]]
+        given = row.get("output_list") or [text]
+        if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+            raise GoldError("output_list must be a list of texts")
+        references = [bridge_normalise(item) for item in given]
         if not any(references):
             raise GoldError("empty reference")
         return references
@@ -53,7 +56,7 @@ class Passages(AnswerFormat):
             for question in map(bridge_normalise, self.questions)
         }
 
-    def _passages(self, text: str) -> list[str]:
+    def _passages(self, text: str) -> dict[str, str]:
         found: dict[str, str] = {}
         for line in filter(None, map(str.strip, text.split("\n"))):
             for question, patterns in self._patterns.items():
@@ -62,18 +65,19 @@ class Passages(AnswerFormat):
                 if match := next(filter(None, (pattern.search(line) for pattern in patterns)), None):
                     found[question] = match[1].strip()
                     break
-        return [found.get(question, "") for question in self._patterns]
+        return {question: found[question] for question in self._patterns if question in found}
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The passages in the order of the questions; each must be there."""
         passages = self._passages(bridge_normalise(text))
-        if not all(passages):
+        if len(passages) < len(self.questions):
             raise GoldError(
                 f"expected a line '{self.prefix} <question>: <...>;' for: {', '.join(self.questions)}"
             )
-        return passages
+        return list(passages.values())
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The passages, empty where there is none; valid only if none is missing."""
         passages = self._passages(bridge_response(text, cot=cot))
-        return Reading(passages, all(passages))
+        answer = [passages.get(question, "") for question in self._patterns]
+        return Reading(answer, len(passages) == len(self.questions))

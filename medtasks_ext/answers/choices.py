@@ -35,7 +35,7 @@ class HelmLetter(AnswerFormat):
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The reply without reasoning trace; under chain-of-thought what follows `Result:`."""
         reply = strip_reasoning(text)
-        reply = (after_result(reply) if cot else reply).strip()
+        reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
         return Reading(reply, reply in self.letters)
 
     def not_covered(self, golds: list[str]) -> list[str]:
@@ -70,6 +70,7 @@ class LabelWord(AnswerFormat):
         """The one label named in the reply (under chain-of-thought: after `Result:`)."""
         reply = strip_reasoning(text)
         named = {match.lower() for match in self._pattern.findall(after_result(reply) if cot else reply)}
+        named &= {label.lower() for label in self.labels}
         return Reading(named.pop(), True) if len(named) == 1 else Reading(None, False)
 
     def labels_of(self, gold: str) -> list[str]:
@@ -81,7 +82,7 @@ class LabelWord(AnswerFormat):
         return [label for label in self.labels if label.lower() not in golds]
 
 
-_MARKER = re.compile(r"答案\s*(?:是|为)?\s*[:：]\s*")
+_MARKER = re.compile(r"答案\**\s*(?:是|为)?\s*[:：]\s*\**\s*")
 _LETTER_RUN = re.compile(r"[A-Z](?:[\s,，、;；和及/]*[A-Z])*(?![A-Za-z])")
 
 

@@ -57,7 +57,7 @@ def has_unclosed_reasoning(text: str) -> bool:
     return text.rfind("<think>") > text.rfind("</think>")
 
 
-_RESULT = re.compile(r"(?:result|结果)\s*[:：]", re.IGNORECASE)
+_RESULT = re.compile(r"(?:result|结果)\**\s*[:：]\**", re.IGNORECASE)
 
 
 def after_result(text: str) -> str:

@@ -36,7 +36,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
         parsed,
         score=exact,
         exact_match=exact,
-        exact_match_first_token=float(first is not None and texts.get(first[0]) == gold),
+        exact_match_first_token=float(first is not None and texts.get(first[0], "").strip() == gold.strip()),
         quasi_exact_match=float(bool(chosen) and normalise(chosen) == normalise(gold)),
         prefix_exact_match=float(bool(chosen) and chosen.strip().startswith(gold.strip())),
         quasi_prefix_exact_match=float(bool(chosen) and normalise(chosen).startswith(normalise(gold))),

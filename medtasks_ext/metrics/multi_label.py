@@ -1,7 +1,8 @@
 """Exact-match accuracy and F1 of label lists and code lists (BRIDGE, `metric/classification.py`).
 
 The label space is the distinct gold labels of the whole test file. Predicted labels outside it
-vanish: they are no false positives and do not break an exact match.
+vanish: they are no false positives and do not break an exact match. Labels that no document of a
+part of the file shows (`--limit`) have no part in its F1.
 """
 
 from __future__ import annotations

@@ -192,12 +192,14 @@ def cut(text: str, cot: bool) -> str:
     elif "<think>" in text:
         text = text[: text.index("<think>")]
     if cot:
-        text = re.split(r"(?i:result|结果)\s*[:：]", text)[-1]
+        text = re.split(r"(?i:result|结果)\**\s*[:：]\**", text)[-1]
     return text
 
 
 def helm_letter(block: Block, text: str, row: Block, cot: bool) -> Read:
     reply = cut(text, cot).strip()
+    if cot:
+        reply = reply.strip("*").strip()
     return reply, reply in block["letters"]
 
 
@@ -223,7 +225,7 @@ BETWEEN = ",，、;；和及/"
 
 def mlb_letters(block: Block, text: str, row: Block, cot: bool) -> Read:
     reply = "".join(NARROW[c] if "Ａ" <= c <= "Ｚ" else c for c in cut(text, cot=False))
-    after = re.split(r"答案\s*(?:是|为)?\s*[:：]\s*", reply)
+    after = re.split(r"答案\**\s*(?:是|为)?\s*[:：]\s*\**\s*", reply)
     if len(after) > 1:
         chosen = leading_letters(after[-1])
     else:

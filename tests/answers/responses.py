@@ -45,7 +45,7 @@ def one(block: Block, row: Block, rng: random.Random) -> str:
         text = rng.choice(["\n", " ", ", "]).join(lines)
     else:
         text = noise(block, row, rng)
-    return in_lines(wrapped(text, block, row, rng))
+    return in_lines(wrapped(text, block, row, rng), LINE + 25 * len(block.get("fields", [])))
 
 
 def long(block: Block, rng: random.Random) -> str:
@@ -55,10 +55,10 @@ def long(block: Block, rng: random.Random) -> str:
     return text[:20_000] if rng.random() < 0.5 else text[-20_000:]
 
 
-def in_lines(text: str) -> str:
+def in_lines(text: str, length: int) -> str:
     """Long lines broken, so that the plain rules come to an end."""
     lines = text.split("\n")
-    return "\n".join(line[i : i + LINE] for line in lines for i in range(0, max(len(line), 1), LINE))
+    return "\n".join(line[i : i + length] for line in lines for i in range(0, max(len(line), 1), length))
 
 
 # ---------------------------------------------------------------- right answers
