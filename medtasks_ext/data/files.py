@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -81,7 +82,7 @@ def _parse(content: bytes, suffix: str, where: str) -> list[Row]:
 
 
 def _csv(text: str, where: str) -> list[Row]:
-    reader = csv.DictReader(text.splitlines(keepends=True))
+    reader = csv.DictReader(io.StringIO(text, newline=""))
     rows = []
     for number, row in enumerate(reader, start=1):
         if None in row:
@@ -115,7 +116,7 @@ def _json(text: str, where: str) -> list[Row]:
 
 def _jsonl(text: str, where: str) -> list[Row]:
     rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # JSON strings may hold other line separators
         if not line.strip():
             continue
         try:

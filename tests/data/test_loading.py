@@ -245,3 +245,17 @@ def test_rows_may_have_several_references(data_dir):
         "医生: 多休息",
         "医生: 多喝水",
     ]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_text_with_unusual_line_separators_stays_in_one_row(data_dir, suffix):
+    note = "first\u2028second\u0085third"
+    path = data_dir / "medhelm" / "hospice_referral" / f"test.{suffix}"
+    rows = [{"prompt": "Q", "context": f"{note} {i}", "label": "A"} for i in range(3)]
+    if suffix == "jsonl":
+        write_jsonl(path, rows)
+    else:
+        path.parent.mkdir(parents=True)
+        path.write_text("prompt,context,label\n" + "".join(f"Q,{row['context']},A\n" for row in rows))
+    documents = load_documents(HOSPICE, cot=False)["test"]
+    assert len(documents) == 3 and note in documents[0]["prompt"]
