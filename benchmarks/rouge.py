@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from common import Row, characters, fresh, words
@@ -31,15 +32,19 @@ def _row(language: str, n: int) -> Row:
 
 
 def compare(language: str, n: int) -> dict[str, float]:
-    from medtasks_ext.metrics.generation import rouge_scorer
+    from medtasks_ext.metrics.generation import rouge_scorer, rouge_spelling, tokeniser
+    from rouge_score.rouge_scorer import RougeScorer
 
     rng = random.Random(0)
     pairs = [_pair(rng, language) for _ in range(n)]
+    own = None if language == "en" else SimpleNamespace(tokenize=tokeniser(language))
+    reference = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=False, tokenizer=own).score
+    fast, spell = rouge_scorer("rouge_score_rs").score, rouge_spelling(language)
+    ways = {"rouge_score": reference, "rouge_score_rs": lambda one, other: fast(spell(one), spell(other))}
     scores, seconds = {}, {}
-    for backend in ("rouge_score", "rouge_score_rs"):
-        scorer = rouge_scorer(language, backend)
+    for backend, score in ways.items():
         began = time.perf_counter()
-        found = [scorer.score(*pair) for pair in pairs]
+        found = [score(*pair) for pair in pairs]
         seconds[backend] = time.perf_counter() - began
         scores[backend] = [{kind: tuple(values) for kind, values in item.items()} for item in found]
     different = sum(

@@ -7,9 +7,8 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
-
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.bleu import sentence_bleu
 from medtasks_ext.metrics.common import ratio, result
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ _PUNKT_LANGUAGE = {
     "no": "norwegian",
 }
 _BERTSCORE_LANGUAGE = {"en": "en", "zh": "zh"}
-_smoothing = SmoothingFunction().method7
 
 
 def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -80,12 +78,12 @@ def rouge_scores(text: str, references: Sequence[str], language: str) -> dict[st
 
     With several references each type takes the one with the best F-measure.
     """
-    scorer = rouge_scorer(language)
-    if scorer is None:
+    spell = rouge_spelling(language)
+    if spell is None:
         return None
     if not text:
         return dict.fromkeys(("rouge_avg", *_ROUGE_TYPES), 0.0)
-    best = scorer.score_multi(list(references), text)
+    best = rouge_scorer().score_multi([spell(item) for item in references], spell(text))
     scores = {name: float(best[name].fmeasure) for name in _ROUGE_TYPES}
     return {"rouge_avg": sum(scores.values()) / len(scores), **scores}
 
@@ -95,31 +93,33 @@ def bleu_4(text: str, references: Sequence[str], language: str) -> float | None:
     tokenise = tokeniser(language)
     if tokenise is None:
         return None
-    hypothesis = tokenise(text)
-    if not hypothesis:
-        return 0.0
-    try:
-        return float(
-            sentence_bleu([tokenise(item) for item in references], hypothesis, smoothing_function=_smoothing)
-        )
-    except (ZeroDivisionError, ValueError):  # an empty reference
-        return 0.0
+    return sentence_bleu([tokenise(item) for item in references], tokenise(text))
 
 
-@lru_cache(maxsize=16)
-def rouge_scorer(language: str, backend: str | None = None) -> Any:
-    """A ROUGE scorer with the suite's tokeniser, or None where that is not at hand.
+@lru_cache(maxsize=4)
+def rouge_scorer(backend: str | None = None) -> Any:
+    """A ROUGE scorer with its default tokeniser.
 
     `rouge_score` is the reference; `rouge_score_rs`, if installed, gives identical scores faster.
     `backend` forces one of the two.
     """
-    module = _rouge_module(backend)
+    return _rouge_module(backend).RougeScorer(_ROUGE_TYPES, use_stemmer=False)
+
+
+@lru_cache(maxsize=16)
+def rouge_spelling(language: str) -> Callable[[str], str] | None:
+    """How a text is handed to the ROUGE scorer, or None where the language's tokeniser is not at hand.
+
+    English goes as it is. Elsewhere each token of the suite's tokeniser is spelled in hexadecimal
+    and set apart by a blank, so that the scorer's own tokeniser, which knows Latin letters and
+    digits only, finds the same tokens.
+    """
     if language == "en":
-        return module.RougeScorer(_ROUGE_TYPES, use_stemmer=False)
+        return str
     tokenise = tokeniser(language)
     if tokenise is None:
         return None
-    return module.RougeScorer(_ROUGE_TYPES, use_stemmer=False, tokenizer=_Tokeniser(tokenise))
+    return lambda text: " ".join([f"x{token.encode(errors='surrogatepass').hex()}" for token in tokenise(text)])
 
 
 def _rouge_module(backend: str | None) -> Any:
@@ -134,13 +134,6 @@ def _rouge_module(backend: str | None) -> Any:
     from rouge_score import rouge_scorer as reference
 
     return reference
-
-
-class _Tokeniser:
-    """The interface that the ROUGE packages expect."""
-
-    def __init__(self, tokenise: Callable[[str], list[str]]) -> None:
-        self.tokenize = tokenise
 
 
 def characters(text: str) -> list[str]:

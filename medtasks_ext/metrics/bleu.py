@@ -1,0 +1,94 @@
+"""Sentence BLEU-4 as NLTK computes it with smoothing method 7, without its exact fractions.
+
+`nltk.translate.bleu_score.sentence_bleu` is the official implementation (BRIDGE,
+`metric/generation.py`) and the reference in the tests; this one gives the same values in less than
+half the time. Smoothing: Chen and Cherry, "A Systematic Comparison of Smoothing Techniques for
+Sentence-Level BLEU" (2014), methods 4 and 5 in turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ORDERS = 4
+_K = 5  # of smoothing method 4
+
+
+def sentence_bleu(references: Sequence[Sequence[str]], hypothesis: Sequence[str]) -> float:
+    """BLEU with uniform weights up to 4-grams.
+
+    Args:
+        references: tokens of each reference; at least one.
+        hypothesis: tokens of the text.
+
+    Returns:
+        0 without a common token; else a positive value that can exceed 1, since method 5 adds to
+        the first precision.
+    """
+    if not hypothesis:
+        return 0.0
+    texts = _spelled([hypothesis, *references])
+    length = len(hypothesis)
+    matched, total = zip(*(_matches(texts[0], texts[1:], n) for n in range(1, _ORDERS + 2)), strict=True)
+    if not matched[0]:
+        return 0.0
+    precisions = [hits / of for hits, of in zip(matched, total, strict=True)]
+    precisions = _interpolated(_smoothed(precisions, matched, total, length))
+    closest = min((len(reference) for reference in references), key=lambda n: (abs(n - length), n))
+    penalty = 1.0 if length > closest else math.exp(1 - closest / length)
+    return penalty * math.exp(math.fsum(math.log(p) / _ORDERS for p in precisions if p > 0))
+
+
+def _spelled(texts: list[Sequence[str]]) -> list[str]:
+    """Each token as one character, so that an n-gram is a slice of a string."""
+    numbers: dict[str, int] = {}
+    for text in texts:
+        for token in text:
+            if token not in numbers:
+                numbers[token] = len(numbers)
+    letters = {token: chr(number) for token, number in numbers.items()}
+    return ["".join([letters[token] for token in text]) for text in texts]
+
+
+def _matches(hypothesis: str, references: list[str], n: int) -> tuple[int, int]:
+    """(n-grams that a reference has, too; n-grams, at least 1)."""
+    counts = _ngrams(hypothesis, n)
+    if not counts:
+        return 0, 1
+    best: dict[str, int] = {}
+    for reference in references:
+        have = _ngrams(reference, n)
+        for gram in counts.keys() & have.keys():
+            best[gram] = max(best.get(gram, 0), have[gram])
+    hits = sum(min(counts[gram], available) for gram, available in best.items())
+    return hits, len(hypothesis) - n + 1
+
+
+def _ngrams(text: str, n: int) -> Counter[str]:
+    return Counter([text[i : i + n] for i in range(len(text) - n + 1)])
+
+
+def _smoothed(
+    precisions: list[float], matched: tuple[int, ...], total: tuple[int, ...], length: int
+) -> list[float]:
+    """Method 4 on the orders up to 4: a count of none becomes ever smaller, by the text's length."""
+    smoothed, zeros = list(precisions), 0
+    for order in range(_ORDERS):
+        if matched[order] == 0 and length > 1:
+            zeros += 1
+            smoothed[order] = math.log(length) / (2**zeros * _K) / total[order]
+    return smoothed
+
+
+def _interpolated(precisions: list[float]) -> list[float]:
+    """Method 5: each precision becomes the mean of its predecessor, itself and its successor."""
+    before, means = precisions[0] + 1, []
+    for order in range(_ORDERS):
+        before = (before + precisions[order] + precisions[order + 1]) / 3
+        means.append(before)
+    return means
