@@ -32,8 +32,9 @@ def _row(language: str, n: int) -> Row:
 
 
 def compare(language: str, n: int) -> dict[str, float]:
-    from medtasks_ext.metrics.generation import rouge_scorer, rouge_spelling, tokeniser
     from rouge_score.rouge_scorer import RougeScorer
+
+    from medtasks_ext.metrics.generation import rouge_scorer, rouge_spelling, tokeniser
 
     rng = random.Random(0)
     pairs = [_pair(rng, language) for _ in range(n)]

@@ -119,7 +119,20 @@ def rouge_spelling(language: str) -> Callable[[str], str] | None:
     tokenise = tokeniser(language)
     if tokenise is None:
         return None
-    return lambda text: " ".join([f"x{token.encode(errors='surrogatepass').hex()}" for token in tokenise(text)])
+    if tokenise is characters:
+        return lambda text: text.replace(" ", "").translate(_CHARACTERS)
+    return lambda text: " ".join([token.encode(errors="surrogatepass").hex() for token in tokenise(text)])
+
+
+class _Spelling(dict[int, str]):
+    """Code point -> blank and hexadecimal digits, as `str.translate` looks them up."""
+
+    def __missing__(self, code: int) -> str:
+        spelled = self[code] = f" {code:x}"
+        return spelled
+
+
+_CHARACTERS = _Spelling()
 
 
 def _rouge_module(backend: str | None) -> Any:
