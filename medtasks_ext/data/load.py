@@ -186,6 +186,7 @@ class _Builder:
                 )
             values.setdefault("id", str(number))
             values["_row"] = f"{split} row {number}"
+            values["_official"] = schema is _BRIDGE_ROWS
             fields.append(values)
         return self._without_blanks(
             fields, "output" if schema is _BRIDGE_ROWS else self.spec.source.skip_blank
@@ -296,8 +297,8 @@ class _Builder:
         return document
 
     def _instruction(self, fields: Row) -> str:
-        own = fields.get("instruction")
-        if not (self.spec.source.official_name and isinstance(own, str) and own.strip()):
+        own = fields.get("instruction") if fields["_official"] else None
+        if not (isinstance(own, str) and own.strip()):
             return self._render("instruction", fields)
         self.wording = "official"
         if not self.cot:
