@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_ext.registry import registry, vocabulary
 from medtasks_ext.results.rollup import roll_up
 
 REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
@@ -30,6 +31,39 @@ def test_bridge_overall_is_the_plain_mean_over_its_tasks(strategy):
         assert rolled.score * 100 == pytest.approx(float(row[strategy]), abs=0.051)
         compared += 1
     assert compared == 95
+
+
+AXES = {"task_type": "task_type", "language": "language", "specialty": "specialties", "stage": "stage"}
+OTHER = {"nephrology", "dermatology", "psychology"}  # one task each: together the paper's "Other"
+
+
+def members(dimension: str, group: str) -> set[str]:
+    """The tasks of a published sub-group, by this registry's metadata."""
+    value = group.lower().replace(" ", "_")
+    if dimension == "language":
+        value = next(key for key, title in vocabulary()["languages"].items() if title == group)
+    wanted = OTHER if (dimension, group) == ("specialty", "Other") else {value}
+    records = [item.metadata for item in registry().datasets.values() if item.metadata.benchmark == "bridge"]
+    return {record.name for record in records if wanted & set(record.axis(AXES[dimension]))}
+
+
+def test_bridge_sub_groups_follow_from_the_metadata_of_the_tasks():
+    """Tables S4 to S7: a task with several specialties counts fully in each."""
+    scores: dict[str, dict[str, dict[str, float]]] = defaultdict(dict)
+    for row in read("bridge_leaderboard.csv"):
+        if row["strategy"] == "zero_shot":
+            scores[row["model"]][row["task"]] = {"score": float(row["score"])}
+    groups = {(row["dimension"], row["group"]) for row in read("bridge_subgroups.csv")}
+    tasks = {
+        (dimension, group): members(dimension, group) for dimension, group in groups if group != "Average"
+    }
+    assert len(tasks) == 35
+    for row in read("bridge_subgroups.csv"):
+        if row["group"] != "Average":
+            chosen = sorted(tasks[row["dimension"], row["group"]])
+            rolled = roll_up(row["group"], chosen, scores[row["model"]], {})
+            assert rolled.n_scored == len(chosen), row
+            assert rolled.score == pytest.approx(float(row["score"]), abs=0.051), row
 
 
 def test_mlb_average_is_the_plain_mean_of_its_dimensions():

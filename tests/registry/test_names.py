@@ -13,6 +13,16 @@ from medtasks_ext.registry.groups import tags_of
 from medtasks_ext.registry.sync import changes
 
 TASKS = registry()
+TASK_TYPES = {
+    "text_classification": 23,
+    "event_extraction": 20,
+    "named_entity_recognition": 19,
+    "normalization_and_coding": 8,
+    "question_answering": 5,
+    "summarization": 5,
+    "natural_language_inference": 4,
+    "semantic_similarity": 3,
+}
 SUITES = {"bridge", "medhelm", "clinicbench", "mlb"}
 
 
@@ -57,8 +67,14 @@ def test_tags_of_strategies_do_not_mix():
         assert not tags[0] & tags[1] and not tags[0] & tags[2] and not tags[1] & tags[2]
 
 
-def test_the_slice_is_complete():
-    assert len(TASKS.leaves("bridge_zh")) == 16
+def test_bridge_is_complete_in_nine_languages_and_eight_task_types():
+    sizes = {name: len(TASKS.leaves(f"bridge_{name}")) for name in (*vocabulary()["languages"], *TASK_TYPES)}
+    languages = {"en": 35, "zh": 16, "es": 14, "ja": 5, "de": 4, "ru": 4, "fr": 3, "no": 3, "pt": 3}
+    assert sizes == {**languages, **TASK_TYPES}
+    assert len(TASKS.leaves("bridge")) == len(TASKS.leaves("bridge_cot")) == len(TASKS.leaves("bridge_5shot")) == 87
+
+
+def test_the_tasks_of_the_other_suites_are_there():
     assert len(TASKS.leaves("medhelm_admin")) == 5
     assert {"medhelm_medqa", "clinicbench_pubmedqa", "mlb_cmexam"} <= set(TASKS.datasets)
     assert set(TASKS.leaves("medtasks_zh")) == {*TASKS.leaves("bridge_zh"), "mlb_cmexam"}
