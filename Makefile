@@ -17,7 +17,7 @@ demo: $(STAMP)
 	@for model in oracle nearest-shot random-label; do \
 	  echo; echo "== $$model =="; \
 	  $(BIN)/medtasks run --data sample --model $$model --output_path runs/demo-$$model \
-	    --tasks bridge_zh,medhelm_admin,medhelm_medqa,clinicbench_pubmedqa,mlb_cmexam 2>/dev/null || exit 1; \
+	    --tasks bridge,medhelm,clinicbench,mlb 2>/dev/null || exit 1; \
 	done
 
 test: $(STAMP)
@@ -37,7 +37,7 @@ $(ENGINE)/.installed: pyproject.toml benchmarks/make_engine_env.sh
 	touch $(ENGINE)/.installed
 
 engine-test: engine-env
-	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m engine
+	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m engine tests/engine
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run_all.py

@@ -73,10 +73,14 @@ def fresh(
 
 def peak_gigabytes() -> float:
     """Peak resident memory of this process."""
+    status = Path("/proc/self/status")
+    if status.is_file():  # Linux: getrusage would count the parent's memory at the moment of the fork
+        return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e9
     import resource
 
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+    return (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
+    )
 
 
 def since_start() -> float:
