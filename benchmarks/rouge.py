@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from common import Row, characters, fresh, words

@@ -86,15 +86,28 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
     folder = suite / dataset.folder.name
     instruction = _existing(folder / "instruction.txt")
     if source.official_name:
-        test = _existing(suite / f"{source.official_name}.SFT.json")
-        if test:
-            fewshot = _existing(suite / "example" / f"{source.official_name}.example.json")
-            return LocalFiles(test, fewshot, instruction)
+        names = [source.official_name, *source.other_names]
+        if test := _named(suite, names, ".SFT.json"):
+            return LocalFiles(test, _named(suite / "example", names, ".example.json"), instruction)
     found = {
         split: next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
         for split in ("test", "fewshot")
     }
     return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
+
+
+def _named(folder: Path, names: list[str], suffix: str) -> Path | None:
+    """The file of that name, whatever its case and punctuation (`Sub-Block`, `Subblock`)."""
+    for name in names:
+        if (path := folder / f"{name}{suffix}").is_file():
+            return path
+    wanted = {_letters(name) for name in names}
+    files = sorted(folder.glob(f"*{suffix}")) if folder.is_dir() else []
+    return next((path for path in files if _letters(path.name.removesuffix(suffix)) in wanted), None)
+
+
+def _letters(name: str) -> str:
+    return "".join(char for char in name.lower() if char.isalnum())
 
 
 def _existing(path: Path) -> Path | None:

@@ -54,6 +54,7 @@ class Source(_Strict):
 
     Attributes:
         official_name: BRIDGE's own name of the task, which names its files.
+        other_names: other spellings of it that occur in published files.
         rows: accepted row schemas besides BRIDGE's own.
         download: public files, if there are any.
         identity: the field by which a few-shot row is recognised among test rows.
@@ -63,6 +64,7 @@ class Source(_Strict):
     """
 
     official_name: str | None = None
+    other_names: list[str] = []
     rows: list[RowSchema] = []
     download: Download | None = None
     identity: str = "input"

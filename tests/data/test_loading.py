@@ -259,3 +259,24 @@ def test_text_with_unusual_line_separators_stays_in_one_row(data_dir, suffix):
         path.write_text("prompt,context,label\n" + "".join(f"Q,{row['context']},A\n" for row in rows))
     documents = load_documents(HOSPICE, cot=False)["test"]
     assert len(documents) == 3 and note in documents[0]["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("bridge_cantemist_ner", "Cantemist-NER"),
+        ("bridge_cares_icd10_subblock", "CARES-ICD10 Sub-Block"),
+        ("bridge_ifmir_ner_factuality", "IFMIR - NER&factuality"),
+    ],
+)
+def test_official_files_are_found_under_other_spellings_of_their_name(data_dir, task, name):
+    dataset = TASKS[task]
+    rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
+    rows = [
+        {key: value for key, value in row.items() if key != "_split"}
+        for row in rows
+        if row["_split"] == "test"
+    ]
+    (data_dir / "bridge").mkdir()
+    (data_dir / "bridge" / f"{name}.SFT.json").write_text(json.dumps(rows))
+    assert len(load_documents(dataset.folder, cot=False)["test"]) == len(rows)
