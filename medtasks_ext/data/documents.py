@@ -36,6 +36,7 @@ class Loaded:
         revision: pinned revision of a download.
         instruction: official or own wording.
         prompt_hash: identifies the prompt templates; other prompts give other scores.
+        rows_hash: identifies the rendered documents and their gold.
         rebuilt: test rows come from the source, not from the suite.
         n_test: documents to evaluate.
         n_fewshot: rows in the few-shot pool.
@@ -54,6 +55,7 @@ class Loaded:
     revision: str | None
     instruction: str
     prompt_hash: str
+    rows_hash: str
     rebuilt: bool
     n_test: int = 0
     n_fewshot: int = 0

@@ -23,7 +23,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from medtasks_ext.data.files import Row
 
@@ -128,16 +128,9 @@ class _Builder:
             name: _compile(getattr(spec.prompt, name), dataset.file)
             for name in ("instruction", "input", "target")
         }
-        if rows.instruction:
-            self.template["instruction"] = _compile(self._with_strategy(rows.instruction), Path(rows.where))
         self.wording = "official" if rows.instruction else "own"
         self.rebuilt = False
         self.n_dropped = 0
-
-    def _with_strategy(self, instruction: str) -> str:
-        if self.cot and "{{ strategy }}" not in instruction:
-            return instruction + "\n{{ strategy }}"
-        return instruction
 
     def build(self) -> dict[str, Documents]:
         test = self._fields(self.rows.test, "test")
@@ -297,6 +290,8 @@ class _Builder:
         return document
 
     def _instruction(self, fields: Row) -> str:
+        if self.rows.instruction:
+            return self._with_strategy(self.rows.instruction)
         own = fields.get("instruction") if fields["_official"] else None
         if not (isinstance(own, str) and own.strip()):
             return self._render("instruction", fields)
@@ -308,6 +303,12 @@ class _Builder:
         if swapped is None:
             log.warning("%s: %s keeps the direct prompt under CoT", self.dataset.id, fields["_row"])
         return swapped or own
+
+    def _with_strategy(self, instruction: str) -> str:
+        """The data holder's own wording: plain text in which only the strategy line is placed."""
+        if "{{ strategy }}" in instruction:
+            return instruction.replace("{{ strategy }}", self.strategy)
+        return f"{instruction}\n{self.strategy}" if self.cot else instruction
 
     def _gold(self, fields: Row) -> tuple[str, Any]:
         if self.spec.source.official_name and not str(fields.get("output") or "").strip():
@@ -347,9 +348,9 @@ class _Builder:
             seen.add(key)
 
     def _loaded(self, documents: Documents, shots: Documents, n_held_out: int) -> Loaded:
-        prompt = self.spec.prompt.model_dump_json() + self.strategy + (self.rows.instruction or "")
-        if self.wording != "own" and not self.rows.instruction:
-            prompt = documents[0]["system"] or documents[0]["prompt"]
+        prompt = self.spec.model_dump_json(include={"prompt", "answer"}) + self.strategy
+        if self.wording != "own":
+            prompt = self.rows.instruction or documents[0]["system"] or documents[0]["prompt"]
         golds = [document["gold"] for document in documents if document["gold"] is not None]
         pooled = self.format.has_label_pool
         return Loaded(
@@ -359,7 +360,8 @@ class _Builder:
             where=self.rows.where,
             revision=self.rows.revision,
             instruction=self.wording,
-            prompt_hash=sha256(prompt.encode()).hexdigest()[:12],
+            prompt_hash=_digest([prompt]),
+            rows_hash=_digest(f"{row['id']}\x1f{row['prompt']}\x1f{row['target']}" for row in documents),
             rebuilt=self.rebuilt,
             n_test=len(documents),
             n_fewshot=len(shots),
@@ -372,6 +374,13 @@ class _Builder:
             targets=sorted({document["target"] for document in documents if document["target"]}),
             shots=shots,
         )
+
+
+def _digest(texts: Iterable[str]) -> str:
+    digest = sha256()
+    for text in texts:
+        digest.update(text.encode(errors="surrogatepass") + b"\x1e")
+    return digest.hexdigest()[:12]
 
 
 @lru_cache(maxsize=2048)

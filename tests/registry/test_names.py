@@ -71,7 +71,12 @@ def test_bridge_is_complete_in_nine_languages_and_eight_task_types():
     sizes = {name: len(TASKS.leaves(f"bridge_{name}")) for name in (*vocabulary()["languages"], *TASK_TYPES)}
     languages = {"en": 35, "zh": 16, "es": 14, "ja": 5, "de": 4, "ru": 4, "fr": 3, "no": 3, "pt": 3}
     assert sizes == {**languages, **TASK_TYPES}
-    assert len(TASKS.leaves("bridge")) == len(TASKS.leaves("bridge_cot")) == len(TASKS.leaves("bridge_5shot")) == 87
+    assert (
+        len(TASKS.leaves("bridge"))
+        == len(TASKS.leaves("bridge_cot"))
+        == len(TASKS.leaves("bridge_5shot"))
+        == 87
+    )
 
 
 def test_the_tasks_of_the_other_suites_are_there():

@@ -45,6 +45,20 @@ def test_a_finished_task_is_not_run_again(medtasks, chip_ctc, tmp_path):
     assert (tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").stat().st_mtime_ns == before
 
 
+def test_a_task_one_of_whose_answers_changed_is_scored_again(medtasks, chip_ctc, tmp_path):
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = json.loads(path.read_text())
+    rows[0]["output"] = "clinical trial criterion: 锻炼"
+    path.write_text(json.dumps(rows))
+    from medtasks_ext.data import load
+
+    load._build.cache_clear()
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    assert result(tmp_path / "run")["metrics"]["score"] == 7 / 8
+    assert len(responses(tmp_path / "run")) == 8
+
+
 def test_a_task_whose_rows_changed_is_run_again(medtasks, chip_ctc, tmp_path):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
