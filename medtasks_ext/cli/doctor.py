@@ -74,9 +74,21 @@ def installed_copy() -> Path | None:
     return None
 
 
+def _layered() -> bool:
+    """Whether the copy was installed, but beside another folder than the one lm-eval is imported from."""
+    files = importlib.metadata.files("medtasks") or []
+    copies = (path.locate() for path in files if path.parts[:3] == ("lm_eval", "tasks", "medtasks"))
+    return any(Path(copy).exists() for copy in copies)
+
+
 def _copy() -> Check:
     copy, own = installed_copy(), registry().root
     include = f"add --include_path {own}"
+    if copy is None and _layered():
+        return _bad(
+            "lm-eval lies in another layer of this environment, where its scan does not find the tasks",
+            f"install lm-eval into this environment, too, or {include}",
+        )
     if copy is None:
         return _bad("lm-eval's scan finds no tasks of medtasks", f"pip install medtasks, or {include}")
     files = [path.relative_to(own) for path in sorted(own.rglob("*")) if path.suffix in (".yaml", ".jsonl")]

@@ -26,9 +26,9 @@ def run(*command: object, cwd: Path, ok: bool = True) -> str:
 
 
 class Environment:
-    """A virtual environment with its own lm-eval, and everything else borrowed."""
+    """A virtual environment with its own lm-eval (unless layered), and everything else borrowed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, layered: bool = False) -> None:
         self.folder = folder
         run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
         self.python = folder / "venv" / "bin" / "python"
@@ -37,7 +37,8 @@ class Environment:
         )
         borrowed = [path for path in site.getsitepackages() if Path(path).is_dir()]
         (self.site / "zz_borrowed.pth").write_text("\n".join(borrowed) + "\n")
-        self.pip("install", "--quiet", "--no-deps", "--force-reinstall", "lm-eval==0.4.13")
+        if not layered:
+            self.pip("install", "--quiet", "--no-deps", "--force-reinstall", "lm-eval==0.4.13")
 
     def pip(self, *arguments: object) -> str:
         return run(self.python, "-m", "pip", "--disable-pip-version-check", *arguments, cwd=self.folder)
@@ -109,6 +110,16 @@ def test_without_the_copy_doctor_says_how_lm_eval_finds_the_tasks(tmp_path, chec
     environment.pip("install", "--quiet", "--no-deps", checkout)
     shutil.rmtree(environment.site / "lm_eval" / "tasks" / "medtasks")
     assert "--include_path" in environment.medtasks("doctor", ok=False)
+    assert "1.0000" in environment.medtasks(
+        "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--output_path", "run"
+    )
+
+
+def test_a_layered_lm_eval_is_named_and_the_command_works_all_the_same(tmp_path, checkout):
+    environment = Environment(tmp_path, layered=True)
+    environment.pip("install", "--quiet", "--no-deps", checkout)
+    report = environment.medtasks("doctor", ok=False)
+    assert "another layer" in report and "--include_path" in report
     assert "1.0000" in environment.medtasks(
         "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--output_path", "run"
     )
