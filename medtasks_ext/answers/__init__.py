@@ -4,6 +4,6 @@ A format reads gold answers and model responses alike and depends on nothing but
 so the data layer (gold), the filter (responses) and the tests use the same code.
 """
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, answer_format
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError, answer_format
 
-__all__ = ["AnswerFormat", "GoldError", "Reading", "answer_format"]
+__all__ = ["AnswerFormat", "GoldError", "Reading", "UnknownValueError", "answer_format"]

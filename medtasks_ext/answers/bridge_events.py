@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import regex  # the official scorer's engine
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
 from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ class _EventLines(AnswerFormat):
         return None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
-        """All events; each gold line must match the first pattern, its values their closed lists."""
+        """All events; each gold line must match the first pattern, its values their closed lists.
+
+        A row may say `any_value` to have its values accepted as they are.
+        """
         events = []
         for line in _lines(bridge_normalise(text)):
             event = self._event(line, self._readers[:1])
@@ -81,8 +84,10 @@ class _EventLines(AnswerFormat):
                 raise GoldError(f"line {line[:80]!r} is not of the form '{shape};'")
             for field, value in zip(self.fields, event, strict=True):
                 allowed = self.closed_values.get(field)
-                if allowed and value not in {bridge_normalise(item) for item in allowed}:
-                    raise GoldError(f"{field} {value!r} is not one of: {', '.join(allowed)}")
+                if row.get("any_value") or not allowed:
+                    continue
+                if value not in {bridge_normalise(item) for item in allowed}:
+                    raise UnknownValueError(f"{field} {value!r} is not one of: {', '.join(allowed)}")
             events.append(event)
         if not events:
             raise GoldError("no event")

@@ -17,6 +17,10 @@ class GoldError(ValueError):
     """A gold answer that its own format does not accept; the message says why."""
 
 
+class UnknownValueError(GoldError):
+    """A gold answer of the right form with a value outside its closed list."""
+
+
 class Reading(NamedTuple):
     """What was read from a response: the parsed answer, or None when there is none in it."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from medtasks_ext.answers import AnswerFormat, GoldError, answer_format
+from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, answer_format
 from medtasks_ext.data.documents import Document, Documents, Instruction, Loaded
 from medtasks_ext.data.missing import missing_data
 from medtasks_ext.data.options import lettered, permuted, split_options
@@ -131,6 +131,7 @@ class _Builder:
         self.wording = "official" if rows.instruction else "own"
         self.rebuilt = False
         self.n_dropped = 0
+        self.warned: set[str] = set()
 
     def build(self) -> dict[str, Documents]:
         test = self._fields(self.rows.test, "test")
@@ -292,17 +293,22 @@ class _Builder:
     def _instruction(self, fields: Row) -> str:
         if self.rows.instruction:
             return self._with_strategy(self.rows.instruction)
-        own = fields.get("instruction") if fields["_official"] else None
-        if not (isinstance(own, str) and own.strip()):
+        if not self._has_official_instruction(fields):
             return self._render("instruction", fields)
+        own = fields["instruction"]
         self.wording = "official"
         if not self.cot:
             return own
         self.wording = "official, own strategy line"
         swapped = official_to_cot(own)
         if swapped is None:
-            log.warning("%s: %s keeps the direct prompt under CoT", self.dataset.id, fields["_row"])
+            self._warn_once("%s: %s keeps the direct prompt under CoT", self.dataset.id, fields["_row"])
         return swapped or own
+
+    @staticmethod
+    def _has_official_instruction(fields: Row) -> bool:
+        own = fields.get("instruction") if fields["_official"] else None
+        return isinstance(own, str) and bool(own.strip())
 
     def _with_strategy(self, instruction: str) -> str:
         """The data holder's own wording: plain text in which only the strategy line is placed."""
@@ -316,12 +322,27 @@ class _Builder:
         target = self._render("target", fields)
         try:
             return target, self.format.read_gold(target, fields)
+        except UnknownValueError as error:
+            if not self._has_official_instruction(fields):
+                raise self._bad_gold(fields, error) from None
+            # the official scorer checks no values, and its own instruction may list others than ours
+            self._warn_once("%s: %s: %s; accepted as official", self.dataset.id, fields["_row"], error)
+            return target, self.format.read_gold(target, {**fields, "any_value": True})
         except GoldError as error:
-            raise MedtasksError(
-                f"{fields['_row']} (id {fields['id']}): gold answer: {error}",
-                where=self.rows.where,
-                remedy="the task's `answer:` block says what a gold answer looks like",
-            ) from None
+            raise self._bad_gold(fields, error) from None
+
+    def _warn_once(self, message: str, *values: object) -> None:
+        """Say it for the first row that it concerns, not for thousands."""
+        if message not in self.warned:
+            self.warned.add(message)
+            log.warning(message, *values)
+
+    def _bad_gold(self, fields: Row, error: GoldError) -> MedtasksError:
+        return MedtasksError(
+            f"{fields['_row']} (id {fields['id']}): gold answer: {error}",
+            where=self.rows.where,
+            remedy="the task's `answer:` block says what a gold answer looks like",
+        )
 
     def _render(self, name: str, fields: Row) -> str:
         try:

@@ -184,3 +184,20 @@ def test_a_value_of_gold_outside_a_closed_list_is_named(data_dir):
     rows = [sft_row(1, "医生：做个心电图", "entity: 心电图, type: exam, status: 未知;", task="MIE")]
     write_jsonl(data_dir / "bridge" / "mie" / "test.jsonl", rows)
     assert "type 'exam' is not one of: symptom" in str(fails(TASKS["bridge_mie"].folder))
+
+
+def test_values_of_an_official_row_are_accepted_as_the_official_scorer_does(data_dir, caplog):
+    rows = [
+        sft_row(
+            i,
+            f"医生：做个心电图{i}",
+            "entity: 心电图, type: 检查, status: 未知;",
+            task="MIE",
+            instruction="List.",
+        )
+        for i in range(6)
+    ]
+    write_jsonl(data_dir / "bridge" / "mie" / "test.jsonl", rows)
+    documents = load_documents(TASKS["bridge_mie"].folder, cot=False)["test"]
+    assert documents[0]["gold"] == [["心电图", "检查", "未知"]]
+    assert "type '检查' is not one of: symptom" in caplog.text
