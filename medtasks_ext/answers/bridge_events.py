@@ -64,6 +64,12 @@ class _EventLines(AnswerFormat):
                     lambda line: commas(line, n),
                 ]
 
+    @cached_property
+    def _closed(self) -> dict[str, frozenset[str]]:
+        return {
+            field: frozenset(map(bridge_normalise, values)) for field, values in self.closed_values.items()
+        }
+
     def _event(self, line: str, readers: list[Reader]) -> list[str] | None:
         for reader in readers:
             slots = reader(line)
@@ -83,11 +89,10 @@ class _EventLines(AnswerFormat):
                 shape = ", ".join(f"{field}: <...>" for field in self.fields)
                 raise GoldError(f"line {line[:80]!r} is not of the form '{shape};'")
             for field, value in zip(self.fields, event, strict=True):
-                allowed = self.closed_values.get(field)
-                if row.get("any_value") or not allowed:
-                    continue
-                if value not in {bridge_normalise(item) for item in allowed}:
-                    raise UnknownValueError(f"{field} {value!r} is not one of: {', '.join(allowed)}")
+                allowed = self._closed.get(field)
+                if allowed and value not in allowed and not row.get("any_value"):
+                    listed = ", ".join(self.closed_values[field])
+                    raise UnknownValueError(f"{field} {value!r} is not one of: {listed}")
             events.append(event)
         if not events:
             raise GoldError("no event")
@@ -161,7 +166,7 @@ class Attributes(AnswerFormat):
 
     @cached_property
     def _patterns(self) -> list[regex.Pattern[str]]:
-        return [regex.compile(rf"{regex.escape(field)}:\s*([^;,]+)[;,]") for field in self.fields]
+        return [regex.compile(rf"{regex.escape(field)}:([^;,]++)[;,]") for field in self.fields]
 
     def _events(self, lines: list[str]) -> list[list[str]]:
         events = []

@@ -82,7 +82,7 @@ class LabelWord(AnswerFormat):
         return [label for label in self.labels if label.lower() not in golds]
 
 
-_MARKER = re.compile(r"答案\**\s*(?:是|为)?\s*[:：]\s*\**\s*")
+_MARKER = re.compile(r"答案\**\s*(?:[是为]\s*)?[:：]\s*\**\s*")
 _LETTER_RUN = re.compile(r"[A-Z](?:[\s,，、;；和及/]*[A-Z])*(?![A-Za-z])")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import random
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from jinja2 import meta
 
 from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, answer_format
 from medtasks_ext.data.documents import Document, Documents, Instruction, Loaded
@@ -110,7 +112,9 @@ def _build(
     if origin is None:
         raise missing_data(dataset, forced)
     rows = load_rows(dataset, spec.source, origin)
-    return _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role).build()
+    loaded = _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role).build()
+    gc.freeze()  # documents live as long as the process: the collector need not look at them again and again
+    return loaded
 
 
 class _Builder:
@@ -129,6 +133,9 @@ class _Builder:
             for name in ("instruction", "input", "target")
         }
         self.wording = "official" if rows.instruction else "own"
+        self.same_for_all = _reads(spec.prompt.instruction) <= {"strategy", "answer_format"}
+        self.own_instruction: str | None = None
+        self.systems: dict[str, Instruction] = {}
         self.rebuilt = False
         self.n_dropped = 0
         self.warned: set[str] = set()
@@ -276,7 +283,7 @@ class _Builder:
         target, gold = self._gold(fields)
         document = Document(
             id=str(row["id"]),
-            system=Instruction(instruction if self.in_system else ""),
+            system=self._system(instruction if self.in_system else ""),
             prompt=text,
             target=target,
             gold=gold,
@@ -294,7 +301,9 @@ class _Builder:
         if self.rows.instruction:
             return self._with_strategy(self.rows.instruction)
         if not self._has_official_instruction(fields):
-            return self._render("instruction", fields)
+            if self.own_instruction is None or not self.same_for_all:
+                self.own_instruction = self._render("instruction", fields)
+            return self.own_instruction
         own = fields["instruction"]
         self.wording = "official"
         if not self.cot:
@@ -304,6 +313,10 @@ class _Builder:
         if swapped is None:
             self._warn_once("%s: %s keeps the direct prompt under CoT", self.dataset.id, fields["_row"])
         return swapped or own
+
+    def _system(self, text: str) -> Instruction:
+        """One object for all documents that share the text."""
+        return self.systems.setdefault(text, Instruction(text))
 
     @staticmethod
     def _has_official_instruction(fields: Row) -> bool:
@@ -407,9 +420,16 @@ def _digest(texts: Iterable[str]) -> str:
 @lru_cache(maxsize=2048)
 def _compile(template: str, where: Path) -> jinja2.Template:
     try:
-        return _environment.from_string(template)
+        compiled = _environment.from_string(template)
+        compiled.globals = dict(compiled.globals)  # a chain of maps would be copied slowly at each rendering
+        return compiled
     except jinja2.TemplateError as error:
         raise MedtasksError(f"prompt template: {error}", where=where, remedy="mend the Jinja there") from None
+
+
+def _reads(template: str) -> set[str]:
+    """The variables that a template reads."""
+    return meta.find_undeclared_variables(_environment.parse(template))
 
 
 @lru_cache(maxsize=2048)

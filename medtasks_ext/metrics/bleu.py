@@ -34,9 +34,15 @@ def sentence_bleu(references: Sequence[Sequence[str]], hypothesis: Sequence[str]
         return 0.0
     texts = _spelled([hypothesis, *references])
     length = len(hypothesis)
-    matched, total = zip(*(_matches(texts[0], texts[1:], n) for n in range(1, _ORDERS + 2)), strict=True)
-    if not matched[0]:
-        return 0.0
+    matched: list[int] = []
+    total: list[int] = []
+    for n in range(1, _ORDERS + 2):
+        found = n == 1 or matched[-1]  # without a match of one order there is none of the next
+        hits, of = _matches(texts[0], texts[1:], n) if found else (0, max(length - n + 1, 1))
+        if not hits and n == 1:
+            return 0.0
+        matched.append(hits)
+        total.append(of)
     precisions = [hits / of for hits, of in zip(matched, total, strict=True)]
     precisions = _interpolated(_smoothed(precisions, matched, total, length))
     closest = min((len(reference) for reference in references), key=lambda n: (abs(n - length), n))
@@ -57,25 +63,27 @@ def _spelled(texts: list[Sequence[str]]) -> list[str]:
 
 def _matches(hypothesis: str, references: list[str], n: int) -> tuple[int, int]:
     """(n-grams that a reference has, too; n-grams, at least 1)."""
-    counts = _ngrams(hypothesis, n)
-    if not counts:
+    grams = _ngrams(hypothesis, n)
+    if not grams:
         return 0, 1
+    distinct = set(grams)
+    if len(distinct) == len(grams):  # none twice, as in most texts: counting is not needed
+        return len(set().union(*(distinct.intersection(_ngrams(item, n)) for item in references))), len(grams)
+    counts = Counter(grams)
     best: dict[str, int] = {}
     for reference in references:
-        have = _ngrams(reference, n)
+        have = Counter(_ngrams(reference, n))
         for gram in counts.keys() & have.keys():
             best[gram] = max(best.get(gram, 0), have[gram])
     hits = sum(min(counts[gram], available) for gram, available in best.items())
     return hits, len(hypothesis) - n + 1
 
 
-def _ngrams(text: str, n: int) -> Counter[str]:
-    return Counter([text[i : i + n] for i in range(len(text) - n + 1)])
+def _ngrams(text: str, n: int) -> list[str]:
+    return [text[i : i + n] for i in range(len(text) - n + 1)]
 
 
-def _smoothed(
-    precisions: list[float], matched: tuple[int, ...], total: tuple[int, ...], length: int
-) -> list[float]:
+def _smoothed(precisions: list[float], matched: list[int], total: list[int], length: int) -> list[float]:
     """Method 4 on the orders up to 4: a count of none becomes ever smaller, by the text's length."""
     smoothed, zeros = list(precisions), 0
     for order in range(_ORDERS):

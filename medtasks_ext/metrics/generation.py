@@ -120,19 +120,8 @@ def rouge_spelling(language: str) -> Callable[[str], str] | None:
     if tokenise is None:
         return None
     if tokenise is characters:
-        return lambda text: text.replace(" ", "").translate(_CHARACTERS)
+        return lambda text: text.replace(" ", "").encode("utf-32-be", "surrogatepass").hex(" ", 4)
     return lambda text: " ".join([token.encode(errors="surrogatepass").hex() for token in tokenise(text)])
-
-
-class _Spelling(dict[int, str]):
-    """Code point -> blank and hexadecimal digits, as `str.translate` looks them up."""
-
-    def __missing__(self, code: int) -> str:
-        spelled = self[code] = f" {code:x}"
-        return spelled
-
-
-_CHARACTERS = _Spelling()
 
 
 def _rouge_module(backend: str | None) -> Any:
