@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import random
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +26,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from medtasks_ext.data.files import Row
 
@@ -111,10 +112,21 @@ def _build(
     origin = find_origin(dataset, spec.source, forced)
     if origin is None:
         raise missing_data(dataset, forced)
-    rows = load_rows(dataset, spec.source, origin)
-    loaded = _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role).build()
-    gc.freeze()  # documents live as long as the process: the collector need not look at them again and again
-    return loaded
+    with _collector_paused():
+        rows = load_rows(dataset, spec.source, origin)
+        return _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role).build()
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Documents are many and hold no cycles: the garbage collector need not look at them while they grow."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Builder:
