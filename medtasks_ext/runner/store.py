@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import time
@@ -109,6 +110,8 @@ class StoringLM(LM):
         self.generated = 0
         self._progress = progress or (lambda n: None)
         self._pending: dict[str, list[tuple[str, Instance]]] = {}
+        takes = inspect.signature(inner.generate_until).parameters
+        self._without_bar = {"disable_tqdm": True} if "disable_tqdm" in takes else {}
         inner.set_cache_hook(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -185,7 +188,7 @@ class StoringLM(LM):
         self._pending = defaultdict(list)
         for key, request in chunk:
             self._pending[str(getattr(request.args[0], "prompt", request.args[0]))].append((key, request))
-        responses = self.inner.generate_until([request for _, request in chunk])
+        responses = self.inner.generate_until([request for _, request in chunk], **self._without_bar)
         for (key, request), response in zip(chunk, responses, strict=True):
             self._keep(request, key, response)
         self._pending = {}
