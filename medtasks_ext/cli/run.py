@@ -71,7 +71,9 @@ def run_command(arguments: list[str]) -> int:
     for name, fault in faults.items():
         typer.echo(f"✗ {name}: {fault}", err=True)
     if faults and (own.strict or not built):
-        raise MedtasksError(f"{len(faults)} tasks cannot be loaded", remedy="mend the files named above")
+        raise MedtasksError(
+            f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
+        )
 
     run = Run(_folder(config), tasks)
     run.open(_model_identity(config), settings, list(resolved), leaves)
@@ -153,7 +155,7 @@ def _quiet() -> None:
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own_parser.add_argument("--strict", action="store_true")
-    own_parser.add_argument("--data", choices=("local", "hub", "sample"))
+    own_parser.add_argument("--data")
     own, rest = own_parser.parse_known_args(arguments)
 
     from lm_eval._cli.run import Run as LmEvalRun

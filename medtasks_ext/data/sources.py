@@ -53,7 +53,9 @@ def forced_origin(option: object = None) -> Origin | None:
     value = option if option is not None else os.environ.get("MEDTASKS_DATA") or None
     if value is not None and value not in get_args(Origin):
         raise MedtasksError(
-            f"unknown data origin {value!r}", where="MEDTASKS_DATA", remedy="use local, hub or sample"
+            f"unknown data origin {value!r}",
+            where="--data or MEDTASKS_DATA",
+            remedy="use local, hub or sample",
         )
     return value  # type: ignore[return-value]
 

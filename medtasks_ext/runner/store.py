@@ -155,7 +155,6 @@ class StoringLM(LM):
         if key not in self.store.by_key:
             self.store.add(request, key, response)
             self.store.flush()
-            self.generated += 1
             self._progress(1)
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
@@ -188,6 +187,7 @@ class StoringLM(LM):
         self._pending = defaultdict(list)
         for key, request in chunk:
             self._pending[str(getattr(request.args[0], "prompt", request.args[0]))].append((key, request))
+        self.generated += len(chunk)
         responses = self.inner.generate_until([request for _, request in chunk], **self._without_bar)
         for (key, request), response in zip(chunk, responses, strict=True):
             self._keep(request, key, response)

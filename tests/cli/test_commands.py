@@ -46,6 +46,7 @@ def test_ls_groups_counts_the_tasks_behind_each(medtasks):
         (("ls", "colour=red"), "no metadata field 'colour'"),
         (("run", "--model", "oracle", "--tasks", "bridge_mee"), "did you mean: bridge_mie"),
         (("run", "--model", "oracle"), "no tasks given"),
+        (("run", "--model", "oracle", "--tasks", "bridge_mie", "--data", "samples"), "unknown data origin"),
         (("run", "--model", "oracl", "--tasks", "bridge_mie", "--data", "sample"), "unknown model type"),
         (("run", "--config", "nope", "--tasks", "bridge_mie"), "no such file or bundled configuration"),
         (("run", "--model", "oracle", "--tasks", "bridge_mie"), "files go to bridge/MIE.SFT.json"),
