@@ -27,6 +27,40 @@ FILES = {
     "clinicbench_pubmedqa": {"pubmedqa/ori_pqal.json": "test.json"},
     "mlb_cmexam": {"cmexam/val.csv": "test.csv"},
 }
+_VALIDATION = "MEDIQA2019-Task2-RQE-ValidationSet-AMIA2016.xml"
+_CANTEMIST = {"cantemist/dev-set1": "test-set", "cantemist/train-set": "train-set"}
+#: task -> files or folders as they lie there -> where they go below its `original` folder
+ORIGINALS = {
+    "bridge_ade_extraction": {"ade_corpus_v2/DRUG-AE.rel": "DRUG-AE.rel"},
+    "bridge_cantemist_ner": _CANTEMIST,
+    "bridge_cantemist_coding": _CANTEMIST,
+    "bridge_cantemist_norm": {
+        **{
+            f"cantemist/{part}/cantemist-norm": f"{name}/cantemist-norm"
+            for part, name in (("dev-set1", "test-set"), ("train-set", "train-set"))
+        },
+        **{
+            f"cantemist/{part}/cantemist-ner/*.txt": f"{name}/cantemist-norm"
+            for part, name in (("dev-set1", "test-set"), ("train-set", "train-set"))
+        },
+    },
+    "bridge_meddocan": {"meddocan/corpus/test": "meddocan/test", "meddocan/corpus/dev": "meddocan/train"},
+    "bridge_nubes": {"nubes/NUBes": "NUBes"},
+    "bridge_clinpt_ner": {"clinpt_ner/docs": "repository"},
+    "bridge_rudrec_ner": {"rudrec/rudrec_annotated.json": "rudrec_annotated.json"},
+    "bridge_jp_sts": {"japanese_clinical_sts/dataset_JA_Clinical_STS.xlsx": "dataset_JA_Clinical_STS.xlsx"},
+    "bridge_norsynthclinical_ner": {
+        "norsynthclinical/all_sentences.vert.entity": "all_sentences.vert.entity"
+    },
+    "bridge_norsynthclinical_re": {"norsynthclinical/pal_annotate": "pal_annotate"},
+    "bridge_norsynthclinical_phi": {
+        "norsynthclinical_phi/reference_standard_annotated.txt": "reference_standard_annotated.txt"
+    },
+    "bridge_mediqa_2019_rqe": {
+        f"mediqa2019_rqe/{_VALIDATION}": "MEDIQA2019-Task2-RQE-TestSet-wLabels.xml",
+        f"mediqa2019_rqe/./{_VALIDATION}": _VALIDATION,
+    },
+}
 TASKS = registry()
 
 
@@ -38,14 +72,23 @@ class Wrong(Baseline):
         return targets[(targets.index(request.doc["target"]) + 1) % len(targets)]
 
 
-@pytest.fixture(params=FILES)
+@pytest.fixture(params=[*FILES, *ORIGINALS])
 def real(request, data_dir) -> str:
     suite, _, folder = request.param.partition("_")
-    target = data_dir / suite / folder
+    target = data_dir / suite / folder / ("original" if request.param in ORIGINALS else "")
     target.mkdir(parents=True)
-    for source, name in FILES[request.param].items():
-        shutil.copy(Path(REAL_ROWS) / source, target / name)
+    for source, name in (FILES | ORIGINALS)[request.param].items():
+        for path in Path(REAL_ROWS).glob(source):
+            copy(path, target / name)
     return request.param
+
+
+def copy(path: Path, target: Path) -> None:
+    if path.is_dir():
+        shutil.copytree(path, target, dirs_exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
 
 
 def metrics(name: str, model: Baseline) -> dict[str, float]:
@@ -61,6 +104,8 @@ def test_the_oracle_reaches_its_ceiling_and_wrong_answers_do_not(real, strategy)
     assert perfect["score"] == pytest.approx(TASKS.datasets[real].metadata.oracle_max)
     assert perfect["valid"] == 1 and "SAMPLE_DATA" not in perfect
     assert wrong["score"] < 0.5
+    if real in ORIGINALS:
+        assert build_task(TASKS, name, Settings(data="local")).test_docs()[0].loaded.rebuilt
 
 
 def test_a_floor_that_reads_the_input_is_below_the_ceiling(real):
@@ -69,6 +114,7 @@ def test_a_floor_that_reads_the_input_is_below_the_ceiling(real):
 
 def test_both_schemas_of_pubmedqa_give_the_same_documents(data_dir):
     from medtasks_ext.data import load_documents
+    from medtasks_ext.data.load import HELD_OUT
 
     folder = TASKS.datasets["clinicbench_pubmedqa"].folder
     texts = []
@@ -80,7 +126,7 @@ def test_both_schemas_of_pubmedqa_give_the_same_documents(data_dir):
         os.environ["MEDTASKS_DATA_DIR"] = str(root)
         documents = load_documents(folder, cot=False)["test"]
         texts.append({document["id"]: (document["prompt"], document["gold"]) for document in documents})
-    assert texts[0] == texts[1] and len(texts[0]) == 60
+    assert texts[0] == texts[1] and len(texts[0]) == 60 - HELD_OUT
 
 
 def test_labels_of_dialmed_are_those_of_its_authors():

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
 from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
+from medtasks_ext.answers.repaired_events import EventReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,8 @@ class _EventLines(AnswerFormat):
     patterns: list[Pattern]
     closed_values: dict[str, list[str] | dict[str, str]] = Field(default_factory=dict)
     inventory: dict[str, list[str]] = Field(default_factory=dict)
+    all_fields: list[str] = Field(default_factory=list)
+    subject: str | None = None
 
     @cached_property
     def _readers(self) -> list[Reader]:
@@ -106,6 +109,17 @@ class _EventLines(AnswerFormat):
         events = [event for line in lines if (event := self._event(line, self._readers)) is not None]
         return Reading(_distinct(events), True) if events else Reading(None, False)
 
+    @cached_property
+    def _repaired(self) -> EventReader:
+        fields, subject = self.all_fields or self.fields, self.subject or self.fields[0]
+        lists = fields[1:3] if "bracketed" in self.patterns else []
+        may_be_absent = [*lists, *(field for field in fields if field not in self.fields)]
+        return EventReader(fields, subject=subject, absent=dict.fromkeys(may_be_absent, ""), lists=lists)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The events of gold and response, their fields looked up by name."""
+        return _both(self._repaired, text, document, cot=cot)
+
     def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
         """Closed values that no gold event shows."""
         shown = {
@@ -129,9 +143,17 @@ class Events(_EventLines):
     A parsed event is the list of its field values. `closed_values` names fields whose values come
     from a closed list and `inventory` the entities to choose from: they serve prompts and (the
     first) the check of gold, never the reading of responses.
+
+    The repaired reading alone knows `all_fields`, the fields of the answer line where the official
+    reading has fewer, and `subject`, where it is another field than the first.
     """
 
     kind: Literal["bridge_events"]
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The events of gold and response; `subject` is the place of a subject that is not the first."""
+        read = super().read_repaired(text, document, cot=cot)
+        return {**read, "subject": self.fields.index(self.subject)} if self.subject else read
 
 
 class Relations(_EventLines):
@@ -152,6 +174,14 @@ class Relations(_EventLines):
         """All relations of the lines that match a pattern."""
         reading = super().read(text, row, cot=cot)
         return Reading([_pair(event) for event in reading.answer], True) if reading.valid else reading
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The relations of gold and response: the two entities, sorted, and the label."""
+        read = super().read_repaired(text, document, cot=cot)
+        return {
+            side: events and [(*sorted(event[:2]), event[2]) for event in events]
+            for side, events in read.items()
+        }
 
 
 class Attributes(AnswerFormat):
@@ -188,6 +218,16 @@ class Attributes(AnswerFormat):
         events = self._events(_lines(bridge_response(text, cot=cot)))
         return Reading(events, True) if events else Reading(None, False)
 
+    @cached_property
+    def _repaired(self) -> EventReader:
+        return EventReader(
+            self.fields, subject=self.fields[0], absent=dict.fromkeys(self.fields[1:], "not mentioned")
+        )
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The events of gold and response; a value ends where the next field begins."""
+        return _both(self._repaired, text, document, cot=cot)
+
     def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
         """Attributes that no gold event gives."""
         given = {
@@ -198,6 +238,14 @@ class Attributes(AnswerFormat):
             if value != "not mentioned"
         }
         return [field for field in self.fields if field not in given]
+
+
+def _both(reader: EventReader, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    """The events of a document's gold answer and of a response."""
+    return {
+        "gold": reader.read(bridge_normalise(document["target"])),
+        "answer": reader.read(bridge_response(text, cot=cot)) or None,
+    }
 
 
 def _pair(event: list[str]) -> list[Any]:

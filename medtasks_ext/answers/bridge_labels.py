@@ -10,9 +10,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
+from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
+from medtasks_ext.answers.repaired_labels import LabelReader, ListReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,12 +34,17 @@ class Label(_Prefixed):
     `three_step` tries `prefix: label`, then the prefix with a loose separator, then the bare
     label between word boundaries; `two_step` tries the first (any white space) and the last.
     Longer labels are tried before shorter ones, or, with `longest_first: false`, in written order.
+
+    The repaired reading alone knows `aliases` (other spelling -> label), and `several`: the prompt
+    asks for a list, of which the official reading takes the first item.
     """
 
     kind: Literal["bridge_label"]
     pattern_set: Literal["three_step", "two_step"] = "three_step"
     labels: list[str] | dict[str, str]
     longest_first: bool = True
+    aliases: dict[str, str] = Field(default_factory=dict)
+    several: bool = False
     has_label_pool: ClassVar[bool] = True
     draws_invalid: ClassVar[bool] = True
 
@@ -67,6 +74,17 @@ class Label(_Prefixed):
             if match := pattern.search(response):
                 return Reading(match[1].lower(), True)
         return Reading(None, False)
+
+    @cached_property
+    def _repaired(self) -> LabelReader:
+        return LabelReader(self.prefix, self.labels, self.aliases, several=self.several)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The one label that the answer names alone; of a list the set, as one string."""
+        gold = document["gold"]
+        if self.several:
+            gold = self._repaired.read(bridge_normalise(document["target"])) or gold
+        return {"gold": gold, "answer": self._repaired.read(bridge_response(text, cot=cot))}
 
     def labels_of(self, gold: str) -> list[str]:
         """The one gold label."""
@@ -132,6 +150,14 @@ class LabelList(_List):
         } - {None}
         return Reading(sorted(filter(None, named)), True) if named else Reading(None, False)
 
+    @cached_property
+    def _repaired(self) -> ListReader:
+        return ListReader(self.prefix, self.labels)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The pieces of the list; those that are no label stay as they are."""
+        return {"gold": document["gold"], "answer": self._repaired.read(bridge_response(text, cot=cot))}
+
     def not_covered(self, golds: list[list[str]]) -> list[str]:
         """Labels that no gold answer shows."""
         shown = {label for gold in golds for label in gold}
@@ -153,3 +179,12 @@ class CodeList(_List):
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """Every piece of the line as it stands; an empty response gives one empty piece."""
         return Reading(sorted(set(self._predicted(text, cot=cot))), True)
+
+    @cached_property
+    def _repaired(self) -> ListReader:
+        return ListReader(self.prefix)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The pieces of gold and response without what stands around a code or term."""
+        gold = self._repaired.read(bridge_normalise(document["target"])) or document["gold"]
+        return {"gold": gold, "answer": self._repaired.read(bridge_response(text, cot=cot))}

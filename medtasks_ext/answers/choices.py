@@ -19,7 +19,8 @@ class HelmLetter(AnswerFormat):
     """One option letter. A verbose reply such as `A. yes` is wrong by HELM's exact match.
 
     The answer is the whole stripped reply: the metric maps it to an option, and reads its first
-    token too. It is valid when it is exactly one of the letters.
+    token too. It is valid when it is exactly one of the letters, of as many as the row has options.
+    A task whose rows have no options (`letters: ["0", "1"]`) compares the reply itself.
     """
 
     kind: Literal["helm_letter"]
@@ -27,16 +28,19 @@ class HelmLetter(AnswerFormat):
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter."""
-        letter = text.strip()
-        if letter not in self.letters:
-            raise GoldError(f"{letter[:40]!r} is not one of the letters {', '.join(self.letters)}")
+        letter, letters = text.strip(), self._letters(row)
+        if letter not in letters:
+            raise GoldError(f"{letter[:40]!r} is not one of the letters {', '.join(letters)}")
         return letter
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The reply without reasoning trace; under chain-of-thought what follows `Result:`."""
         reply = strip_reasoning(text)
         reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
-        return Reading(reply, reply in self.letters)
+        return Reading(reply, reply in self._letters(row))
+
+    def _letters(self, row: Mapping[str, Any]) -> list[str]:
+        return self.letters[: len(row["options"])] if "options" in row else self.letters
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Letters that are no row's gold."""

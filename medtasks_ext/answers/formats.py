@@ -64,6 +64,30 @@ class AnswerFormat(BaseModel):
         """
         raise NotImplementedError
 
+    def ceiling(self, gold: Any) -> float:
+        """The suite's score of the gold answer itself, where the task's `oracle_max` is `per_document`."""
+        return 1.0
+
+    def invalid_score(self, gold: Any) -> float:
+        """The suite's score of an unreadable answer, where no label is drawn for it."""
+        return 0.0
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any] | None:
+        """What the `_repaired` metrics compare, for formats whose official reading has known defects.
+
+        Never raises, whatever the response is.
+
+        Args:
+            text: the whole response, reasoning included.
+            document: with a gold answer, as parsed (`gold`) and as written (`target`).
+            cot: whether the response answers the chain-of-thought prompt.
+
+        Returns:
+            `gold` and `answer`, both read by the repaired rule: a text, or a list of texts or of tuples
+            of texts; the answer is None where nothing could be read. None: there is no repaired rule.
+        """
+        return None
+
     def labels_of(self, gold: Any) -> list[str]:
         """The gold labels that one document adds to the label space of its test file."""
         raise NotImplementedError
@@ -79,7 +103,23 @@ def _adapter() -> TypeAdapter[Any]:
 
     from pydantic import Field
 
-    from medtasks_ext.answers import bridge_events, bridge_labels, bridge_text, choices, codes
+    from medtasks_ext.answers import (
+        bridge_events,
+        bridge_labels,
+        bridge_text,
+        choices,
+        codes,
+        drug_list,
+        entity_list,
+        free_text,
+        label_set,
+        medcalc,
+        medec,
+        option_letter,
+        relation_label,
+        sql,
+        tuples,
+    )
 
     kinds = (
         bridge_labels.Label,
@@ -93,7 +133,17 @@ def _adapter() -> TypeAdapter[Any]:
         choices.HelmLetter,
         choices.LabelWord,
         choices.MlbLetters,
+        option_letter.OptionLetter,
         codes.HelmIcd10Codes,
+        medcalc.MedCalc,
+        medec.Medec,
+        free_text.FreeText,
+        drug_list.DrugList,
+        entity_list.EntityList,
+        relation_label.RelationLabel,
+        label_set.LabelSet,
+        sql.Sql,
+        tuples.Tuples,
     )
     return TypeAdapter(Annotated[Union[kinds], Field(discriminator="kind")])  # type: ignore[arg-type]  # noqa: UP007
 

@@ -1,17 +1,19 @@
 """Text normalisation and reasoning traces, suite by suite."""
 
 import re
+from functools import lru_cache
 
 _KEPT_FULL_WIDTH = {0xFF01, 0xFF1F}  # ！ and ？ stay: the official table has no entry for them
 
 
-def _bridge_table() -> dict[int, str]:
-    table = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if code not in _KEPT_FULL_WIDTH}
-    table.update({0x3000: " ", 0x3002: ".", 0x201C: '"', 0x201D: '"', 0x2018: "'", 0x2019: "'"})
-    return table
+def _bridge_table() -> dict[str, str]:
+    codes = (code for code in range(0xFF01, 0xFF5F) if code not in _KEPT_FULL_WIDTH)
+    table = {chr(code): chr(code - 0xFEE0) for code in codes}
+    return {**table, "\u3000": " ", "。": ".", "“": '"', "”": '"', "‘": "'", "’": "'"}
 
 
 _BRIDGE_TABLE = _bridge_table()
+_BRIDGE_WIDE = re.compile(f"[{''.join(_BRIDGE_TABLE)}]")
 
 
 def bridge_normalise(text: str) -> str:
@@ -19,9 +21,13 @@ def bridge_normalise(text: str) -> str:
 
     Applied to gold answers and responses alike, before any pattern is tried.
     """
-    return text.lower().translate(_BRIDGE_TABLE).strip()
+    text = text.lower()
+    if not text.isascii():  # the substitution is ten times faster than `translate` on Chinese text
+        text = _BRIDGE_WIDE.sub(lambda match: _BRIDGE_TABLE[match[0]], text)
+    return text.strip()
 
 
+@lru_cache(maxsize=1)  # the official and the repaired reading of a response follow each other
 def bridge_response(text: str, *, cot: bool) -> str:
     """Normalise a response and cut what stands before its answer (BRIDGE, `dataset/process.py`).
 

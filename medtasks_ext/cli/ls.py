@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -10,12 +11,18 @@ import typer
 from medtasks_ext.data.missing import origin_of
 from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, Metadata, registry
+from medtasks_ext.registry import Dataset, Metadata, registry, taxonomy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_DATA = {"local": "local files", "hub": "download", "sample": "sample rows", None: "missing"}
+_DATA = {
+    "local": "local files",
+    "hub": "download",
+    "bridge_open": "inputs only",
+    "sample": "sample rows",
+    None: "missing",
+}
 
 
 def list_datasets(filters: list[str], *, as_json: bool) -> None:
@@ -49,6 +56,46 @@ def list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
         typer.echo(f"{name:<{width}}  {size:>4}")
 
 
+def list_taxonomy(*, as_json: bool) -> None:
+    """Print MedHELM's taxonomy: its tasks, and the datasets that cover each subcategory."""
+    forced = forced_origin()
+    covering: dict[str, list[dict[str, Any]]] = {}
+    for dataset in registry().datasets.values():
+        if dataset.metadata.subcategory:
+            record = _record(dataset, origin_of(dataset, forced))
+            covering.setdefault(dataset.metadata.subcategory, []).append(record)
+    if as_json:
+        tree = {
+            category: {
+                **entry,
+                "subcategories": {
+                    name: {**part, "datasets": covering.get(name, [])}
+                    for name, part in entry["subcategories"].items()
+                },
+            }
+            for category, entry in taxonomy().items()
+        }
+        typer.echo(json.dumps(tree, ensure_ascii=False, indent=1))
+        return
+    for entry in taxonomy().values():
+        typer.echo(entry["title"])
+        for name, part in entry["subcategories"].items():
+            typer.echo(f"  {part['title']} ({len(part['tasks'])} tasks; group medhelm_sub_{name})")
+            typer.echo(
+                textwrap.fill(
+                    "; ".join(part["tasks"]), 100, initial_indent=" " * 4, subsequent_indent=" " * 4
+                )
+            )
+            for record in covering.get(name, []):
+                typer.echo(f"    • {record['id']}  ({record['access']}; data: {_DATA[record['data']]})")
+    n_parts = sum(len(entry["subcategories"]) for entry in taxonomy().values())
+    n_tasks = sum(
+        len(part["tasks"]) for entry in taxonomy().values() for part in entry["subcategories"].values()
+    )
+    n_sets = sum(map(len, covering.values()))
+    typer.echo(f"{len(taxonomy())} categories, {n_parts} subcategories, {n_tasks} tasks; {n_sets} datasets")
+
+
 def _check(text: str) -> Callable[[Dataset], bool]:
     key, equals, value = text.partition("=")
     if not equals:
@@ -74,6 +121,7 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "primary_metric": metadata.primary_metric,
         "n_test": metadata.n_test,
         "version": dataset.version,
+        "twin_of": metadata.twin_of,
         "data": origin,
     }
 
@@ -84,7 +132,12 @@ def _print(records: list[dict[str, Any]]) -> None:
     widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
     for row in table:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    typer.echo(f"{len(records)} datasets, each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups")
+    twins = sum(record["twin_of"] is not None for record in records)
+    typer.echo(
+        f"{len(records) - twins} datasets"
+        + (f" and {twins} with permuted options, outside all groups" if twins else "")
+        + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
+    )
 
 
 def _cell(record: dict[str, Any], column: str) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from medtasks_ext import __version__
+from medtasks_ext.cli.human import human
 from medtasks_ext.errors import MedtasksError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -46,15 +47,20 @@ def ls(
         bool, typer.Option("--groups", help="List groups and how many tasks they hold.")
     ] = False,
     tags: Annotated[bool, typer.Option("--tags", help="List tags and how many tasks they hold.")] = False,
+    taxonomy: Annotated[
+        bool, typer.Option("--taxonomy", help="Show MedHELM's taxonomy and the datasets that cover it.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List datasets and whether their data is at hand.
 
     Example: medtasks ls language=zh access=open
     """
-    from medtasks_ext.cli.ls import list_datasets, list_names
+    from medtasks_ext.cli.ls import list_datasets, list_names, list_taxonomy
 
-    if groups or tags:
+    if taxonomy:
+        list_taxonomy(as_json=json)
+    elif groups or tags:
         list_names("groups" if groups else "tags", filters or [], as_json=json)
     else:
         list_datasets(filters or [], as_json=json)
@@ -75,14 +81,209 @@ def run(context: typer.Context) -> None:
     raise typer.Exit(run_command(context.args))
 
 
+@app.command(
+    "contamination",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def contamination(context: typer.Context) -> None:
+    """Probe whether a model knows test inputs by heart.
+
+    Resumable.
+
+    Example: medtasks contamination --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL
+    """
+    from medtasks_ext.cli.contamination import contamination_command
+
+    raise typer.Exit(contamination_command(context.args))
+
+
+@app.command("merge")
+def merge(
+    folders: Annotated[list[str], typer.Argument(metavar="SHARD...", help="Folders of the shards of a run.")],
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder of the run that they make.")],
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Leave tasks that lack responses without a score; else refuse."),
+    ] = False,
+) -> None:
+    """Join shards of a run, and score it.
+
+    Example: medtasks merge runs/MODEL-shard-* -o runs/MODEL
+    """
+    from medtasks_ext.cli.merge import merge_command
+
+    raise typer.Exit(merge_command(folders, out, partial=partial))
+
+
 @app.command("rescore")
 def rescore(
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
 ) -> None:
-    """Compute every metric again from stored responses, without a model."""
+    """Compute every metric again, without a model."""
     from medtasks_ext.cli.run import rescore_command
 
     raise typer.Exit(rescore_command(folder))
+
+
+@app.command("judge")
+def judge(
+    folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    jury: Annotated[str, typer.Option("--jury", help="Jury file, or a bundled one: medhelm, mlb, local.")],
+    tasks: Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
+    ] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0.0, help="Stop before these runs have cost more USD in all."),
+    ] = None,
+    ratings: Annotated[
+        str | None,
+        typer.Option("--ratings", help="CSV of clinicians' ratings: task, document, rater, axis, score."),
+    ] = None,
+    decisions: Annotated[
+        str | None,
+        typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
+    ] = None,
+    allow_gated: Annotated[
+        bool, typer.Option("--allow-gated", help="Send text that is not open to judges elsewhere.")
+    ] = False,
+) -> None:
+    """Let a jury of models rate open-ended answers.
+
+    Resumable.
+
+    Example: medtasks judge runs/MODEL --jury medhelm --dry-run
+    """
+    from medtasks_ext.cli.judge import judge_command
+
+    raise typer.Exit(
+        judge_command(
+            folders,
+            jury,
+            tasks=tasks,
+            dry_run=dry_run,
+            max_cost=max_cost,
+            ratings=ratings,
+            decisions=decisions,
+            allow_gated=allow_gated,
+        )
+    )
+
+
+@app.command("difficulty")
+def difficulty(
+    folders: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Folders of the panel's runs, one per model.")
+    ],
+    tasks: Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")] = None,
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for TASK.json.")] = "difficulty",
+) -> None:
+    """Grade questions as easy, medium or hard.
+
+    By the answers of a panel of models, as MLB does.
+
+    Example: medtasks difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
+    """
+    from medtasks_ext.cli.difficulty import difficulty_command
+
+    raise typer.Exit(difficulty_command(folders, tasks, out))
+
+
+@app.command("sample")
+def sample(
+    files: Annotated[
+        list[str], typer.Argument(metavar="LEVELS...", help="Files TASK.json of `medtasks difficulty`.")
+    ],
+    size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
+    ratio: Annotated[str, typer.Option("--ratio", help="HARD:MEDIUM:EASY.")] = "3:5:2",
+    by: Annotated[
+        str | None, typer.Option("--by", help="Draw in proportion over this column, e.g. department.")
+    ] = None,
+    rows: Annotated[
+        str | None, typer.Option("--rows", help="File with columns id and --by; else the task's own rows.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides which questions are drawn.")] = 42,
+    out: Annotated[
+        str, typer.Option("-o", "--out", help="List for --samples; tasks already in it are kept.")
+    ] = "samples.json",
+) -> None:
+    """Draw a sample with a mix of difficulty levels.
+
+    Stratified, as MLB does. Exit code 1 if the mix is not met.
+
+    Example: medtasks sample difficulty/mlb_maguidance.json --size 300 --by department -o samples.json
+    """
+    from medtasks_ext.cli.sample import sample_command
+
+    raise typer.Exit(sample_command(files, size, ratio=ratio, by=by, rows=rows, seed=seed, out=out))
+
+
+@app.command("judge-data")
+def judge_data(
+    files: Annotated[list[str], typer.Argument(metavar="CASES...", help="JSONL files of adjudicated cases.")],
+    expert: Annotated[
+        list[str] | None,
+        typer.Option("--expert", help="Decisions of experts (`medtasks human ingest`), if not in CASES."),
+    ] = None,
+    test_share: Annotated[
+        float, typer.Option("--test-share", help="Share of the questions that are held out.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the split and the order of rows.")] = 42,
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for the data.")] = "judge_data",
+) -> None:
+    """Write fine-tuning data of a judge model.
+
+    From cases that experts decided, as MLB does.
+
+    Example: medtasks judge-data queue.jsonl --expert decisions.jsonl -o judge_data
+    """
+    from medtasks_ext.cli.judge_data import judge_data_command
+
+    raise typer.Exit(judge_data_command(files, expert or [], test_share=test_share, seed=seed, out=out))
+
+
+@app.command("judge-eval")
+def judge_eval(
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="CASES...", help="JSONL files of cases.")
+    ] = None,
+    expert: Annotated[
+        list[str] | None, typer.Option("--expert", help="Decisions of experts, if not in CASES.")
+    ] = None,
+    judge_files: Annotated[
+        list[str] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
+    ] = None,
+    jury: Annotated[
+        str | None, typer.Option("--jury", help="Jury file: ask these judges about each point; resumable.")
+    ] = None,
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
+    allow_gated: Annotated[
+        bool, typer.Option("--allow-gated", help="Send text that is not open to judges elsewhere.")
+    ] = False,
+    published: Annotated[
+        bool, typer.Option("--published", help="Recompute what follows from the paper's own table.")
+    ] = False,
+) -> None:
+    """Compare judges' decisions with experts'.
+
+    On scoring points, as MLB does.
+
+    Example: medtasks judge-eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+    """
+    from medtasks_ext.cli.judge_eval import judge_eval_command
+
+    raise typer.Exit(
+        judge_eval_command(
+            files or [],
+            expert or [],
+            judge_files or [],
+            jury,
+            out=out,
+            allow_gated=allow_gated,
+            published=published,
+        )
+    )
 
 
 @app.command("export")
@@ -91,7 +292,7 @@ def export(
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
     out: Annotated[str, typer.Option("-o", "--out", help="Where the folder `result` goes.")] = ".",
 ) -> None:
-    """Write a run's responses in the layout that a leaderboard takes.
+    """Write the layout that a leaderboard takes.
 
     Example: medtasks export bridge runs/MODEL -o submission
     """
@@ -100,11 +301,37 @@ def export(
     raise typer.Exit(export_command(suite, folder, out))
 
 
+@app.command("figures")
+def figures(
+    folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    suite: Annotated[str, typer.Option("--suite", help="medhelm or mlb.")] = "medhelm",
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="zero_shot, as published; cot; five_shot.")
+    ] = "zero_shot",
+    price: Annotated[
+        list[str] | None,
+        typer.Option("--price", help="INPUT,OUTPUT in USD per million tokens, one for each run."),
+    ] = None,
+) -> None:
+    """Put runs into a suite's published table.
+
+    MedHELM: win rates, averages, detectable effects, costs. MLB: dimensions, and scores by department.
+
+    Example: medtasks figures runs/MODEL --price 0.15,0.60
+    """
+    from medtasks_ext.cli.figures import figures_command
+
+    raise typer.Exit(figures_command(folders, suite, strategy, price or []))
+
+
 @app.command("validate")
 def validate(
     names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,
 ) -> None:
-    """Check dataset folders: schema, prompts, sample rows, an oracle, garbage."""
+    """Check dataset folders.
+
+    Schema, prompts, sample rows, an oracle, garbage.
+    """
     from medtasks_ext.cli.validate import validate_command
 
     raise typer.Exit(validate_command(names or []))
@@ -114,15 +341,40 @@ def validate(
 def sync(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file is stale.")] = False,
 ) -> None:
-    """Write tags, variants and groups from the metadata of the task files."""
+    """Write tags, variants and groups of task files."""
     from medtasks_ext.cli.sync import sync_command
 
     raise typer.Exit(sync_command(check=check))
 
 
+data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring data of your own.")
+app.add_typer(data, name="data")
+app.add_typer(human, name="human")
+
+
+@data.command("template")
+def data_template(
+    name: Annotated[str, typer.Argument(help="Dataset or group, for example medhelm_clear.")],
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+    ] = None,
+) -> None:
+    """Write the files that a dataset's owner fills: columns, one example row, an empty row file.
+
+    Example: medtasks data template medhelm_clear -o /data/medtasks
+    """
+    from medtasks_ext.cli.data import template_command
+
+    raise typer.Exit(template_command(name, out))
+
+
 @app.command("path")
 def path() -> None:
-    """Print the folder of the tasks, for lm-eval's --include_path."""
+    """Print the folder that holds the tasks.
+
+    For lm-eval's --include_path.
+    """
     from medtasks_ext.registry import tasks_folder
 
     typer.echo(tasks_folder())
@@ -130,7 +382,10 @@ def path() -> None:
 
 @app.command("doctor")
 def doctor() -> None:
-    """Check the installation: lm-eval, copies of the tasks, names, data folder."""
+    """Check the installation.
+
+    lm-eval, copies of the tasks, names, data folder.
+    """
     from medtasks_ext.cli.doctor import doctor_command
 
     raise typer.Exit(doctor_command())

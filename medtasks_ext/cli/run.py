@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import os
-import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import typer
 
+from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.model import create_model, model_identity, output_folder
 from medtasks_ext.cli.tables import print_rows
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -23,13 +21,17 @@ if TYPE_CHECKING:
 
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runner.shards import ShardRun
 
 _DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once; tasks run one by one; every response is stored as it comes. The same
 command continues an interrupted run. Besides lm-eval's flags:
 
   --strict            stop if the data of any task is missing
-  --data ORIGIN       read data from: local, hub or sample (synthetic rows, marked everywhere)
+  --shard I/N         ask for part I of N of the documents and score nothing; the folder is
+                      OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
+  --data ORIGIN       read data from: local, hub, bridge_open (BRIDGE's published inputs, no gold)
+                      or sample (synthetic rows, marked everywhere)
 
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.
@@ -48,21 +50,19 @@ _REFUSED = {
 
 def run_command(arguments: list[str]) -> int:
     """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
-    _quiet()
+    quiet()
     own, config = _parse(arguments)
-    tasks = registry(Path(config.include_path).resolve() if config.include_path else None)
-    requested = [name.strip() for item in _names(config.tasks) for name in item.split(",") if name.strip()]
-    if not requested:
-        raise MedtasksError("no tasks given", where="--tasks", remedy="`medtasks ls --groups` lists groups")
-    resolved = tasks.resolve(requested)
+    tasks, resolved = requested_tasks(config)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
 
     from medtasks_ext.runner.run import Run, build_tasks, check_data, nothing_to_run
+    from medtasks_ext.runner.shards import Shard, ShardRun
 
+    shard = Shard.parse(own.shard) if own.shard is not None else None
     settings = _settings(own, config)
     availability = check_data(tasks, leaves, settings)
     if availability.missing:
-        _say_missing(availability.missing, len(leaves), strict=own.strict)
+        say_missing(availability.missing, len(leaves), strict=own.strict)
         if own.strict:
             raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
     if not availability.present:
@@ -75,8 +75,13 @@ def run_command(arguments: list[str]) -> int:
             f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
         )
 
-    run = Run(_folder(config), tasks)
-    run.open(_model_identity(config), settings, list(resolved), leaves)
+    _say_without_gold(built)
+    folder = output_folder(config)
+    run = ShardRun(shard.folder(folder), tasks, shard) if shard else Run(folder, tasks)
+    run.open(model_identity(config), settings, list(resolved), leaves)
+    if run.settings.system_role != settings.system_role:  # found out when the run began
+        settings = run.settings
+        built, _ = build_tasks(tasks, built, settings)
     for name, reason in {
         **availability.missing,
         **{key: str(value) for key, value in faults.items()},
@@ -87,27 +92,81 @@ def run_command(arguments: list[str]) -> int:
         typer.echo(
             f"{len(built) - len(waiting)} of {len(built)} tasks are done already in {run.folder}", err=True
         )
-    if waiting:
-        _execute(run, waiting, settings, config)
-    return _finish(run, len(faults) + len(availability.missing))
+    if waiting and _execute(run, waiting, settings, config) != 0:
+        return 0  # the first of several processes writes the results
+    n_missing = len(faults) + len(availability.missing)
+    return _finish_shard(run, n_missing) if isinstance(run, ShardRun) else finish(run, n_missing)
+
+
+def _say_without_gold(built: dict[str, Any]) -> None:
+    from medtasks_ext.runner.run import loaded_record
+
+    records = {name: loaded_record(task) for name, task in built.items()}
+    blind = [name for name, record in records.items() if record["n_without_gold"] == record["n_test"]]
+    if blind:
+        shown = ", ".join(blind[:5]) + (f" and {len(blind) - 5} more" if len(blind) > 5 else "")
+        typer.echo(
+            f"no gold answers for {len(blind)} of {len(built)} tasks ({shown}): "
+            "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files",
+            err=True,
+        )
 
 
 def rescore_command(folder: str) -> int:
     """Rescore a run; returns the exit code."""
-    _quiet()
+    quiet()
     from medtasks_ext.runner.run import Run
 
     run = Run(Path(folder), registry())
     run.load()
     run.rescore(lambda task, what: typer.echo(f"{task}: {what}", err=True))
-    return _finish(run, 0)
+    return finish(run, 0)
 
 
-def _finish(run: Run, n_missing: int) -> int:
+def _keep_judgements(run: Run) -> None:
+    """Put scores of judges back beside metrics that were computed anew."""
+    if not (run.folder / "judgements").is_dir():
+        return
+    try:
+        from medtasks_ext.judge.scores import reattach
+    except ImportError:
+        typer.echo("note: judgements are left out: pip install 'medtasks[judge]' and rescore", err=True)
+        return
+    reattach(run)
+
+
+def finish(run: Run, n_missing: int) -> int:
+    """Write and print the results of a run.
+
+    Args:
+        run: with its tasks done or failed.
+        n_missing: tasks that were asked for and could not be run.
+
+    Returns:
+        The exit code: 0, or 1 where a task failed or is missing.
+    """
+    _keep_judgements(run)
     run.write_results()
     results = run.results()
-    failed = {name: state for name, state in run.manifest["tasks"].items() if state["state"] == "failed"}
     print_rows(run.rows(results), results)
+    return _say_end(run, n_missing)
+
+
+def _finish_shard(run: ShardRun, n_missing: int) -> int:
+    run.write_results()
+    results = run.results()
+    asked, whole = (sum(item[key] for item in results.values()) for key in ("n", "n_all"))
+    typer.echo(
+        f"shard {run.shard}: responses to {asked:,} of {whole:,} documents of {len(results)} tasks, and no "
+        "scores, since metrics of a part are not the task's"
+    )
+    base = str(run.folder).removesuffix(f"-shard-{run.shard.index}-of-{run.shard.of}")
+    typer.echo(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}", err=True)
+    return _say_end(run, n_missing)
+
+
+def _say_end(run: Run, n_missing: int) -> int:
+    failed = {name: state for name, state in run.manifest["tasks"].items() if state["state"] == "failed"}
     for name, state in failed.items():
         typer.echo(f"✗ {name}: {state['error'].splitlines()[0]} (details in {run.manifest_file})", err=True)
     if run.manifest.get("notes"):
@@ -117,108 +176,47 @@ def _finish(run: Run, n_missing: int) -> int:
     return 1 if failed or n_missing else 0
 
 
-def _execute(run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig) -> None:
+def _execute(run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig) -> int:
+    """Run the tasks; returns this process's rank among those that share the model."""
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.run import build_tasks
     from medtasks_ext.runner.store import StoringLM
 
-    model = _create_model(config)
+    total = sum(len(run.places(task, settings)) for task in waiting.values())
+    model = create_model(config)
     _check_budget(model, waiting)
     if settings.apply_chat_template and not _takes_system_turn(model):
         note = "the chat template refuses or drops a system turn: instructions go into the first user turn"
         typer.echo(f"note: {note}", err=True)
         run.manifest["notes"] = list(dict.fromkeys([*run.manifest.get("notes", []), note]))
+        run.manifest["system_role"] = False
         settings = replace(settings, system_role=False)
         waiting, _ = build_tasks(run.registry, waiting, settings)
-    total = sum(_size(task, settings) for task in waiting.values())
     with Progress(len(waiting), total) as progress:
         run.execute(StoringLM(model, progress.advance), waiting, settings, progress.task_finished)
-
-
-def _size(task: Any, settings: Settings) -> int:
-    if settings.samples and task.task_name in settings.samples:
-        return len(settings.samples[task.task_name])
-    n = len(task.eval_docs)
-    if settings.limit is None:
-        return n
-    return min(n, int(settings.limit) if settings.limit >= 1 else -(-n * settings.limit // 1))  # type: ignore[return-value]
-
-
-def _quiet() -> None:
-    """One progress display instead of one per library."""
-    os.environ.setdefault("TQDM_DISABLE", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a failed request is reported with its task
+    return model.rank
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own_parser.add_argument("--strict", action="store_true")
     own_parser.add_argument("--data")
+    own_parser.add_argument("--shard")
     own, rest = own_parser.parse_known_args(arguments)
 
-    from lm_eval._cli.run import Run as LmEvalRun
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
-    parser = argparse.ArgumentParser(
-        prog="medtasks", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    config, _ = lm_eval_config(
+        rest,
+        "run",
+        _DESCRIPTION,
+        "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL",
+        _REFUSED,
     )
-    lm_eval_run = LmEvalRun(parser.add_subparsers())
-    lm_eval_run._parser.prog = "medtasks run"
-    lm_eval_run._parser.usage = (
-        "medtasks run --model MODEL --model_args ARG=VALUE,… --tasks NAME,NAME,… [options]"
-    )
-    lm_eval_run._parser.description = _DESCRIPTION
-    lm_eval_run._parser.epilog = (
-        "Example: medtasks run --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    )
-    namespace, unknown = parser.parse_known_args(["run", *_with_config(rest)])
-    if unknown:
-        raise MedtasksError(
-            f"unknown: {' '.join(unknown)}",
-            where="medtasks run",
-            remedy="`medtasks run --help` lists the flags",
-        )
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    try:
-        config = EvaluatorConfig.from_cli(namespace)
-    except (ValueError, TypeError, FileNotFoundError) as error:
-        raise MedtasksError(
-            str(error), where="medtasks run", remedy="`medtasks run --help` lists the flags"
-        ) from None
+    if config.limit is not None and config.limit <= 0:
+        raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
     for name, why in _REFUSED.items():
         if getattr(config, name):
             raise MedtasksError(f"--{name} is not for `medtasks run`: {why}", remedy="leave it out")
     return own, config
-
-
-def _with_config(arguments: list[str]) -> list[str]:
-    """`--config NAME` may name one of the configurations that come with medtasks."""
-    arguments = list(arguments)
-    if "--config" in arguments[:-1]:
-        place = arguments.index("--config") + 1
-        arguments[place] = str(find_config(arguments[place]))
-    return arguments
-
-
-def find_config(name: str) -> Path:
-    """The file of a configuration given by path or by the name of a bundled one.
-
-    Raises:
-        MedtasksError: there is no such file.
-    """
-    package = Path(__file__).resolve().parents[1]
-    folders = (package.parent / "model_configs", package / "model_configs")
-    for candidate in (Path(name), *(folder / f"{name}.yaml" for folder in folders)):
-        if candidate.is_file():
-            return candidate
-    bundled = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    raise MedtasksError(
-        "no such file or bundled configuration",
-        where=f"--config {name}",
-        remedy=f"bundled: {', '.join(bundled)}",
-    )
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
@@ -242,92 +240,6 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     )
 
 
-def _names(tasks: str | list[str] | None) -> list[str]:
-    return [tasks] if isinstance(tasks, str) else list(tasks or [])
-
-
-def _model_identity(config: EvaluatorConfig) -> dict[str, Any]:
-    return {"model": config.model, "model_args": config.model_args}
-
-
-def _folder(config: EvaluatorConfig) -> Path:
-    if config.output_path:
-        return Path(config.output_path)
-    name = str(config.model_args.get("pretrained") or config.model_args.get("model") or config.model)
-    return Path("runs") / "".join(char if char.isalnum() or char in "-._" else "_" for char in name).strip(
-        "._"
-    )
-
-
-def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:
-    lines = list(dict.fromkeys(missing.values()))
-    typer.echo(f"no data for {len(missing)} of {n_all} tasks:", err=True)
-    for line in lines:
-        typer.echo(f"  {line}", err=True)
-    root = os.environ.get("MEDTASKS_DATA_DIR")
-    typer.echo(
-        f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})", err=True
-    )
-    if not strict and len(missing) < n_all:
-        typer.echo("going on with the others; --strict stops instead", err=True)
-
-
-def _create_model(config: EvaluatorConfig) -> LM:
-    import lm_eval.models  # noqa: F401  registers lm-eval's own models
-    from lm_eval.api.registry import get_model
-
-    import medtasks_ext.models  # noqa: F401  registers the built-in ones
-
-    try:
-        kind = get_model(config.model)
-    except (KeyError, ValueError) as error:
-        raise MedtasksError(
-            f"unknown model type {config.model!r}", where="--model", remedy=str(error).strip("'\"")
-        ) from None
-    except ImportError as error:
-        raise MedtasksError(
-            f"model type {config.model!r} needs a package that is not installed ({error})",
-            where="--model",
-            remedy=f"pip install 'medtasks[{'api' if 'completions' in config.model else config.model}]'",
-        ) from None
-    _check_endpoint(config.model_args.get("base_url"))
-    extra = {
-        "batch_size": config.batch_size,
-        "max_batch_size": config.max_batch_size,
-        "device": config.device,
-    }
-    try:
-        return kind.create_from_arg_obj(config.model_args, extra)
-    except (ImportError, ModuleNotFoundError) as error:
-        raise MedtasksError(
-            f"model type {config.model!r} needs a package that is not installed ({error})",
-            where="--model",
-            remedy=f"pip install 'medtasks[{'api' if 'completions' in config.model else config.model}]'",
-        ) from None
-    except (OSError, TypeError, ValueError) as error:
-        raise MedtasksError(
-            f"the model cannot be loaded: {error}",
-            where="--model_args",
-            remedy="check the name, path and arguments",
-        ) from None
-
-
-def _check_endpoint(url: str | None) -> None:
-    """Say at once that no server answers, rather than once per task after all retries."""
-    if not url:
-        return
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        socket.create_connection((parts.hostname or "", port), timeout=10).close()
-    except OSError as error:
-        raise MedtasksError(
-            f"no server answers at {url} ({error.strerror or error})",
-            where="--model_args base_url",
-            remedy="start the server, or correct the address; it ends in /v1/chat/completions",
-        ) from None
-
-
 def _takes_system_turn(model: LM) -> bool:
     turns = [{"role": "system", "content": "system probe"}, {"role": "user", "content": "user probe"}]
     try:
@@ -339,8 +251,8 @@ def _takes_system_turn(model: LM) -> bool:
 def _check_budget(model: LM, tasks: dict[str, Any]) -> None:
     """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away."""
     longest = getattr(model, "max_length", None)
-    if not isinstance(longest, int):
-        return
+    if not isinstance(longest, int) or getattr(model, "tokenizer", None) is None:
+        return  # of an API model lm-eval only guesses the context
     budget = max(int(task.config.generation_kwargs.get("max_gen_toks") or 0) for task in tasks.values())
     if budget >= longest:
         raise MedtasksError(

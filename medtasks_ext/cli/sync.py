@@ -19,5 +19,5 @@ def sync_command(*, check: bool) -> int:
         typer.echo("run `medtasks sync`" if pending else "all derived files are up to date")
         return 1 if pending else 0
     apply(pending)
-    typer.echo(f"{len(pending)} files written, {len(tasks.datasets)} datasets")
+    typer.echo(f"{len(pending)} files written, {len(tasks.datasets)} dataset folders")
     return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from medtasks_ext.results.rollup import Row
@@ -23,29 +24,46 @@ def print_rows(rows: list[Row], results: dict[str, Any]) -> None:
     sample = any(row.sample for row in rows)
     table = Table(
         box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
         title="SAMPLE DATA: synthetic rows, not a result" if sample else None,
         title_style="bold",
         title_justify="left",
     )
-    table.add_column("group or task", no_wrap=True)
-    table.add_column("score", justify="right")
-    table.add_column("valid", justify="right")
-    table.add_column("scored", justify="right")
-    table.add_column("documents", justify="right")
+    table.add_column("group or task", overflow="fold")
+    table.add_column("score [95 % interval]", no_wrap=True)
+    table.add_column("valid", justify="right", no_wrap=True)
+    table.add_column("scored", justify="right", no_wrap=True)
+    table.add_column("documents", justify="right", no_wrap=True)
     table.add_column("")
     for row in rows:
         marks = [mark for mark, holds in (("SAMPLE", row.sample), ("partial", row.partial)) if holds]
         table.add_row(
             row.name,
-            "–" if row.score is None else f"{row.score:.4f}",
+            _score(row),
             "–" if row.valid is None else f"{row.valid:.1%}",
             f"{row.n_scored}/{row.n_tasks}",
             f"{row.n_documents:,}",
             ", ".join(marks),
         )
-    console().print(table)
+    console().print(table, markup=False)
+    if any(row.score is not None and row.interval is None for row in rows):
+        console().print(_NO_INTERVAL, markup=False)
     for line in remarks(results):
         console().print(line)
+
+
+_NO_INTERVAL = (
+    "[–]: no interval, since a task has fewer than two documents or its resamples are missing"
+    " (`medtasks rescore` makes them)"
+)
+
+
+def _score(row: Row) -> Text:
+    if row.score is None:
+        return Text("–")
+    interval = f"{row.interval.low:.3f}, {row.interval.high:.3f}" if row.interval else "–"
+    return Text(f"{row.score:.4f} [{interval}]")
 
 
 _CUT = {
@@ -77,7 +95,19 @@ def remarks(results: dict[str, Any]) -> list[str]:
         lines.append(
             f"{len(held)} tasks have no few-shot pool; {max(held.values())} test rows of each serve as shots"
         )
+    judged = [
+        name
+        for name, item in results.items()
+        if "score" not in item["metrics"] and _judging(item["config"]) is not None
+    ]
+    if judged:
+        lines.append(f"{len(judged)} tasks get their score from judges: medtasks judge RUN --jury NAME")
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
     if rebuilt:
         lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
     return lines
+
+
+def _judging(config: dict[str, Any]) -> Any:
+    """How a task's answers are judged; None where they are not."""
+    return ((config.get("dataset_kwargs") or {}).get("medtasks_dataset") or {}).get("judge")

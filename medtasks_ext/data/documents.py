@@ -38,6 +38,7 @@ class Loaded:
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
         rebuilt: test rows come from the source, not from the suite.
+        database: digest of the database on which answers are run.
         n_test: documents to evaluate.
         n_fewshot: rows in the few-shot pool.
         n_held_out: test rows moved to the pool because the source has none.
@@ -46,6 +47,7 @@ class Loaded:
         labels: distinct gold labels of the test file, sorted.
         shots: the few-shot pool.
         targets: distinct gold answers as written, sorted.
+        database_file: where that database lies.
     """
 
     task: str
@@ -57,6 +59,7 @@ class Loaded:
     prompt_hash: str
     rows_hash: str
     rebuilt: bool
+    database: str | None = None
     n_test: int = 0
     n_fewshot: int = 0
     n_held_out: int = 0
@@ -64,6 +67,7 @@ class Loaded:
     n_dropped: int = 0
     labels: list[str] = field(default_factory=list, repr=False)
     targets: list[str] = field(default_factory=list, repr=False)
+    database_file: str | None = field(default=None, repr=False)
     shots: Documents | None = field(default=None, repr=False)
 
     @cached_property
@@ -81,9 +85,15 @@ class Loaded:
 
 
 class Document(dict[str, Any]):
-    """One document as lm-eval logs it, with a reference to what it was loaded with."""
+    """One document as lm-eval logs it, with a reference to what it was loaded with.
 
-    __slots__ = ("loaded",)
+    Attributes:
+        loaded: what was loaded for its task.
+        input: the input text alone, without the instruction; not logged.
+    """
+
+    __slots__ = ("input", "loaded")
+    input: str
     loaded: Loaded
 
 

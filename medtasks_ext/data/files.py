@@ -1,4 +1,4 @@
-"""Reading row files: JSON, JSON lines, CSV, Parquet and Feather, with errors that name file and row."""
+"""Reading row files: JSON, JSON lines, CSV, Parquet, Feather, XML and Word; errors name file and row."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from medtasks_ext.data.docx import paragraphs
+from medtasks_ext.data.elements import element_rows
 from medtasks_ext.errors import MedtasksError
 
-SUFFIXES = (".jsonl", ".json", ".csv", ".parquet", ".feather")
+SUFFIXES = (".jsonl", ".json", ".csv", ".parquet", ".feather", ".docx", ".xml")
 Row = dict[str, Any]
 
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
@@ -20,7 +22,9 @@ csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
 def read_rows(path: Path, member: str | None = None) -> list[Row]:
     """All rows of a file, or of one member of a zip archive.
 
-    JSON files may hold a list of rows or one object keyed by row id (the id becomes column `id`).
+    JSON files may hold a list of rows or one object keyed by row id (the id becomes column `id`); any
+    other object is one row. A Word file is one row, its paragraphs in column `paragraphs`. In XML each child
+    of the root is one. A `member` with an asterisk names text files: each is a row of `file` and `text`.
     `.txt` is read as JSON lines, which is how some authors distribute them.
 
     Raises:
@@ -28,12 +32,12 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
     """
     where = f"{path}!{member}" if member else str(path)
     try:
-        if member:
-            rows = _parse(_member(path, member), Path(member).suffix, where)
-        elif path.suffix in (".parquet", ".feather"):
-            rows = _columnar(path)
+        if member and "*" in member:
+            rows = _texts(path, member)
+        elif member:
+            rows = parse_rows(_member(path, member), Path(member).suffix, where)
         else:
-            rows = _parse(path.read_bytes(), path.suffix, where)
+            rows = parse_rows(path.read_bytes(), path.suffix, where)
     except OSError as error:
         raise MedtasksError(
             f"cannot be read ({error.strerror or error})", where=where, remedy="check path and permissions"
@@ -43,37 +47,69 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
     return rows
 
 
-def _member(path: Path, name: str) -> bytes:
+def _archive(path: Path) -> zipfile.ZipFile:
     try:
-        with zipfile.ZipFile(path) as archive:
-            for entry in archive.namelist():
-                if Path(entry).name == name:
-                    return archive.read(entry)
+        return zipfile.ZipFile(path)
     except zipfile.BadZipFile:
         raise MedtasksError("is not a zip archive", where=path, remedy="download it again") from None
+
+
+def _texts(path: Path, pattern: str) -> list[Row]:
+    with _archive(path) as archive:
+        names = sorted(name for name in archive.namelist() if PurePosixPath(name).match(pattern))
+        return [
+            {"file": PurePosixPath(name).name, "text": _decoded(archive.read(name), f"{path}!{name}")}
+            for name in names
+        ]
+
+
+def _member(path: Path, name: str) -> bytes:
+    with _archive(path) as archive:
+        for entry in archive.namelist():
+            if Path(entry).name == name:
+                return archive.read(entry)
     raise MedtasksError(f"has no member {name}", where=path, remedy="check the name in the task's YAML")
 
 
-def _columnar(path: Path) -> list[Row]:
+def parse_rows(content: bytes, suffix: str, where: str) -> list[Row]:
+    """The rows in the content of a file named with that suffix; `where` is its place for messages.
+
+    Raises:
+        MedtasksError: the content is malformed.
+    """
+    if suffix in (".parquet", ".feather"):
+        return _columnar(content, suffix, where)
+    if suffix == ".docx":
+        return [{"paragraphs": paragraphs(content, where)}]
+    if suffix == ".xml":
+        return element_rows(content, where)
+    return _parse(content, suffix, where)
+
+
+def _columnar(content: bytes, suffix: str, where: str) -> list[Row]:
     import pyarrow as pa
     import pyarrow.feather
     import pyarrow.parquet
 
-    read = pyarrow.parquet.read_table if path.suffix == ".parquet" else pyarrow.feather.read_table
+    read = pyarrow.parquet.read_table if suffix == ".parquet" else pyarrow.feather.read_table
     try:
-        return read(path).to_pylist()
+        return read(pa.BufferReader(content)).to_pylist()
     except pa.ArrowInvalid as error:
-        kind = path.suffix[1:].title()
-        raise MedtasksError(f"not a {kind} file ({error})", where=path, remedy="download it again") from None
+        kind = suffix[1:].title()
+        raise MedtasksError(f"not a {kind} file ({error})", where=where, remedy="download it again") from None
 
 
-def _parse(content: bytes, suffix: str, where: str) -> list[Row]:
+def _decoded(content: bytes, where: str) -> str:
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MedtasksError(
             f"not UTF-8 text (byte {error.start})", where=where, remedy="save the file as UTF-8"
         ) from None
+
+
+def _parse(content: bytes, suffix: str, where: str) -> list[Row]:
+    text = _decoded(content, where)
     if suffix == ".csv":
         return _csv(text, where)
     if suffix == ".json":
@@ -107,8 +143,11 @@ def _json(text: str, where: str) -> list[Row]:
             where=where,
             remedy="mend or download it again",
         ) from None
-    if isinstance(data, dict) and all(isinstance(row, dict) for row in data.values()):
-        data = [{"id": key, **row} for key, row in data.items()]
+    if isinstance(data, list) and data and all(isinstance(item, list) for item in data):
+        data = [row for item in data for row in item]  # dialogues that are lists of their parts
+    if isinstance(data, dict):
+        keyed = all(isinstance(row, dict) for row in data.values())
+        data = [{"id": key, **row} for key, row in data.items()] if keyed else [data]
     if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
         raise MedtasksError("expected a list of objects", where=where, remedy="write one object per row")
     return data

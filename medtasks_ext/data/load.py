@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
+import json
 import logging
 import os
 import random
-from contextlib import contextmanager
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -16,14 +15,23 @@ import jinja2
 from jinja2 import meta
 
 from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, answer_format
+from medtasks_ext.collector import collector_paused
+from medtasks_ext.data.databases import find_database
 from medtasks_ext.data.documents import Document, Documents, Instruction, Loaded
+from medtasks_ext.data.docx import blocks
+from medtasks_ext.data.masking import masked
 from medtasks_ext.data.missing import missing_data
-from medtasks_ext.data.options import lettered, permuted, split_options
+from medtasks_ext.data.objects import json_objects
+from medtasks_ext.data.options import as_letters, check_options, lettered, permuted, split_options
+from medtasks_ext.data.originals.spans import spans
+from medtasks_ext.data.points import PointsError, read_points
 from medtasks_ext.data.sources import Rows, find_origin, forced_origin, load_rows
 from medtasks_ext.data.spec import DatasetSpec, RowSchema, dataset_spec
 from medtasks_ext.data.strategies import official_to_cot, strategy_line
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset
+from medtasks_ext.registry.departments import read_departments
+from medtasks_ext.registry.metadata import vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,12 +44,18 @@ HELD_OUT = 5
 #: Rows of a pool that are kept: prompts carry the first few, in file order.
 POOL_ROWS = 100
 SEED = 42
+_SHOWN = 3  # faults that a message spells out
 _BRIDGE_ROWS = RowSchema(columns=["task", "split", "input", "output"])
+#: Language codes that official files use besides ISO 639-1.
+_OTHER_CODES = {"cn": "zh", "jp": "ja"}
 
 _environment = jinja2.Environment(
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
 )
-_environment.filters.update(split_options=split_options, lettered=lettered)
+_environment.filters.update(
+    blocks=blocks, split_options=split_options, lettered=lettered, masked=masked, spans=spans
+)
+_environment.filters.update(as_letters=as_letters, json_objects=json_objects)
 
 
 def zero_shot(**kwargs: Any) -> dict[str, Documents]:
@@ -112,21 +126,9 @@ def _build(
     origin = find_origin(dataset, spec.source, forced)
     if origin is None:
         raise missing_data(dataset, forced)
-    with _collector_paused():
+    with collector_paused():
         rows = load_rows(dataset, spec.source, origin)
         return _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role).build()
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Documents are many and hold no cycles: the garbage collector need not look at them while they grow."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Builder:
@@ -144,29 +146,48 @@ class _Builder:
             name: _compile(getattr(spec.prompt, name), dataset.file)
             for name in ("instruction", "input", "target")
         }
+        if spec.judge:
+            self.template["question"] = _compile(spec.judge.question, dataset.file)
         self.wording = "official" if rows.instruction else "own"
         self.same_for_all = _reads(spec.prompt.instruction) <= {"strategy", "answer_format"}
         self.own_instruction: str | None = None
         self.systems: dict[str, Instruction] = {}
-        self.rebuilt = False
+        wanted = spec.source.database
+        self.database = find_database(dataset, wanted, rows.origin) if wanted else None
+        self.rebuilt = rows.rebuilt
         self.n_dropped = 0
         self.warned: set[str] = set()
 
     def build(self) -> dict[str, Documents]:
         test = self._fields(self.rows.test, "test")
-        pool = self._fields(self.rows.fewshot[:POOL_ROWS], "few-shot", keep_split=False)
+        fewshot = self.rows.fewshot
+        if self.spec.source.draw_fewshot:
+            fewshot = random.Random(SEED).sample(fewshot, min(len(fewshot), POOL_ROWS))
+        pool = self._fields(fewshot[:POOL_ROWS], "few-shot", keep_split=False)[:POOL_ROWS]
         if not test:
             raise MedtasksError(
                 "no test row is left",
                 where=self.rows.where,
                 remedy="rows need split `test` and a gold answer",
             )
+        if pool and len(pool) < self.shots:
+            raise MedtasksError(
+                f"{self.shots} shots asked for, the few-shot pool has {len(pool)} rows",
+                where=self.rows.fewshot_where or self.rows.where,
+                remedy="complete the file, or ask for fewer shots (--num_fewshot)",
+            )
         test, pool, n_held_out = self._with_pool(test, pool)
         self._check_disjoint(test, pool)
         test = self._sampled(test)
-        if self.spec.source.option_trials > 1:
-            test = [trial for row in test for trial in permuted(row, self.spec.source.option_trials)]
+        if trials := self.spec.source.option_trials:
+            if trials > 1:  # answers are compared by content
+                for row in (*test, *pool):
+                    check_options(row, self._where(row))
+            test = [trial for row in test for trial in permuted(row, trials)]
+            pool = [permuted(row, 1)[0] for row in pool]
         shots = Documents(self._document(row, first=index == 0) for index, row in enumerate(pool))
+        self._check_shots(shots)
+        self._read_points(test)
         documents = Documents(self._document(row, first=not self.shots) for row in test)
         self._check_ids(documents)
         loaded = self._loaded(documents, shots, n_held_out)
@@ -183,27 +204,71 @@ class _Builder:
         self.rebuilt = self.rebuilt or (schema.rebuilt and self.rows.origin != "sample")
         derive = {name: _expression(text, self.dataset.file) for name, text in schema.fields.items()}
         fields = []
-        for number, row in enumerate(rows, start=1):
-            if missing := [column for column in schema.columns if column not in row]:
-                raise MedtasksError(
-                    f"{split} row {number} has no column {', '.join(missing)}",
-                    where=self.rows.where,
-                    remedy=f"every row needs: {', '.join(schema.columns)}",
-                )
-            if keep_split and schema is _BRIDGE_ROWS and row.get("split", "test") != "test":
-                continue
+        for place, row in self._items(rows, schema, split):
+            if schema is _BRIDGE_ROWS:
+                self._check_language(row, place)
+                if keep_split and row.get("split", "test") != "test":
+                    continue
             values = dict(row)
             for name, evaluate in derive.items():
-                values[name] = _evaluated(
-                    evaluate, row, f"{split} row {number}, field {name}", self.rows.where
-                )
-            values.setdefault("id", str(number))
-            values["_row"] = f"{split} row {number}"
+                values[name] = _evaluated(evaluate, row, f"{place}, field {name}", self.rows.where)
+            values["_row"] = place
             values["_official"] = schema is _BRIDGE_ROWS
             fields.append(values)
+        if schema.distinct:
+            alike = {tuple(str(values[name]) for name in schema.distinct): values for values in fields}
+            fields = list(alike.values())
         return self._without_blanks(
             fields, "output" if schema is _BRIDGE_ROWS else self.spec.source.skip_blank
         )
+
+    def _items(self, rows: list[Row], schema: RowSchema, split: str) -> Iterator[tuple[str, Row]]:
+        """The rows with their places for messages; the items of rows that hold several."""
+        listed = _expression(schema.each, self.dataset.file) if schema.each else None
+        wanted = _expression(schema.where, self.dataset.file) if schema.where else None
+        for number, row in enumerate(rows, start=1):
+            place = f"{split} row {number}"
+            if missing := [column for column in schema.columns if column not in row]:
+                raise MedtasksError(
+                    f"{place} has no column {', '.join(missing)}",
+                    where=self.rows.where,
+                    remedy=f"every row needs: {', '.join(schema.columns)}",
+                )
+            whole = {"id": str(number), **row}
+            items = [(place, whole)]
+            if listed:
+                found = _evaluated(listed, row, f"{place}, each", self.rows.where)
+                if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+                    raise MedtasksError(
+                        f"{place}: `each` gives no list of objects",
+                        where=self.rows.where,
+                        remedy="check that row against the schema",
+                    )
+                items = [
+                    (f"{place}, item {count}", {**whole, **item, "id": f"{whole['id']}-{count}"})
+                    for count, item in enumerate(found, start=1)
+                ]
+            for where, item in items:
+                if wanted is None or _evaluated(wanted, item, f"{where}, where", self.rows.where):
+                    yield where, item
+
+    def _check_shots(self, shots: Documents) -> None:
+        for row, shot in enumerate(shots[: self.shots], start=1):
+            if self.spec.judge and not shot["target"].strip():  # elsewhere nothing may be the answer
+                raise MedtasksError(
+                    f"few-shot row {row} has no answer to show",
+                    where=self.rows.fewshot_where or self.rows.where,
+                    remedy="put few-shot rows with answers there",
+                )
+
+    def _check_language(self, row: Row, what: str) -> None:
+        given, own = str(row.get("language") or "").lower(), self.dataset.metadata.language
+        if _OTHER_CODES.get(given, given) in vocabulary()["languages"].keys() - {own}:
+            raise MedtasksError(
+                f"{what} is in language {given!r}, the task in {own!r}",
+                where=self.rows.where,
+                remedy="put the task's own file there",
+            )
 
     def _schema(self, row: Row) -> RowSchema:
         schemas = [*([_BRIDGE_ROWS] if self.spec.source.official_name else []), *self.spec.source.rows]
@@ -230,8 +295,11 @@ class _Builder:
     # ------------------------------------------------------------------ test rows and pool
 
     def _with_pool(self, test: list[Row], pool: list[Row]) -> tuple[list[Row], list[Row], int]:
-        if pool or not self.shots:
+        always = self.spec.source.held_out == "always"
+        if pool or not (self.shots or always):
             return test, pool, 0
+        if len(test) <= HELD_OUT and not self.shots:
+            return test, pool, 0  # nothing would be left to score
         if len(test) <= HELD_OUT:
             raise MedtasksError(
                 f"{len(test)} test rows are too few to hold {HELD_OUT} out as shots",
@@ -272,21 +340,22 @@ class _Builder:
         return " ".join(str(row[name]).split())
 
     def _sampled(self, test: list[Row]) -> list[Row]:
-        limit = self.spec.source.max_test
-        if not limit or len(test) <= limit:
+        limit, field = self.spec.source.max_test, self.spec.source.runs
+        if not limit:
             return test
-        import numpy as np
-
-        # HELM draws with numpy's legacy generator, seed 0, without replacement (`run_spec` adapter)
-        chosen = np.random.RandomState(0).choice(len(test), limit, replace=False)
-        return [test[index] for index in chosen]
+        runs: dict[str, list[Row]] = {}
+        for row in test:
+            runs.setdefault(str(row[field]) if field else "", []).append(row)
+        return [row for rows in runs.values() for row in drawn(rows, limit)]
 
     # ------------------------------------------------------------------ fields -> documents
 
     def _document(self, row: Row, *, first: bool) -> Document:
         fields = {**row, "strategy": self.strategy, "answer_format": self.spec.answer}
+        if self.database:
+            fields["schema"] = self.database.schema
         instruction = self._instruction(fields)
-        text = self._render("input", fields)
+        text = alone = self._render("input", fields)
         if self.in_first_turn:
             text = f"Input:\n{text}"
             text = f"{instruction}\n\n{text}" if first else text
@@ -302,12 +371,59 @@ class _Builder:
             cot=self.cot,
             data=self.rows.origin,
         )
+        document.input = alone
         for extra in ("options", "item", "trial"):
             if extra in row:
                 document[extra] = row[extra]
+        if row.get("department") and self.dataset.metadata.benchmark == "mlb":
+            document["department"] = self._departments(row)
+        if self.spec.source.runs:
+            document["run"] = str(row[self.spec.source.runs])
+        if self.spec.judge:
+            document["question"] = self._render("question", fields)
+        if "_points" in row:
+            document["points"] = row["_points"]
         if self.in_first_turn and not self.shots:
             document["turn"] = "instruction_in_user_turn"
         return document
+
+    def _read_points(self, test: list[Row]) -> None:
+        """Add the scoring points of each row, where the task has some."""
+        judge = self.spec.judge
+        if judge is None or judge.points is None:
+            return
+        points, total = (
+            _expression(text or "none", self.dataset.file) for text in (judge.points, judge.total)
+        )
+        faults = []
+        for row in test:
+            try:
+                row["_points"] = read_points(_value_or_none(points, row), _value_or_none(total, row))
+            except PointsError as error:
+                faults.append(f"{row['_row']} (id {row['id']}): {error}")
+        if faults:
+            more = f"; and {len(faults) - _SHOWN} more rows" if len(faults) > _SHOWN else ""
+            raise MedtasksError(
+                "; ".join(faults[:_SHOWN]) + more,
+                where=self.rows.where,
+                remedy="mend the scoring points of these rows: each has a text and a weight above 0; where a "
+                "row has a total, its weights add up to it (docs/judging.md)",
+            )
+
+    def _departments(self, row: Row) -> list[str]:
+        try:
+            return read_departments(row["department"])
+        except ValueError as error:
+            raise MedtasksError(
+                f"{row['_row']} (id {row['id']}): department: {error}",
+                where=self._where(row),
+                remedy="name one to three of medtasks_ext/registry/departments.yaml, or 'No Department'",
+            ) from None
+
+    def _where(self, row: Row) -> str:
+        """The file that the row is in."""
+        few_shot = str(row["_row"]).startswith("few-shot")
+        return (self.rows.fewshot_where if few_shot else None) or self.rows.where
 
     def _instruction(self, fields: Row) -> str:
         if self.rows.instruction:
@@ -345,6 +461,8 @@ class _Builder:
         if self.spec.source.official_name and not str(fields.get("output") or "").strip():
             return "", None
         target = self._render("target", fields)
+        if self.spec.judge and self.spec.judge.points and not target.strip():
+            return "", None  # the points decide; a reference is only shown
         try:
             return target, self.format.read_gold(target, fields)
         except UnknownValueError as error:
@@ -407,19 +525,37 @@ class _Builder:
             revision=self.rows.revision,
             instruction=self.wording,
             prompt_hash=_digest([prompt]),
-            rows_hash=_digest(f"{row['id']}\x1f{row['prompt']}\x1f{row['target']}" for row in documents),
+            rows_hash=_digest(map(_row_text, documents)),
             rebuilt=self.rebuilt,
+            database=self.database.digest if self.database else None,
             n_test=len(documents),
             n_fewshot=len(shots),
             n_held_out=n_held_out,
-            n_without_gold=len(documents) - len(golds),
+            n_without_gold=sum(item["gold"] is None and "points" not in item for item in documents),
             n_dropped=self.n_dropped,
             labels=sorted({label for gold in golds for label in self.format.labels_of(gold)})
             if pooled
             else [],
             targets=sorted({document["target"] for document in documents if document["target"]}),
+            database_file=str(self.database.path) if self.database else None,
             shots=shots,
         )
+
+
+def drawn(rows: list[Row], limit: int) -> list[Row]:
+    """At most `limit` rows, in the order in which HELM draws them (`downsample_eval_instances`)."""
+    if len(rows) <= limit:
+        return rows
+    import numpy as np
+
+    return [rows[index] for index in np.random.RandomState(0).choice(len(rows), limit, replace=False)]
+
+
+def _row_text(document: Document) -> str:
+    parts = [document["id"], document["prompt"], document["target"]]
+    if "points" in document:
+        parts.append(json.dumps(document["points"], ensure_ascii=False))
+    return "\x1f".join(parts)
 
 
 def _digest(texts: Iterable[str]) -> str:
@@ -454,9 +590,18 @@ def _expression(text: str, where: Path) -> Callable[..., Any]:
         ) from None
 
 
+def _value_or_none(evaluate: Callable[..., Any], row: Row) -> Any:
+    """The value of an expression; None where the row does not have what it names."""
+    try:
+        value = evaluate({"row": row, **row})
+    except (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError):
+        return None
+    return None if isinstance(value, jinja2.Undefined) else value
+
+
 def _evaluated(evaluate: Callable[..., Any], row: Row, what: str, where: str) -> Any:
     try:
-        value = evaluate(**{key: item for key, item in row.items() if isinstance(key, str)})
+        value = evaluate({"row": row, **row})
     except (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError) as error:
         raise MedtasksError(
             f"{what}: {error}", where=where, remedy="check that row against the schema"

@@ -22,10 +22,14 @@ def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
 def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
     metadata = dataset.metadata
-    official = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"].get("official_name")
-    place = f"{metadata.benchmark}/{dataset.folder.name}/test.jsonl"
-    if official:
-        place = f"bridge/{official}.SFT.json or {place}"
+    source = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
+    folder = f"{metadata.benchmark}/{dataset.folder.name}"
+    places = [f"{folder}/test.jsonl"]
+    if official := source.get("official_name"):
+        places.insert(0, f"bridge/{official}.SFT.json")
+    if source.get("original"):
+        places.append(f"{folder}/original/ (as the source distributes them)")
+    place = " or ".join(places)
     return f"{dataset.id} ({metadata.access.value}): from {metadata.url}; files go to {place}"
 
 

@@ -6,6 +6,8 @@ import random
 import re
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.errors import MedtasksError
+
 if TYPE_CHECKING:
     from medtasks_ext.data.files import Row
 
@@ -43,12 +45,53 @@ def lettered(options: list[str]) -> str:
     return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
 
 
+def as_letters(indices: Any) -> str:
+    """Indices into the options, counted from 0, as letters: [0, 2] is `AC`.
+
+    Raises:
+        ValueError: it is no list of such indices, or an empty one.
+    """
+    if not isinstance(indices, list) or not indices:
+        raise ValueError(f"{indices!r} is no list of indices into the options")
+    for index in indices:
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(LETTERS):
+            raise ValueError(f"{index!r} is no index into the options, counted from 0")
+    return "".join(sorted({LETTERS[index] for index in indices}))
+
+
+def check_options(row: Row, where: str) -> None:
+    """Options that answers can be compared by: at least two, all different, the right ones among them.
+
+    Raises:
+        MedtasksError: they are not; it names file and row.
+    """
+    options, answer = row["options"], str(row["answer"])
+    problem = remedy = ""
+    repeated = [option for place, option in enumerate(options) if option in options[:place]]
+    outside = [letter for letter in answer if letter not in LETTERS[: len(options)]]
+    if len(options) < 2:
+        problem, remedy = f"has {len(options)} options", "give every question at least two options"
+    elif repeated:
+        problem = f"has the option {repeated[0][:40]!r} more than once"
+        remedy = "answers are compared by the options' texts: write different ones, or take the row out"
+    elif outside or not answer:
+        problem = f"has the answer {answer[:40]!r}, which is none of its {len(options)} options"
+        remedy = f"write letters from A to {LETTERS[len(options) - 1]} (or their indices, counted from 0)"
+    if problem:
+        raise MedtasksError(f"{row['_row']} (id {row['id']}) {problem}", where=where, remedy=remedy)
+
+
 def permuted(row: Row, trials: int) -> list[Row]:
     """The question asked several times, each time with its options in another seeded order.
 
     Fields `options` (texts) and `answer` (letters) are rewritten together; `item` and `trial` are
     added. Orders are drawn uniformly from all permutations, seeded by question id, and differ
-    between trials as far as the number of options allows (MLB, protocol `dynamic_mc`).
+    between trials as far as the number of options allows (MLB, protocol `dynamic_mc`): they are never
+    all the same.
+
+    Args:
+        row: a question that `check_options` accepts.
+        trials: how often it is asked.
     """
     options, gold = list(row["options"]), {LETTERS.index(letter) for letter in row["answer"]}
     rng = random.Random(f"option order of {row['id']}")

@@ -12,20 +12,26 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from medtasks_ext.data import bridge_open
 from medtasks_ext.data.files import SUFFIXES, Row, read_rows
+from medtasks_ext.data.originals import SourceFile, files_below, missing_files, read_original
+from medtasks_ext.data.originals.readers import records
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from medtasks_ext.data.spec import Download, Source
     from medtasks_ext.registry import Dataset
 
-Origin = Literal["local", "hub", "sample"]
+Origin = Literal["local", "hub", "bridge_open", "sample"]
 SPLIT_KEY = "_split"
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Raw rows of one dataset and what they are."""
+    """Raw rows of one dataset and what they are.
+
+    `rebuilt`: test rows made from the original source, so not the suite's own.
+    """
 
     origin: Origin
     test: list[Row]
@@ -33,6 +39,8 @@ class Rows:
     where: str
     revision: str | None = None
     instruction: str | None = None
+    fewshot_where: str | None = None
+    rebuilt: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,14 +56,14 @@ def forced_origin(option: object = None) -> Origin | None:
     """The origin that the user forces by `--metadata data=…` or `MEDTASKS_DATA`, if any.
 
     Raises:
-        MedtasksError: the value is none of local, hub, sample.
+        MedtasksError: the value is none of the origins.
     """
     value = option if option is not None else os.environ.get("MEDTASKS_DATA") or None
     if value is not None and value not in get_args(Origin):
         raise MedtasksError(
             f"unknown data origin {value!r}",
             where="--data or MEDTASKS_DATA",
-            remedy="use local, hub or sample",
+            remedy="use local, hub, bridge_open or sample",
         )
     return value  # type: ignore[return-value]
 
@@ -103,12 +111,13 @@ def _named(folder: Path, names: list[str], suffix: str) -> Path | None:
     for name in names:
         if (path := folder / f"{name}{suffix}").is_file():
             return path
-    wanted = {_letters(name) for name in names}
+    wanted = {letters(name) for name in names}
     files = sorted(folder.glob(f"*{suffix}")) if folder.is_dir() else []
-    return next((path for path in files if _letters(path.name.removesuffix(suffix)) in wanted), None)
+    return next((path for path in files if letters(path.name.removesuffix(suffix)) in wanted), None)
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """A name without case, blanks and punctuation."""
     return "".join(char for char in name.lower() if char.isalnum())
 
 
@@ -120,7 +129,9 @@ def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Orig
     """The origin that would be used now, or None where the data is not at hand. Reads no rows."""
     if forced == "sample":
         return "sample" if dataset.sample_file.is_file() else None
-    if forced in (None, "local") and local_files(dataset, source):
+    if forced == "bridge_open":
+        return "bridge_open" if bridge_open.test_file(source) else None
+    if forced in (None, "local") and (local_files(dataset, source) or original_folder(dataset, source)):
         return "local"
     if forced in (None, "hub") and source.download:
         return "hub"
@@ -146,16 +157,80 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         return Rows("sample", split["test"], split["fewshot"], str(dataset.sample_file))
     if origin == "local":
         files = local_files(dataset, source)
-        assert files is not None  # find_origin said so
+        if files is None:
+            folder = original_folder(dataset, source)
+            assert folder is not None  # find_origin said so
+            return _original("local", source, files_below([folder]), str(folder))
+        test = read_rows(files.test)
         return Rows(
             "local",
-            read_rows(files.test),
+            without_gold(test) if files.test.name.endswith(".SFT.json") else test,
             read_rows(files.fewshot) if files.fewshot else [],
             str(files.test),
             instruction=files.instruction.read_text(encoding="utf-8").strip() if files.instruction else None,
+            fewshot_where=str(files.fewshot) if files.fewshot else None,
         )
+    if origin == "bridge_open":
+        return _bridge_open(source)
     assert source.download is not None
+    if source.original:
+        return _downloaded_original(source, source.download)
     return _downloaded(source.download)
+
+
+def original_folder(dataset: Dataset, source: Source) -> Path | None:
+    """The folder that holds the dataset's source as its authors distribute it, or None."""
+    root = data_dir()
+    if root is None or not source.original:
+        return None
+    folder = root / dataset.metadata.benchmark / dataset.folder.name / "original"
+    return folder if folder.is_dir() and any(folder.iterdir()) else None
+
+
+def _original(
+    origin: Origin, source: Source, files: list[SourceFile], where: str, revision: str | None = None
+) -> Rows:
+    absent = [missing_files(files, layout.patterns) for layout in source.original]
+    if all(absent):
+        raise MedtasksError(
+            f"the source's files are not all there: {' | '.join(map(', '.join, absent))}",
+            where=where,
+            remedy="put them there as distributed (docs/sources); archives need not be unpacked",
+        )
+    layout = source.original[absent.index([])]
+    test, fewshot = read_original(
+        layout, files, task=str(source.official_name), identity=source.identity, where=where
+    )
+    return Rows(origin, test, fewshot, where, revision=revision, rebuilt=layout.rebuilt)
+
+
+def _downloaded_original(source: Source, download: Download) -> Rows:
+    names = [*download.test, *download.fewshot]
+    places = [_fetched(download, name) for name in names]
+    called = names if download.repo else [place.name for place in places]
+    where = f"{download.repo or download.test[0]}@{download.revision}"
+    return _original("hub", source, files_below(places, names=called), where, download.revision)
+
+
+def _bridge_open(source: Source) -> Rows:
+    found = bridge_open.test_file(source)
+    assert found is not None  # find_origin said so
+    examples = bridge_open.fewshot_file(source)
+    commit = bridge_open.commit(found[0])
+    return Rows(
+        "bridge_open",
+        without_gold(read_rows(*found)),
+        read_rows(*examples) if examples else [],
+        f"hf.co/datasets/{bridge_open.REPO}@{commit}/{found[0].name}!{found[1]}",
+        revision=commit,
+    )
+
+
+def without_gold(rows: list[Row]) -> list[Row]:
+    """Official rows whose gold was left out as a column read as rows with a blank gold."""
+    if any("output" in row for row in rows):
+        return rows
+    return [{**row, "output": ""} for row in rows]
 
 
 def _downloaded(download: Download) -> Rows:
@@ -172,23 +247,38 @@ def _downloaded(download: Download) -> Rows:
 
 
 def _download(download: Download, name: str) -> list[Row]:
+    """The rows of one file, each with the name of the file under `_file`: it may tell what they are."""
     file, _, member = name.partition("!")
-    return read_rows(_fetched(download, file), member or None)
+    place = _fetched(download, file)
+    if download.reader is None:
+        rows = read_rows(place, member or None)
+    else:
+        rows = [record.fields for record in records(download.reader, files_below([place]), [member or "*"])]
+        if not rows:
+            raise MedtasksError(
+                f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"
+            )
+    return [{**row, "_file": name} for row in rows]
 
 
 def _fetched(download: Download, name: str) -> Path:
-    return _hub_file(download, name) if download.repo else _url_file(name.format(revision=download.revision))
+    if download.repo:
+        return hub_file(download.repo, download.revision, name)
+    return url_file(name.format(revision=download.revision))
 
 
-def _hub_file(download: Download, name: str) -> Path:
+def hub_file(repo: str, revision: str, name: str) -> Path:
+    """One file of a hub dataset, from the cache or downloaded.
+
+    Raises:
+        MedtasksError: it is not there, access is refused, or the hub cannot be reached.
+    """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
 
-    where = f"hf.co/datasets/{download.repo}@{download.revision}/{name}"
+    where = f"hf.co/datasets/{repo}@{revision}/{name}"
     try:
-        return Path(
-            hf_hub_download(download.repo, name, repo_type="dataset", revision=download.revision)  # type: ignore[arg-type]
-        )
+        return Path(hf_hub_download(repo, name, repo_type="dataset", revision=revision))
     except LocalEntryNotFoundError:
         raise MedtasksError(
             "is not in the local cache and the hub cannot be reached",
@@ -213,7 +303,12 @@ def cache_dir() -> Path:
     return Path(os.environ.get("MEDTASKS_CACHE") or "~/.cache/medtasks").expanduser()
 
 
-def _url_file(url: str) -> Path:
+def url_file(url: str) -> Path:
+    """One file by its URL, from the cache or downloaded.
+
+    Raises:
+        MedtasksError: it cannot be fetched.
+    """
     target = cache_dir() / sha256(url.encode()).hexdigest()[:16] / Path(url).name
     if target.is_file():
         return target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -22,24 +22,175 @@ class RowSchema(_Strict):
     """One schema that source rows may have, and how its columns become the prompt's fields.
 
     Attributes:
-        columns: the columns that a row must have; the first schema whose columns are all there
-            is used.
-        fields: field -> Jinja expression over the columns, added to them.
+        columns: the columns that a row must have, as a list or each with what it holds; the first
+            schema whose columns are all there is used.
+        optional: columns that it may have, each with what it holds.
+        each: expression that gives a list of objects; each of them becomes a row, with the columns
+            of the row that held it.
+        where: expression that rows must satisfy.
+        fields: field -> Jinja expression over the columns, added to them. `row` is the whole row,
+            for columns whose names are no identifiers: `row['Patient Note']`.
+        distinct: fields; rows alike in them are one row, with the values of the last of them in the
+            place of the first.
         rebuilt: True where the suite drew its own test rows, so that rows taken from the source
             are not the official ones.
     """
 
-    columns: list[str] = Field(min_length=1)
+    columns: Annotated[list[str] | dict[str, str], Field(min_length=1)]
+    optional: dict[str, str] = {}
+    each: str | None = None
+    where: str | None = None
     fields: dict[str, str] = {}
+    distinct: list[str] = []
     rebuilt: bool = False
+
+
+class Database(_Strict):
+    """An SQLite database on which answers are run. Prompts see its tables as the field `schema`.
+
+    Attributes:
+        file: its name beside the local rows.
+        url: where it is fetched from if it is not there, with `{revision}`.
+        revision: commit of the URL.
+        sample: SQL text beside the sample rows, from which their database is built.
+    """
+
+    file: str
+    url: str
+    revision: str
+    sample: str = "sample_db.sql"
+
+
+class RowsReader(_Strict):
+    """Objects: JSON, JSON lines, CSV with a header, Parquet."""
+
+    kind: Literal["rows"]
+
+
+class TableReader(_Strict):
+    """Lines of cells, or the first sheet of an .xlsx file.
+
+    Attributes:
+        columns: names of the cells; without them the first line holds the names.
+        quoted: whether quotation marks enclose cells; otherwise they are text.
+    """
+
+    kind: Literal["table"]
+    columns: list[str] = []
+    separator: str = "\t"
+    quoted: bool = False
+    encoding: str = "utf-8-sig"
+
+
+class TokensReader(_Strict):
+    """A token per line with its tag, in text files or .xlsx sheets.
+
+    Attributes:
+        columns: names of the cells, `token` and `tag` among them.
+        scheme: `iob` (also with E and S), or `plain`, where a run of one tag is an entity.
+        unit: a document is a whole file, or a block between blank lines.
+        comment: how lines begin that are no tokens.
+    """
+
+    kind: Literal["tokens"]
+    columns: list[str] = ["token", "tag"]
+    separator: str = "\t"
+    scheme: Literal["iob", "plain"] = "iob"
+    unit: Literal["file", "block"]
+    comment: str = ""
+    encoding: str = "utf-8-sig"
+
+
+class BratReader(_Strict):
+    """brat standoff. File patterns name the texts; annotations lie beside them.
+
+    Attributes:
+        unit: a document is a whole text, or one of its lines.
+    """
+
+    kind: Literal["brat"]
+    unit: Literal["document", "line"] = "document"
+    encoding: str = "utf-8"
+
+
+class XmlReader(_Strict):
+    """Elements of a file; their attributes and the texts of their children are the fields.
+
+    Attributes:
+        element: the elements' name; without it, the root is the one element.
+        attribute: children that hold elements become objects, element name -> this attribute.
+    """
+
+    kind: Literal["xml"]
+    element: str | None = None
+    attribute: str | None = None
+
+
+class InlineReader(_Strict):
+    """A document per line, its entities between tags that name their type: `<Age>40</Age>`."""
+
+    kind: Literal["inline"]
+    encoding: str = "utf-8-sig"
+
+
+class LinesReader(_Strict):
+    """Text files that belong together line by line.
+
+    Attributes:
+        columns: column -> pattern of the file that holds it.
+    """
+
+    kind: Literal["lines"]
+    columns: dict[str, str] = Field(min_length=1)
+    encoding: str = "utf-8-sig"
+
+
+class SourceReader(_Strict):
+    """A source that no other reader fits; the module of that name in `data/originals` reads it."""
+
+    kind: Literal["ehrshot", "medalign", "mimic_iv"]
+
+
+Reader = Annotated[
+    RowsReader
+    | TableReader
+    | TokensReader
+    | BratReader
+    | XmlReader
+    | InlineReader
+    | LinesReader
+    | SourceReader,
+    Field(discriminator="kind"),
+]
+
+
+class Join(_Strict):
+    """Another table of the source. Records whose key it does not have are left out.
+
+    Attributes:
+        files: patterns that name it, read as rows.
+        key: the column that both have.
+        columns: new name -> column of the table, added to the record.
+        every: repeat the record for every row of its key; otherwise the first row counts.
+    """
+
+    files: list[str] = Field(min_length=1)
+    key: str
+    columns: dict[str, str] = {}
+    every: bool = False
 
 
 class Download(_Strict):
     """Public files, pinned. `repo` is a dataset on the Hugging Face hub; without it files are URLs.
 
-    A file may name a member of an archive: `Dataset.zip!NAME.json`. Where the source has one file
+    With `source.original`, `test` lists the files and archives of the source, whatever their part.
+    A file may name a member of an archive, `Dataset.zip!NAME.json`, or its text files,
+    `Dataset.zip!FOLDER/*.txt`. Its name is the column `_file` of its rows. Where the source has one file
     and a list of official test ids, `test_ids` names that JSON (a list, or an object keyed by id);
     the other rows are the few-shot pool.
+
+    `reader` reads files that are no rows with named columns; after a `!` it takes members of any format
+    that a pattern names: `Corpus.zip!Test/*/*.xml`.
     """
 
     repo: str | None = None
@@ -47,6 +198,66 @@ class Download(_Strict):
     test: list[str] = Field(min_length=1)
     fewshot: list[str] = []
     test_ids: str | None = None
+    reader: Reader | None = None
+
+
+class Original(_Strict):
+    """One layout in which the source is distributed, and how rows are made of its records.
+
+    For BRIDGE a row is a document: `id`, `input` and `output` are Jinja templates over a record. Without
+    them the records are the rows, in the order of the files, and a schema under `source.rows` reads them.
+
+    Attributes:
+        reader: the format of the files.
+        test: patterns that name the files, compared with the last parts of a path.
+        fewshot: files of the source's other parts, from which five rows are drawn.
+        split: `official` where the files under `test` are the source's test part; `drawn` where the
+            source has none and the suite's rule is followed.
+        each: a list in the record whose items become the records.
+        group: fields by whose values records are collected into one, as its `rows`.
+        texts: text files; the record's `text` is the one named by its first `group` field.
+        join: other tables, one after the other.
+        where: expression that records must satisfy.
+        first: a field; of the records alike in it only the first counts.
+        fields: field -> Jinja expression over a record and `file`, the name of its file without suffix.
+        distinct: leave out documents with the input of an earlier one, as the suite does.
+        rebuilt: False where the suite reads these very files.
+    """
+
+    reader: Reader
+    test: list[str] = Field(min_length=1)
+    fewshot: list[str] = []
+    split: Literal["official", "drawn"]
+    each: str | None = None
+    group: list[str] = []
+    texts: list[str] = []
+    join: list[Join] = []
+    where: str | None = None
+    first: str | None = None
+    fields: dict[str, str] = {}
+    id: str | None = None
+    input: str | None = None
+    output: str | None = None
+    distinct: bool = True
+    rebuilt: bool = True
+
+    @property
+    def patterns(self) -> list[str]:
+        """The files without which it cannot be read."""
+        joined = [pattern for table in self.join for pattern in table.files]
+        return [*self.test, *joined, *self.fewshot, *self.texts]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Original:
+        if self.split == "drawn" and self.fewshot:
+            raise ValueError("a drawn split takes its few-shot rows from the files under `test`")
+        if self.texts and not self.group:
+            raise ValueError("`texts` needs `group`, whose first field names the text file")
+        if (self.input is None) != (self.output is None):
+            raise ValueError("`input` and `output` belong together")
+        if self.input is None and self.split == "drawn":
+            raise ValueError("a split is drawn from documents, which need `input` and `output`")
+        return self
 
 
 class Source(_Strict):
@@ -56,20 +267,37 @@ class Source(_Strict):
         official_name: BRIDGE's own name of the task, which names its files.
         other_names: other spellings of it that occur in published files.
         rows: accepted row schemas besides BRIDGE's own.
+        original: layouts of the source as its owner distributes it; the first whose files are there
+            is used, for local files and for downloads.
         download: public files, if there are any.
+        database: the database on which answers are run, if they are SQL.
         identity: the field by which a few-shot row is recognised among test rows.
         skip_blank: leave out rows in which this field is blank, as the suite does.
-        option_trials: ask each question this many times with permuted options (MLB).
-        max_test: evaluate at most this many test rows, drawn as HELM does (numpy seed 0).
+        runs: the field that names the run of a row, where the suite evaluates a benchmark in several
+            runs (subjects, conditions) and takes the mean over them.
+        option_trials: ask each question this many times, each time with its options in another seeded
+            order (MLB; 1: once, as a control for a gold letter that is too frequent). Few-shot rows are
+            permuted once. Without it options stand as in the source.
+        held_out: `always` where the same rows are to be scored at every number of shots: if there is no
+            few-shot pool, the five test rows that serve as one are never scored. Otherwise they are
+            held out only where a prompt shows shots.
+        draw_fewshot: draw the few-shot pool (seed 42) where the order of the source is no chance, since
+            its rows are sorted by label or document. Otherwise shots are its first rows.
+        max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
     """
 
     official_name: str | None = None
     other_names: list[str] = []
     rows: list[RowSchema] = []
+    original: list[Original] = []
     download: Download | None = None
+    database: Database | None = None
     identity: str = "input"
     skip_blank: str | None = None
-    option_trials: int = Field(default=1, ge=1)
+    runs: str | None = None
+    option_trials: int | None = Field(default=None, ge=1)
+    held_out: Literal["for_shots", "always"] = "for_shots"
+    draw_fewshot: bool = False
     max_test: int | None = None
 
     @model_validator(mode="after")
@@ -94,12 +322,45 @@ class Prompt(_Strict):
         return self
 
 
+class Judging(_Strict):
+    """How models judge the answers of an open-ended task (`medtasks judge`).
+
+    Attributes:
+        protocol: what judges are asked and how their replies become a score; a file of
+            `medtasks_ext/judge/protocols`.
+        question: Jinja template of what a judge sees as the task's input.
+        role: who the judge is asked to be.
+        axes: axis -> the question that it asks, the same for all rows.
+        points: expression that gives a row's own scoring points in place of axes
+            (`data.points.read_points`).
+        total: expression for what the weights of a row's points must add up to; a row may have none.
+        show_gold: whether a judge sees the gold answer. With points, a row may have none.
+    """
+
+    protocol: str
+    question: str
+    role: str
+    axes: dict[str, str] = {}
+    points: str | None = None
+    total: str | None = None
+    show_gold: bool = True
+
+    @model_validator(mode="after")
+    def _axes_or_points(self) -> Judging:
+        if bool(self.axes) == bool(self.points):
+            raise ValueError("give either `axes` or `points`")
+        if self.total and not self.points:
+            raise ValueError("`total` is what the weights of `points` add up to")
+        return self
+
+
 class DatasetSpec(_Strict):
     """The whole block."""
 
     source: Source
     prompt: Prompt
     answer: dict[str, Any]
+    judge: Judging | None = None
 
 
 def dataset_spec(block: Mapping[str, Any], *, where: Path) -> DatasetSpec:

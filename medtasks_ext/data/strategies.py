@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+_ANSWER_EN = "Reply with nothing but the answer."
 _REASON_EN = (
-    'First reason step by step. Then finish with a line that begins with "Result:" and holds '
+    'First reason step by step. Then write "Result:" at the start of a line and after it '
     "nothing but the answer."
 )
 
@@ -14,9 +15,9 @@ STRATEGY_LINES: dict[str, tuple[str, str]] = {
         "Work through the text step by step before you decide, and reply in exactly this format:\n"
         "Analysis:\n...\nResult:",
     ),
-    "medhelm": ("Give the answer alone, without any explanation.", _REASON_EN),
-    "clinicbench": ("Give the answer alone, without any explanation.", _REASON_EN),
-    "mlb": ("请直接作答，不要解释。", "请先逐步分析，最后单独一行写出答案。"),
+    "medhelm": (_ANSWER_EN, _REASON_EN),
+    "clinicbench": (_ANSWER_EN, _REASON_EN),
+    "mlb": ("请直接作答，不要写出分析过程。", "请先逐步分析，最后单独一行写出答案。"),
 }
 
 #: The sentence that BRIDGE's own instructions carry, by which its code recognises a direct prompt.

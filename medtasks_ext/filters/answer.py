@@ -8,16 +8,18 @@ from lm_eval.api.filter import Filter
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.normalise import has_unclosed_reasoning
+from medtasks_ext.collector import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 class ParseAnswer(Filter):
-    """Response -> `{"answer", "valid", "unclosed_reasoning"}`.
+    """Response -> `{"answer", "valid", "unclosed_reasoning"}`, and `repaired` where there is such a reading.
 
     `answer` is None where nothing could be read. What an unreadable answer counts as is the
-    metric's business, since it is part of the suite's scoring rule.
+    metric's business, since it is part of the suite's scoring rule. `repaired` is what the
+    `_repaired` metrics compare (`AnswerFormat.read_repaired`); documents without gold have none.
     """
 
     def __init__(self, answer: dict[str, Any], **kwargs: Any) -> None:
@@ -26,13 +28,19 @@ class ParseAnswer(Filter):
 
     def apply(self, resps: Iterable[list[Any]], docs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Read the first response of every document; the order is kept."""
-        return [self._read(responses, document) for responses, document in zip(resps, docs, strict=True)]
+        with collector_paused():
+            return [self._read(responses, document) for responses, document in zip(resps, docs, strict=True)]
 
     def _read(self, responses: list[Any], document: dict[str, Any]) -> dict[str, Any]:
         response = responses[0] if responses and isinstance(responses[0], str) else ""
         reading = self._format.read(response, document, cot=document["cot"])
-        return {
+        parsed = {
             "answer": reading.answer,
             "valid": reading.valid,
             "unclosed_reasoning": has_unclosed_reasoning(response),
         }
+        if document["gold"] is not None:
+            repaired = self._format.read_repaired(response, document, cot=document["cot"])
+            if repaired is not None:
+                parsed["repaired"] = repaired
+        return parsed

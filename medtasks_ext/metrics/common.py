@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from medtasks_ext.metrics.statistic import Statistic, as_they_are, f1_scores, ratios
 
 SEED = 42
 
@@ -51,26 +50,16 @@ def ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def pooled(items: Sequence[Sequence[float]]) -> list[float]:
-    """Column sums of per-document counts."""
-    return [sum(column) for column in zip(*items, strict=True)]
-
-
-def micro_f1(items: Sequence[Sequence[float]]) -> float:
-    """F1 of pooled (tp, fp, fn)."""
-    return f1_from_counts(*pooled(items))
-
-
-def micro_precision(items: Sequence[Sequence[float]]) -> float:
-    """Precision of pooled (tp, fp, fn)."""
-    tp, fp, _ = pooled(items)
-    return ratio(tp, tp + fp)
-
-
-def micro_recall(items: Sequence[Sequence[float]]) -> float:
-    """Recall of pooled (tp, fp, fn)."""
-    tp, _, fn = pooled(items)
-    return ratio(tp, tp + fn)
+#: F1, precision and recall of pooled (tp, fp, fn)
+micro_f1 = Statistic(
+    "micro_f1", as_they_are, lambda sums: f1_scores(sums[..., 0], sums[..., 1], sums[..., 2])
+)
+micro_precision = Statistic(
+    "micro_precision", as_they_are, lambda sums: ratios(sums[..., 0], sums[..., 0] + sums[..., 1])
+)
+micro_recall = Statistic(
+    "micro_recall", as_they_are, lambda sums: ratios(sums[..., 0], sums[..., 0] + sums[..., 2])
+)
 
 
 def set_counts(gold: set[Any], predicted: set[Any]) -> tuple[int, int, int]:

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.bleu import sentence_bleu
 from medtasks_ext.metrics.common import ratio, result
+from medtasks_ext.metrics.statistic import Statistic, share, value_and_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from medtasks_ext.metrics.statistic import Array
 
 log = logging.getLogger(__name__)
 
@@ -163,10 +166,17 @@ def tokeniser(language: str) -> Callable[[str], list[str]] | None:
     return lambda text: word_tokenize(text, language=punkt)
 
 
-def bertscore_f1(items: Sequence[tuple[str, list[str], str]]) -> float:
-    """Mean BERTScore F1, no rescaling, no idf; empty texts count 0. Needs the extra `report`.
+def _bertscore_counts(items: Sequence[tuple[str, list[str], str]]) -> Array:
+    return value_and_one(
+        _bertscores(tuple((text, tuple(given), language) for text, given, language in items))
+    )
 
-    Switched on by `MEDTASKS_BERTSCORE=1`, since it loads a model.
+
+def bert_scorer() -> Callable[..., Any]:
+    """`bert_score.score`, which is loaded only where BERTScore is switched on.
+
+    Raises:
+        MedtasksError: the extra `report` is not installed.
     """
     try:
         from bert_score import score
@@ -176,9 +186,29 @@ def bertscore_f1(items: Sequence[tuple[str, list[str], str]]) -> float:
             where="MEDTASKS_BERTSCORE",
             remedy="pip install 'medtasks[report]', or unset it",
         ) from None
-    texts = [(text, references) for text, references, _ in items if text]
-    if not texts:
-        return 0.0
-    language = _BERTSCORE_LANGUAGE.get(items[0][2], "other")
-    _, _, f1 = score([text for text, _ in texts], [references for _, references in texts], lang=language)
-    return ratio(float(f1.sum()), len(items))
+    return score  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1)  # lm-eval's aggregation and the bootstrap ask for the same texts
+def _bertscores(items: tuple[tuple[str, tuple[str, ...], str], ...]) -> list[float]:
+    """BERTScore F1 of each text, no rescaling, no idf; an empty text scores 0.
+
+    Raises:
+        MedtasksError: the extra `report` is not installed.
+    """
+    score = bert_scorer()
+    scores = dict.fromkeys(range(len(items)), 0.0)
+    if texts := {number: item for number, item in enumerate(items) if item[0]}:
+        language = _BERTSCORE_LANGUAGE.get(items[0][2], "other")
+        _, _, f1 = score(
+            [text for text, _, _ in texts.values()],
+            [list(references) for _, references, _ in texts.values()],
+            lang=language,
+        )
+        scores.update(zip(texts, f1.tolist(), strict=True))
+    return list(scores.values())
+
+
+#: mean BERTScore F1, empty texts counting 0. Switched on by `MEDTASKS_BERTSCORE=1`, since it loads a
+#: model; needs the extra `report`.
+bertscore_f1 = Statistic("bertscore_f1", _bertscore_counts, share)

@@ -1,4 +1,4 @@
-"""Accuracy over permuted options (MLB, protocol `dynamic_mc`)."""
+"""Accuracy over permuted options (MLB, protocol `dynamic_mc`), and what position does to answers."""
 
 from __future__ import annotations
 
@@ -6,21 +6,37 @@ from collections import defaultdict
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import ratio, result
+import numpy as np
+
+from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.statistic import Statistic, as_they_are, ratios, share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from medtasks_ext.metrics.statistic import Array
 
 TRIALS = 3
 #: (question id, trial, correct, chosen option texts)
 Trial = tuple[str, int, float, list[str]]
+#: (places of the chosen options, places of the right ones, number of options)
+Places = tuple[list[int], list[int], int]
+#: letters whose shares and accuracies are reported one by one; all questions of MLB have them
+LETTERS = "abcde"
 
 
 def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
     """One trial of a question. Right means that the chosen set of option texts is the gold set."""
     parsed = results[0]
+    if document["gold"] is None:
+        return result(document, parsed)
     correct = float(parsed["answer"] == document["gold"])
     trial = (document["item"], document["trial"], correct, parsed["answer"] or [])
+    places = (
+        _places(parsed["answer"] or [], document["options"]),
+        _places(document["gold"], document["options"]),
+        len(document["options"]),
+    )
     return result(
         document,
         parsed,
@@ -29,33 +45,134 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
         mean_trial_accuracy=correct,
         single_trial_accuracy=trial,
         position_consistency=trial,
+        position_bias=places,
+        position_bias_uniform=places,
+        **{f"chosen_{letter}": places for letter in LETTERS},
+        **{f"accuracy_gold_{letter}": places for letter in LETTERS},
     )
 
 
-def _by_question(trials: Sequence[Trial]) -> list[list[Trial]]:
-    """The trials of each question that was asked in full (a limit may cut the last one)."""
-    questions: dict[str, list[Trial]] = defaultdict(list)
-    for trial in trials:
-        questions[trial[0]].append(trial)
-    return [asked for asked in questions.values() if len(asked) == TRIALS]
+def _places(texts: list[str], options: list[str]) -> list[int]:
+    return [place for place, option in enumerate(options) if option in texts]
 
 
-def accuracy_all3(trials: Sequence[Trial]) -> float:
-    """Share of questions answered right in all three trials."""
-    questions = _by_question(trials)
-    return ratio(sum(all(trial[2] for trial in asked) for asked in questions), len(questions))
+def _per_question(trials: Sequence[Trial], count: Callable[[list[Trial]], tuple[float, float]]) -> Array:
+    """`count` of each question in the row of its first trial; of questions that were asked in full.
 
-
-def single_trial_accuracy(trials: Sequence[Trial]) -> float:
-    """Accuracy of the first trial of each question."""
-    first = [trial[2] for trial in trials if trial[1] == 0]
-    return ratio(sum(first), len(first))
-
-
-def position_consistency(trials: Sequence[Trial]) -> float:
-    """Share of pairs of trials in which the same content was chosen, right or wrong.
-
-    A trial without a readable answer agrees with nothing.
+    A limit may cut the last one.
     """
-    pairs = [pair for asked in _by_question(trials) for pair in combinations(asked, 2)]
-    return ratio(sum(bool(one[3]) and one[3] == other[3] for one, other in pairs), len(pairs))
+    questions: dict[str, list[int]] = defaultdict(list)
+    for row, trial in enumerate(trials):
+        questions[trial[0]].append(row)
+    counts = np.zeros((len(trials), 2))
+    for rows in questions.values():
+        if len(rows) == TRIALS:
+            counts[rows[0]] = count([trials[row] for row in rows])
+    return counts
+
+
+def _all_right(asked: list[Trial]) -> tuple[float, float]:
+    return all(trial[2] for trial in asked), 1
+
+
+def _agreeing_pairs(asked: list[Trial]) -> tuple[float, float]:
+    pairs = list(combinations(asked, 2))
+    return sum(bool(one[3]) and one[3] == other[3] for one, other in pairs), len(pairs)
+
+
+#: share of questions answered right in all three trials
+accuracy_all3 = Statistic("accuracy_all3", lambda trials: _per_question(trials, _all_right), share)
+
+#: accuracy of the first trial of each question
+single_trial_accuracy = Statistic(
+    "single_trial_accuracy",
+    lambda trials: as_they_are([(trial[2] * (trial[1] == 0), trial[1] == 0) for trial in trials]),
+    share,
+)
+
+#: share of pairs of trials in which the same content was chosen, right or wrong; a trial without a
+#: readable answer agrees with nothing
+position_consistency = Statistic(
+    "position_consistency", lambda trials: _per_question(trials, _agreeing_pairs), share
+)
+
+
+# ---------------------------------------------------------------------- position
+
+
+def _by_place(trials: Sequence[Places]) -> Array:
+    """(n, 5 x places): how often an option at each place is chosen; is right; would be chosen by a choice
+    that ignores places; is right in any trial; and is right in a trial that was answered rightly.
+
+    The first three count trials with a readable answer alone.
+    """
+    counts = np.zeros((len(trials), 5, max((size for _, _, size in trials), default=0)))
+    for row, (chosen, right, size) in zip(counts, trials, strict=True):
+        if chosen:
+            row[0, chosen] = row[1, right] = 1
+            row[2, :size] = len(chosen) / size
+        row[3, right] = 1
+        row[4, right] = chosen == right
+    return counts.reshape(len(trials), -1)
+
+
+def _split(sums: Array) -> list[Array]:
+    return np.split(sums, 5, axis=-1)
+
+
+def _distance(one: Array, other: Array) -> Array:
+    """Total variation distance of two distributions given as counts (..., places)."""
+    shares = [ratios(counts, counts.sum(axis=-1, keepdims=True)) for counts in (one, other)]
+    return np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+
+
+def _bias(sums: Array) -> Array:
+    chosen, right, *_ = _split(sums)
+    return _distance(chosen, right)
+
+
+def _bias_uniform(sums: Array) -> Array:
+    chosen, _, uniform, *_ = _split(sums)
+    return _distance(chosen, uniform)
+
+
+def _at(place: int, part: Array, whole: Array) -> Array:
+    """part / whole at one place; 0 where no question has so many options."""
+    if place >= part.shape[-1]:
+        return np.zeros(part.shape[:-1])
+    return ratios(part[..., place], whole[..., place])
+
+
+def _chosen(letter: str) -> Statistic:
+    """Share of a letter in all chosen letters."""
+
+    def value(sums: Array) -> Array:
+        chosen = _split(sums)[0]
+        return _at(
+            LETTERS.index(letter), chosen, np.broadcast_to(chosen.sum(axis=-1, keepdims=True), chosen.shape)
+        )
+
+    return Statistic(f"chosen_{letter}", _by_place, value)
+
+
+def _accuracy_gold(letter: str) -> Statistic:
+    """Share of right answers among the trials in which the letter is right (alone or with others)."""
+
+    def value(sums: Array) -> Array:
+        *_, right, answered = _split(sums)
+        return _at(LETTERS.index(letter), answered, right)
+
+    return Statistic(f"accuracy_gold_{letter}", _by_place, value)
+
+
+#: total variation distance between the places of the chosen options and those of the right ones: 0 where
+#: letters are chosen as often as they are right, 0.8 where A of five is always chosen
+position_bias = Statistic("position_bias", _by_place, _bias)
+
+#: the same from a choice that ignores places
+position_bias_uniform = Statistic("position_bias_uniform", _by_place, _bias_uniform)
+
+chosen_a, chosen_b, chosen_c, chosen_d, chosen_e = map(_chosen, LETTERS)
+accuracy_gold_a, accuracy_gold_b, accuracy_gold_c, accuracy_gold_d, accuracy_gold_e = map(
+    _accuracy_gold, LETTERS
+)

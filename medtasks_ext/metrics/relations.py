@@ -14,7 +14,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
 
     The official parser stores the second entity where the relation's label belongs, so `f1_event`
     compares the pair and its second entity, never the label. `f1_event_repaired` compares the pair
-    and the label.
+    and the label, which the repaired reading looks up by their names.
     """
     parsed, gold = results[0], document["gold"]
     if gold is None:
@@ -22,14 +22,14 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     predicted = parsed["answer"] or []
     official = set_counts(*({(*pair, second) for pair, second, _ in side} for side in (gold, predicted)))
     subjects = set_counts(*({tuple(pair) for pair, _, _ in side} for side in (gold, predicted)))
-    repaired = set_counts(*({(*pair, label) for pair, _, label in side} for side in (gold, predicted)))
+    repaired = parsed["repaired"]["gold"], parsed["repaired"]["answer"] or ()
     return result(
         document,
         parsed,
         score=official,
         f1_event=official,
         f1_subject=subjects,
-        f1_event_repaired=repaired,
+        f1_event_repaired=set_counts(*(set(map(tuple, side)) for side in repaired)),
         acc_event=float(official[1] == official[2] == 0),
         acc_subject=float(subjects[1] == subjects[2] == 0),
     )

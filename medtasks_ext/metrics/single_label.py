@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import f1_from_counts, random_label, ratio, result
+from medtasks_ext.metrics.common import random_label, result
+from medtasks_ext.metrics.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from medtasks_ext.metrics.statistic import Array, Matrix
 
 #: (gold label, predicted label)
 Pair = tuple[str, str]
 
 
 def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
-    """BRIDGE: an invalid answer counts as a label drawn from the gold labels of the test file."""
+    """BRIDGE: an invalid answer counts as a label drawn from the gold labels of the test file.
+
+    For the repaired metrics it is wrong: no label (the empty text).
+    """
     parsed = results[0]
     if document["gold"] is None:
         return result(document, parsed)
     predicted = parsed["answer"] if parsed["valid"] else random_label(document)
     pair, correct = (document["gold"], predicted), float(predicted == document["gold"])
-    return result(document, parsed, score=correct, acc=correct, f1_macro=pair, f1_micro=pair)
+    repaired = parsed["repaired"]
+    return result(
+        document,
+        parsed,
+        score=correct,
+        acc=correct,
+        f1_macro=pair,
+        f1_micro=pair,
+        acc_repaired=float(repaired["answer"] == repaired["gold"]),
+        f1_macro_repaired=(repaired["gold"], repaired["answer"] or ""),
+    )
 
 
 def process_results_invalid_is_wrong(
@@ -34,24 +49,19 @@ def process_results_invalid_is_wrong(
     return result(document, parsed, score=correct, acc=correct, f1_macro=pair)
 
 
-def _counts(pairs: Sequence[Pair]) -> list[tuple[int, int, int]]:
-    """(tp, fp, fn) for each distinct gold label; other predicted labels cost recall alone."""
-    gold, predicted = Counter(pair[0] for pair in pairs), Counter(pair[1] for pair in pairs)
-    hits = Counter(pair[0] for pair in pairs if pair[0] == pair[1])
-    return [
-        (hits[label], predicted[label] - hits[label], gold[label] - hits[label]) for label in sorted(gold)
-    ]
+def _counts(pairs: Sequence[Pair]) -> Matrix:
+    """Columns for the distinct gold labels; other predicted labels cost recall alone."""
+    gold, predicted = [pair[:1] for pair in pairs], [pair[1:] for pair in pairs]
+    return label_counts(gold, predicted, sorted({pair[0] for pair in pairs}))
 
 
-def f1_macro(pairs: Sequence[Pair]) -> float:
-    """Mean F1 over the distinct gold labels of the pairs, zero where undefined."""
-    scores = [f1_from_counts(*counts) for counts in _counts(pairs)]
-    return ratio(sum(scores), len(scores))
+def _have_gold(sums: Array) -> Array:
+    return by_label(sums)[2] > 0
 
 
-def f1_micro(pairs: Sequence[Pair]) -> float:
-    """F1 of the counts pooled over the distinct gold labels.
+#: mean F1 over the distinct gold labels of the documents, zero where undefined
+f1_macro = Statistic("f1_macro", _counts, lambda sums: macro_f1(sums, _have_gold(sums)))
 
-    Equals accuracy only if every prediction is one of the gold labels.
-    """
-    return f1_from_counts(*(sum(column) for column in zip(*_counts(pairs), strict=True)))
+#: F1 of the counts pooled over the distinct gold labels; equals accuracy only if every prediction is
+#: one of them
+f1_micro = Statistic("f1_micro", _counts, lambda sums: pooled_f1(sums, _have_gold(sums)))

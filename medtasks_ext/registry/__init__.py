@@ -1,6 +1,6 @@
 """What tasks there are: YAML files, metadata, names, tags and groups."""
 
-from medtasks_ext.registry.metadata import Metadata, vocabulary
+from medtasks_ext.registry.metadata import Metadata, taxonomy, vocabulary
 from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX, Dataset, Registry, registry, tasks_folder
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "Registry",
     "registry",
     "tasks_folder",
+    "taxonomy",
     "vocabulary",
 ]

@@ -13,6 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 VOCABULARY_FILE = Path(__file__).parent / "vocabulary.yaml"
+TAXONOMY_FILE = Path(__file__).parent / "taxonomy.yaml"
 
 Benchmark = Literal["bridge", "medhelm", "clinicbench", "mlb"]
 AssignedBy = Literal["paper", "medtasks"]
@@ -22,6 +23,12 @@ AssignedBy = Literal["paper", "medtasks"]
 def vocabulary() -> dict[str, dict[str, str]]:
     """The controlled vocabulary: axis -> value id -> title."""
     return yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)
+def taxonomy() -> dict[str, Any]:
+    """MedHELM's taxonomy: category -> {title, subcategories: {id: {title, tasks}}}."""
+    return yaml.safe_load(TAXONOMY_FILE.read_text(encoding="utf-8"))
 
 
 def _in_vocabulary(axis: str) -> AfterValidator:
@@ -96,7 +103,7 @@ class Metadata(_Strict):
     citation: str
     n_test: int
     primary_metric: str
-    oracle_max: float | Literal["unbounded"] = 1.0
+    oracle_max: float | Literal["unbounded", "per_document"] = 1.0
     verify: list[str] = []
 
     # axes of single suites
@@ -105,6 +112,8 @@ class Metadata(_Strict):
     subcategory: str | None = None
     scenario: str | None = None
     clinical_task: str | None = None
+    in_scenario_average: bool = True
+    twin_of: str | None = None
     domain: str | None = None
     dimension: str | None = None
     tertiary: str | None = None
@@ -120,6 +129,10 @@ class Metadata(_Strict):
         missing = [key for key in required if getattr(self, key) is None]
         if missing:
             raise ValueError(f"{self.benchmark} tasks need: {', '.join(missing)}")
+        if self.category is not None:
+            known = taxonomy().get(self.category, {"subcategories": ()})["subcategories"]
+            if self.subcategory not in known:
+                raise ValueError(f"{self.category} / {self.subcategory} is not in taxonomy.yaml")
         return self
 
     def axis(self, name: str) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.groups import tags_of
+from medtasks_ext.registry.groups import parts_of, tags_of
 from medtasks_ext.registry.tasks import STRATEGIES, Dataset, Registry
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def changes(registry: Registry) -> list[Change]:
         expected.update(_dataset_files(dataset))
     folder = registry.root / "groups"
     for name, members in registry.groups.items():
-        expected[folder / f"{name}.yaml"] = _group(name, members)
+        expected[folder / f"{name}.yaml"] = _group(name, members, plain_mean=parts_of(registry, name) is None)
     stale = [
         Change(path, content)
         for path, content in expected.items()
@@ -118,19 +118,26 @@ def _tags(dataset: Dataset, strategy: str, origin: str) -> str:
         subsequent_indent="  ",
         break_long_words=False,
     )
-    return f"# written by `medtasks sync` {origin}\n{tags}]\n"
+    return f"# written by `medtasks sync` {origin}\n{tags or 'tag: ['}]\n"
 
 
-def _group(name: str, members: list[str]) -> str:
+def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
+    aggregation = [
+        "aggregate_metric_list:",
+        *(
+            f"  - {{metric: {metric}, weight_by_size: false}}"
+            for metric in ("score", "scored", "SAMPLE_DATA")
+        ),
+    ]
     lines = [
         "# written by `medtasks sync` from the tasks' metadata",
         f"group: {name}",
         "task:",
         *(f"  - {member}" for member in members),
-        "aggregate_metric_list:",
         *(
-            f"  - {{metric: {metric}, weight_by_size: false}}"
-            for metric in ("score", "scored", "SAMPLE_DATA")
+            aggregation
+            if plain_mean
+            else ["# its score is no plain mean over tasks: `medtasks run` prints it"]
         ),
         "metadata: {version: 1-A}",
     ]

@@ -220,6 +220,12 @@ class Registry:
             return self.tags[name]
         return list(dict.fromkeys(leaf for member in self.groups[name] for leaf in self.leaves(member)))
 
+    def parts(self, name: str) -> list[list[str]]:
+        """The tasks behind a group's score: a mean over parts, each the mean of its tasks."""
+        from medtasks_ext.registry.groups import parts_of
+
+        return parts_of(self, name) or [self.leaves(name)]
+
     def resolve(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Requested name -> its tasks. Globs are allowed.
 

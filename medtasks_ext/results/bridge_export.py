@@ -48,6 +48,10 @@ def export_bridge(run: Path, out: Path, registry: Registry) -> list[Exported]:
         MedtasksError: no run, no finished BRIDGE task, sample rows, or a task that was cut short.
     """
     manifest = _json(run / "run.json")
+    if manifest["identity"].get("shard"):
+        raise MedtasksError(
+            "is one shard of a run", where=run, remedy="medtasks merge SHARD... -o RUN, then export RUN"
+        )
     settings = manifest["identity"]["settings"]
     if settings["limit"] is not None or settings["samples"]:
         raise MedtasksError(

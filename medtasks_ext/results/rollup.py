@@ -1,7 +1,8 @@
 """Rolling task scores up to groups: a plain mean over tasks, each task counting once.
 
-This is the convention that reproduces the published averages of BRIDGE (Results, Table S3) and of
-MLB; a task in several specialties counts fully in each.
+This is the convention that reproduces the published averages of BRIDGE (Results, Table S3), where a
+task in several specialties counts fully in each. MLB's overall is the mean over its dimensions, and
+ClinicBench's scenario averages leave datasets out: `Registry.parts` says which tasks count how.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from medtasks_ext.results.bootstrap import Interval, mean_over_tasks, percentile_interval
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from medtasks_ext.metrics.statistic import Array
 
 
 @dataclass(frozen=True)
@@ -20,9 +25,11 @@ class Row:
     Attributes:
         name: task or group.
         score: mean score of its scored tasks, 0-1; None when there is none.
+        interval: 95 % percentile interval of the score, documents resampled within each task; None
+            where a scored task has fewer than two documents.
         valid: mean share of readable answers of its finished tasks.
         n_scored: finished tasks with a score.
-        n_tasks: tasks that the group holds.
+        n_tasks: tasks that the group's score is taken over.
         n_documents: documents of its finished tasks.
         sample: whether any of it comes from synthetic rows.
     """
@@ -34,6 +41,7 @@ class Row:
     n_tasks: int
     n_documents: int
     sample: bool
+    interval: Interval | None = None
 
     @property
     def partial(self) -> bool:
@@ -42,7 +50,12 @@ class Row:
 
 
 def roll_up(
-    name: str, tasks: Sequence[str], metrics: Mapping[str, Mapping[str, float]], sizes: Mapping[str, int]
+    name: str,
+    tasks: Sequence[str],
+    metrics: Mapping[str, Mapping[str, float]],
+    sizes: Mapping[str, int],
+    resampled: Mapping[str, Array] | None = None,
+    parts: Sequence[Sequence[str]] | None = None,
 ) -> Row:
     """The row of a group.
 
@@ -51,17 +64,31 @@ def roll_up(
         tasks: all tasks that it holds.
         metrics: task -> metric -> value, for finished tasks.
         sizes: task -> number of documents, for finished tasks.
+        resampled: task -> its score on each resample, for the interval.
+        parts: the tasks behind the score, where it is a mean over parts, each the mean of its tasks;
+            other tasks of the group are run and shown without counting.
     """
+    counted = [
+        [task for task in part if task in metrics and "score" in metrics[task]] for part in parts or [tasks]
+    ]
+    counted = [part for part in counted if part]
     done = [metrics[task] for task in tasks if task in metrics]
-    scores = [item["score"] for item in done if "score" in item]
+    means = [mean(metrics[task]["score"] for task in part) for part in counted]
+    scored = [task for part in counted for task in part]
+    draws = (
+        [mean_over_tasks([resampled[task] for task in part]) for part in counted]
+        if resampled and all(task in resampled for task in scored)
+        else []
+    )
     return Row(
         name=name,
-        score=mean(scores),
+        score=mean(value for value in means if value is not None),
         valid=mean([item["valid"] for item in done if "valid" in item]),
-        n_scored=len(scores),
-        n_tasks=len(tasks),
+        n_scored=len(scored),
+        n_tasks=sum(map(len, parts or [tasks])),
         n_documents=sum(sizes.get(task, 0) for task in tasks),
         sample=any("SAMPLE_DATA" in item for item in done),
+        interval=percentile_interval(mean_over_tasks(draws)) if draws else None,
     )
 
 

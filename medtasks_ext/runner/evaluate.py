@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.evaluator import evaluate as lm_eval_evaluate
+from lm_eval.evaluator_utils import get_sample_size
 from lm_eval.tasks import TaskManager
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
+from medtasks_ext.runner.store import document_key, request_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from lm_eval.api.model import LM
@@ -83,6 +87,56 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
         task.set_config("num_fewshot", settings.num_fewshot or 0)
     task.set_fewshot_seed(settings.seed)
     return task
+
+
+def chosen_documents(task: Task, settings: Settings) -> Sequence[int]:
+    """Places of the documents that `--samples` or `--limit` choose, in file order; all without them.
+
+    Raises:
+        MedtasksError: the list names a place that the test file does not have.
+    """
+    n = len(task.eval_docs)
+    if listed := (settings.samples or {}).get(task.task_name):
+        if beyond := [place for place in listed if not 0 <= place < n]:
+            raise MedtasksError(
+                f"{task.task_name} has documents 0 to {n - 1}, not {beyond[0]}",
+                where="--samples",
+                remedy="draw the list from the rows that are here",
+            )
+        return sorted(set(listed))
+    return range(min(n, get_sample_size(task, settings.limit) or n))
+
+
+def generate_task(lm: LM, task: Task, settings: Settings, places: Sequence[int]) -> dict[str, str] | None:
+    """Ask a model for the responses to some documents of a task; nothing is scored.
+
+    Prompts are those that `evaluate_task` makes for these documents.
+
+    Args:
+        lm: the model.
+        task: as built, with all its documents.
+        settings: of the run.
+        places: of the documents in the test file, ascending; at least one.
+
+    Returns:
+        Document key -> request key, in file order. None on ranks other than 0.
+    """
+    # every rank gets as many requests as the others, as lm-eval sees to it
+    even = [*places, *[places[-1]] * (-len(places) % lm.world_size)]
+    task.build_all_requests(
+        samples=frozenset(even[lm.rank :: lm.world_size]),
+        system_instruction=settings.system_instruction,
+        apply_chat_template=bool(settings.apply_chat_template),
+        fewshot_as_multiturn=settings.multiturn,
+        chat_template=lm.apply_chat_template if settings.apply_chat_template else None,
+    )
+    lm.generate_until(task.instances)
+    asked = lm.gather_object({document_key(item.doc): request_key(item) for item in task.instances})
+    if asked is None:
+        return None
+    requests = {document: key for part in asked for document, key in part.items()}
+    keys = (document_key(task.eval_docs[place]) for place in places)
+    return {document: requests[document] for document in keys}
 
 
 def evaluate_task(lm: LM, task: Task, settings: Settings) -> TaskResult | None:

@@ -6,9 +6,12 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -35,3 +38,20 @@ def read_json(path: Path) -> Any:
         raise MedtasksError("no such file", where=path, remedy="name the folder of a run") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise MedtasksError(f"damaged ({error})", where=path, remedy="delete it and run again") from None
+
+
+def numbered_lines(path: Path, *, remedy: str) -> Iterator[tuple[int, str]]:
+    """The lines of a JSON lines file that somebody else wrote, blank ones left out, counted from 1.
+
+    Raises:
+        MedtasksError: there is no such file (the remedy says which one is meant), or it is not UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, IsADirectoryError):
+        raise MedtasksError("no such file", where=path, remedy=remedy) from None
+    except UnicodeDecodeError:
+        raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None
+    for number, line in enumerate(text.split("\n"), start=1):  # texts may hold other line separators
+        if line.strip():
+            yield number, line

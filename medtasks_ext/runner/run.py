@@ -2,7 +2,8 @@
 
 RUN/run.json               settings and the state of every task
 RUN/responses/TASK.jsonl   every response, appended as it comes
-RUN/tasks/TASK.json        metrics, configuration and what was loaded, per finished task
+RUN/tasks/TASK.json        metrics, their intervals, configuration and what was loaded, per finished task
+RUN/tasks/TASK.npy         its score on each bootstrap resample, for the intervals of groups
 RUN/samples_TASK.jsonl     lm-eval's record per document
 RUN/results.json           all finished tasks together, in lm-eval's layout
 """
@@ -13,7 +14,7 @@ import json
 import logging
 import time
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +22,16 @@ from medtasks_ext import __version__
 from medtasks_ext.data.missing import missing_data, origin_of, where_it_goes
 from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.bootstrap import interval_record, task_intervals
+from medtasks_ext.results.resampled import load_resampled, save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
-from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
+from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, chosen_documents, evaluate_task
 from medtasks_ext.runner.files import read_json, write_json
 from medtasks_ext.runner.fit import PromptFitter
 from medtasks_ext.runner.store import ResponseStore, StoredLM, StoringLM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from lm_eval.api.task import Task
@@ -83,7 +86,7 @@ class Run:
         Raises:
             MedtasksError: the folder holds a run of another model or with other settings.
         """
-        identity = json.loads(json.dumps({"model": model, "settings": asdict(settings)}, default=str))
+        identity = self._identity(model, settings)
         if self.manifest_file.is_file():
             self.manifest = read_json(self.manifest_file)
             if self.manifest.get("schema") != SCHEMA:
@@ -92,38 +95,43 @@ class Run:
                     where=self.manifest_file,
                     remedy="use another --output_path",
                 )
-            if different := _differences(self.manifest["identity"], identity):
+            if different := differences(self.manifest["identity"], identity):
                 raise MedtasksError(
                     f"this folder holds a run with other settings: {'; '.join(different)}",
                     where=self.folder,
                     remedy="use another --output_path, or the same settings to continue it",
                 )
         else:
-            self.manifest = {
-                "schema": SCHEMA,
-                "identity": identity,
-                "versions": {"medtasks": __version__, "lm_eval": version("lm-eval")},
-                "started": time.strftime("%Y-%m-%dT%H:%M:%S"),
-                "requested": [],
-                "tasks": {},
-            }
+            self.manifest = new_manifest(identity)
         self.manifest["requested"] = list(dict.fromkeys([*self.manifest["requested"], *requested]))
         for name in tasks:
             self.manifest["tasks"].setdefault(name, {"state": "waiting"})
         self.save()
 
+    def _identity(self, model: dict[str, Any], settings: Settings) -> dict[str, Any]:
+        """What a folder holds responses of, as its manifest records it."""
+        return json.loads(json.dumps({"model": model, "settings": asdict(settings)}, default=str))
+
     def load(self) -> None:
         """Open an existing run.
 
         Raises:
-            MedtasksError: there is none.
+            MedtasksError: there is none, or it is a shard, whose figures would be those of a part.
         """
         self.manifest = read_json(self.manifest_file)
+        if shard := self.manifest["identity"].get("shard"):
+            raise MedtasksError(
+                f"is shard {shard} of a run, and metrics of a part are not the task's",
+                where=self.folder,
+                remedy="join the shards first: medtasks merge SHARD... -o RUN",
+            )
 
     @property
     def settings(self) -> Settings:
         """The settings that the run was made with."""
-        return Settings(**self.manifest["identity"]["settings"])
+        settings = Settings(**self.manifest["identity"]["settings"])
+        # the model's chat template may have refused what was asked for
+        return replace(settings, system_role=self.manifest.get("system_role", settings.system_role))
 
     def save(self) -> None:
         """Write the manifest."""
@@ -147,6 +155,13 @@ class Run:
     def _task_file(self, task: str) -> Path:
         return self.folder / "tasks" / f"{task}.json"
 
+    def _resampled_file(self, task: str) -> Path:
+        return self.folder / "tasks" / f"{task}.npy"
+
+    def places(self, task: Task, settings: Settings) -> Sequence[int]:
+        """Places of the documents that are asked, in the task's test file."""
+        return chosen_documents(task, settings)
+
     # ------------------------------------------------------------------ the loop
 
     def execute(
@@ -165,7 +180,7 @@ class Run:
             lm.store = ResponseStore(self.folder / "responses", name, lm.rank, lm.world_size)
             lm.fitter = PromptFitter(lm.inner, task, settings)
             try:
-                outcome = evaluate_task(lm, task, settings)
+                kept = self._ask(lm, task, settings)
             except KeyboardInterrupt:
                 raise
             except Exception as error:  # any fault of one task must not cost the others
@@ -173,15 +188,21 @@ class Run:
                 continue
             finally:
                 lm.store.close()
-            if outcome is None:
+            if not kept:
                 continue
-            cut = lm.count_cut_answers(int(task.config.generation_kwargs["max_gen_toks"]))
-            self.keep(outcome, {**lm.fitter.record(), **({} if cut is None else {"answers_cut": cut})})
             self.state(name).update(
                 seconds=round(time.monotonic() - started, 1), generated=lm.generated - before
             )
             self.save()
             report(name, "done")
+
+    def _ask(self, lm: StoringLM, task: Task, settings: Settings) -> bool:
+        """Get the responses of one task and keep what follows from them. False on ranks other than 0."""
+        outcome = evaluate_task(lm, task, settings)
+        if outcome is None:
+            return False
+        self.keep(task, outcome, cut_counts(lm, task), lm.tokens)
+        return True
 
     def _fail(self, task: str, error: Exception, report: Callable[[str, str], None]) -> None:
         message = str(error) or type(error).__name__
@@ -193,24 +214,43 @@ class Run:
         self.save()
         report(task, f"failed: {message}")
 
-    def keep(self, outcome: TaskResult, cut: dict[str, int]) -> None:
-        """Write the results of one task and mark it done. `cut` counts what did not fit."""
+    def keep(
+        self, task: Task, outcome: TaskResult, cut: dict[str, int], tokens: dict[str, int] | None
+    ) -> None:
+        """Write the results of one task and mark it done.
+
+        Args:
+            task: as evaluated.
+            outcome: its metrics and samples.
+            cut: counts of what did not fit.
+            tokens: input and output tokens of all its documents, where they could be counted.
+        """
         name = outcome.task
+        dataset, _ = self.registry.tasks[name]
+        intervals, resampled = task_intervals(
+            outcome.samples,
+            task.aggregation(),
+            dataset.id,
+            official=dataset.metadata.benchmark == "bridge",
+        )
         samples = "".join(
             json.dumps(item, ensure_ascii=False, default=str) + "\n" for item in outcome.samples
         )
         part = self.folder / f"samples_{name}.jsonl.part"
         part.write_text(samples, encoding="utf-8")
         part.replace(self.folder / f"samples_{name}.jsonl")
+        save_resampled(self._resampled_file(name), resampled)
         write_json(
             self._task_file(name),
             {
                 "task": name,
                 "version": outcome.version,
                 "metrics": outcome.metrics,
+                "intervals": intervals,
                 "n": len(outcome.samples),
                 "loaded": outcome.loaded,
                 "cut": cut,
+                "tokens": tokens,
                 "config": outcome.config,
             },
         )
@@ -222,21 +262,46 @@ class Run:
         for name, state in list(self.manifest["tasks"].items()):
             if state["state"] not in ("done", "failed") or name not in self.registry.tasks:
                 continue
-            lm = StoredLM()
-            lm.store = ResponseStore(self.folder / "responses", name)
             try:
-                outcome = evaluate_task(lm, build_task(self.registry, name, self.settings), self.settings)
+                task = build_task(self.registry, name, self.settings)
             except MedtasksError as error:
                 self._fail(name, error, report)
                 continue
+            stored = self._stored(name)
+            self.score(task, stored.get("cut", {}), stored.get("tokens"), report)
+
+    def score(
+        self,
+        task: Task,
+        cut: dict[str, int],
+        tokens: dict[str, int] | None,
+        report: Callable[[str, str], None],
+    ) -> None:
+        """Compute the metrics of one task from stored responses, and keep them.
+
+        Args:
+            task: as built with the run's settings.
+            cut: counts of what did not fit.
+            tokens: input and output tokens of all its documents, where they could be counted.
+            report: called with (task, what happened).
+        """
+        name = task.task_name
+        lm = StoredLM()
+        try:
+            lm.store = ResponseStore(self.folder / "responses", name)
+            try:
+                outcome = evaluate_task(lm, task, self.settings)
             finally:
                 lm.store.close()
-            assert outcome is not None
-            self.keep(outcome, self._stored_cut(name))
-            report(name, "done")
+        except MedtasksError as error:
+            self._fail(name, error, report)
+            return
+        assert outcome is not None
+        self.keep(task, outcome, cut, tokens)
+        report(name, "done")
 
-    def _stored_cut(self, task: str) -> dict[str, int]:
-        return read_json(self._task_file(task))["cut"] if self._task_file(task).is_file() else {}
+    def _stored(self, task: str) -> dict[str, Any]:
+        return read_json(self._task_file(task)) if self._task_file(task).is_file() else {}
 
     # ------------------------------------------------------------------ results
 
@@ -278,6 +343,14 @@ class Run:
                     "manifest": {key: value for key, value in self.manifest.items() if key != "tasks"},
                     "loaded": {name: item["loaded"] for name, item in results.items()},
                     "cut": {name: item["cut"] for name, item in results.items()},
+                    "intervals": {
+                        **{name: item.get("intervals", {}) for name, item in results.items()},
+                        **{
+                            row.name: {"score": interval_record(row.interval)}
+                            for row in rows
+                            if row.name not in results and row.score is not None
+                        },
+                    },
                 },
             },
         )
@@ -286,6 +359,8 @@ class Run:
         """The roll-up: one row per requested name, and the parts of each umbrella group."""
         metrics = {name: item["metrics"] for name, item in results.items()}
         sizes = {name: item["n"] for name, item in results.items()}
+        stored = {name: load_resampled(self._resampled_file(name)) for name in results}
+        resampled = {name: values for name, values in stored.items() if values is not None}
         names: list[str] = []
         for name in self.manifest["requested"]:
             names.append(name)
@@ -293,10 +368,29 @@ class Run:
                 member for member in self.registry.groups.get(name, []) if member in self.registry.groups
             )
         return [
-            roll_up(name, self.registry.leaves(name), metrics, sizes)
+            roll_up(name, self.registry.leaves(name), metrics, sizes, resampled, self.registry.parts(name))
             for name in dict.fromkeys(names)
             if name in self.registry.tasks or name in self.registry.tags or name in self.registry.groups
         ]
+
+
+def new_manifest(identity: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of a run that has not begun."""
+    return {
+        "schema": SCHEMA,
+        "identity": identity,
+        "versions": {"medtasks": __version__, "lm_eval": version("lm-eval")},
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        "requested": [],
+        "tasks": {},
+    }
+
+
+def cut_counts(lm: StoringLM, task: Task) -> dict[str, int]:
+    """What did not fit when a task was asked: shots and inputs into the context, answers into the budget."""
+    assert lm.fitter is not None
+    answers = lm.count_cut_answers(int(task.config.generation_kwargs["max_gen_toks"]))
+    return {**lm.fitter.record(), **({} if answers is None else {"answers_cut": answers})}
 
 
 def loaded_record(task: Task) -> dict[str, Any]:
@@ -322,12 +416,13 @@ def nothing_to_run(registry: Registry, task: str, settings: Settings) -> Medtask
     return missing_data(registry.tasks[task][0], forced_origin(settings.data))
 
 
-def _differences(old: Any, new: Any, path: str = "") -> list[str]:
+def differences(old: Any, new: Any, path: str = "") -> list[str]:
+    """In words, where two records differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys([*old, *new])
         return [
             line
             for key in keys
-            for line in _differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))
+            for line in differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))
         ]
     return [] if old == new else [f"{path} was {old!r}, is {new!r}"]

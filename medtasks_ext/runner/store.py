@@ -8,14 +8,14 @@ import os
 import time
 from collections import defaultdict
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lm_eval.api.model import LM
 
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from lm_eval.api.instance import Instance
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 #: A chunk is what a crash can cost. It grows while chunks are faster than this many seconds.
 CHUNK_SECONDS = 20.0
 FIRST_CHUNK, LARGEST_CHUNK = 32, 4096
+TOKENIZED_AT_ONCE = 1024
 
 
 def document_key(document: dict[str, Any]) -> str:
@@ -44,6 +45,52 @@ def request_key(request: Instance) -> str:
     return sha256("\x1f".join(map(str, parts)).encode()).hexdigest()[:32]
 
 
+class Response(NamedTuple):
+    """One stored response: the key of its request, the key of its document, and the text."""
+
+    key: str
+    document: str
+    response: str
+
+    def line(self) -> bytes:
+        """As it is stored."""
+        return json.dumps(self._asdict(), ensure_ascii=False).encode() + b"\n"
+
+
+def stored_responses(folder: Path, task: str) -> Iterator[Response]:
+    """The stored responses of one task, of all ranks; a last line that a crash cut short is left out.
+
+    Args:
+        folder: `RUN/responses`.
+        task: its name.
+
+    Raises:
+        MedtasksError: a line is damaged.
+    """
+    for path in sorted({*folder.glob(f"{task}.jsonl"), *folder.glob(f"{task}.rank*.jsonl")}):
+        content = path.read_bytes()
+        for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
+            try:
+                record = json.loads(line)
+                response = Response(record["key"], record["document"], record["response"])
+            except (ValueError, KeyError, TypeError):
+                raise MedtasksError(
+                    f"line {number} is damaged",
+                    where=path,
+                    remedy="delete that line; only its response is asked for again",
+                ) from None
+            yield response
+
+
+def write_responses(folder: Path, task: str, responses: Iterable[Response]) -> None:
+    """Write the responses of one task as a run stores them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{task}.jsonl").open("wb") as file:
+        file.writelines(response.line() for response in responses)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 class ResponseStore:
     """The responses of one task, `RUN/responses/TASK.jsonl`.
 
@@ -57,36 +104,22 @@ class ResponseStore:
         self.path = folder / f"{task}{suffix}.jsonl"
         self.by_key: dict[str, str] = {}
         self.by_document: dict[str, str] = {}
-        for path in sorted({*folder.glob(f"{task}.jsonl"), *folder.glob(f"{task}.rank*.jsonl")}):
-            self._read(path, mend=path == self.path)
+        for stored in stored_responses(folder, task):
+            self._remember(stored)
         self._file = self.path.open("ab")
+        whole = self.path.read_bytes().rfind(b"\n") + 1
+        if whole < self._file.tell():
+            self._file.truncate(whole)
 
-    def _read(self, path: Path, *, mend: bool) -> None:
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if mend and whole < len(content):
-            os.truncate(path, whole)
-        for number, line in enumerate(content[:whole].splitlines(), start=1):
-            try:
-                record = json.loads(line)
-                self._remember(record["key"], record["document"], record["response"])
-            except (ValueError, KeyError, TypeError):
-                raise MedtasksError(
-                    f"line {number} is damaged",
-                    where=path,
-                    remedy="delete that line; only its response is asked for again",
-                ) from None
-
-    def _remember(self, key: str, document: str, response: str) -> None:
-        self.by_key[key] = response
-        self.by_document[document] = response
+    def _remember(self, stored: Response) -> None:
+        self.by_key[stored.key] = stored.response
+        self.by_document[stored.document] = stored.response
 
     def add(self, request: Instance, key: str, response: str) -> None:
         """Append one response."""
-        document = document_key(request.doc)
-        self._remember(key, document, response)
-        record = {"key": key, "document": document, "response": response}
-        self._file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        stored = Response(key, document_key(request.doc), response)
+        self._remember(stored)
+        self._file.write(stored.line())
 
     def flush(self) -> None:
         """Make everything added so far survive a crash."""
@@ -108,6 +141,7 @@ class StoringLM(LM):
         self.store: ResponseStore | None = None
         self.fitter: PromptFitter | None = None
         self.generated = 0
+        self.tokens: dict[str, int] | None = None
         self._progress = progress or (lambda n: None)
         self._pending: dict[str, list[tuple[str, Instance]]] = {}
         takes = inspect.signature(inner.generate_until).parameters
@@ -126,6 +160,23 @@ class StoringLM(LM):
     def world_size(self) -> int:
         """World size of the wrapped model."""
         return self.inner.world_size
+
+    @property
+    def device(self) -> Any:
+        """Device of the wrapped model."""
+        return self.inner.device
+
+    def all_gather(self, tensor: Any) -> Any:
+        """The wrapped model's exchange between ranks."""
+        return self.inner.all_gather(tensor)
+
+    def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
+        """The wrapped model's exchange between ranks."""
+        return self.inner.gather_object(obj, dst=dst)
+
+    def barrier(self) -> None:
+        """Wait for the other ranks of the wrapped model."""
+        self.inner.barrier()
 
     @property
     def tokenizer_name(self) -> str:
@@ -174,7 +225,25 @@ class StoringLM(LM):
             start += len(chunk)
             if time.monotonic() - began < CHUNK_SECONDS:
                 size = min(size * 2, LARGEST_CHUNK)
-        return [self.store.by_key[key] for key in keys]
+        responses = [self.store.by_key[key] for key in keys]
+        self.tokens = self._count_tokens([request.args[0] for request in requests], responses)
+        return responses
+
+    def _count_tokens(self, prompts: list[Any], responses: list[str]) -> dict[str, int] | None:
+        """Tokens of all prompts and responses of the task; None where the model has no tokenizer here."""
+        tokenizer = getattr(self.inner, "tokenizer", None)
+        if not callable(tokenizer) or not all(isinstance(prompt, str) for prompt in prompts):
+            return None
+        return {
+            name: sum(
+                len(ids)
+                for start in range(0, len(texts), TOKENIZED_AT_ONCE)
+                for ids in tokenizer(
+                    texts[start : start + TOKENIZED_AT_ONCE], add_special_tokens=False, verbose=False
+                )["input_ids"]
+            )
+            for name, texts in (("input", prompts), ("output", responses))
+        }
 
     def count_cut_answers(self, budget: int) -> int | None:
         """How many stored responses fill the answer budget; None where tokens cannot be counted."""

@@ -20,17 +20,22 @@ if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
 
     from medtasks_ext.answers import AnswerFormat
+    from medtasks_ext.data.spec import Judging
 
 MIN_TEST, MIN_FEWSHOT = 6, 5
 GARBAGE = "◇◇◇"
 
 
-class _Garbage(Baseline):
-    """Answers nothing that any format could read."""
+class _Same(Baseline):
+    """Answers every document with one text, which no format could read."""
+
+    def __init__(self, text: str = GARBAGE) -> None:
+        super().__init__()
+        self.text = text
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
         """The same meaningless text for every document."""
-        return GARBAGE
+        return self.text
 
 
 def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
@@ -38,7 +43,7 @@ def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
 
     Checks the schema, the sample rows, the derived files, and, through lm-eval itself in every
     strategy, that prompts render, that an oracle gets `oracle_max`, and that garbage gets what the
-    suite's rule says.
+    suite's rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
     """
     problems: list[str] = []
     try:
@@ -48,9 +53,9 @@ def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
         problems += [
             f"{change.path}: not up to date → run `medtasks sync`" for change in _stale(registry, dataset)
         ]
-        problems += _samples(dataset, form)
+        problems += _samples(dataset, form) + _judging(dataset, spec.judge)
         for strategy in STRATEGIES:
-            problems += _run(registry, dataset, strategy, form)
+            problems += _run(registry, dataset, strategy, form, spec.judge)
     except MedtasksError as error:
         problems.append(str(error))
     except KeyError as error:
@@ -95,7 +100,24 @@ def _samples(dataset: Dataset, form: AnswerFormat) -> list[str]:
     return problems
 
 
-def _run(registry: Registry, dataset: Dataset, strategy: str, form: AnswerFormat) -> list[str]:
+def _judging(dataset: Dataset, judge: Judging | None) -> list[str]:
+    if judge is None:
+        return []
+    blank = [name for name, text in {"role": judge.role, **judge.axes}.items() if not text.strip()]
+    problems = [f"{dataset.file}: judge: {name} says nothing" for name in blank]
+    if dataset.sample_file.is_file():
+        for document in load_documents(dataset.folder, cot=False, origin="sample")["test"]:
+            if "{{" in document["question"] or not document["question"].strip():
+                problems.append(
+                    f"{dataset.file}: judge.question is not rendered for row {document['id']}:"
+                    f" {document['question'][:60]!r}"
+                )
+    return problems
+
+
+def _run(
+    registry: Registry, dataset: Dataset, strategy: str, form: AnswerFormat, judge: Judging | None
+) -> list[str]:
     name, settings = dataset.task(strategy), Settings(data="sample")
     problems = []
     documents = build_task(registry, name, settings).eval_docs
@@ -105,9 +127,13 @@ def _run(registry: Registry, dataset: Dataset, strategy: str, form: AnswerFormat
                 f"{name}: the prompt of row {document['id']} is not rendered: {document['prompt'][:60]!r}"
             )
     perfect = _metrics(registry, name, Oracle())
+    if judge:
+        return problems + _unjudged(registry, name, perfect, documents)
     if "score" not in perfect and tokeniser(dataset.metadata.language) is None:
         return problems  # the score needs NLTK data that is not installed; a warning says which
     expected = dataset.metadata.oracle_max
+    if expected == "per_document":
+        expected = sum(form.ceiling(document["gold"]) for document in documents) / len(documents)
     if "score" not in perfect or not (
         math.isclose(perfect["score"], expected, abs_tol=1e-9)
         if expected != "unbounded"
@@ -118,12 +144,31 @@ def _run(registry: Registry, dataset: Dataset, strategy: str, form: AnswerFormat
         problems.append(
             f"{name}: only {perfect['valid']:.0%} of the gold answers can be read back as answers"
         )
-    nothing = _metrics(registry, name, _Garbage())
+    nothing = _metrics(registry, name, _Same())
     allowed = _garbage_score(documents, form)
     if not math.isclose(nothing["score"], allowed, abs_tol=1e-9):
         problems.append(
             f"{name}: garbage scores {nothing['score']}, the rule for invalid answers gives {allowed}"
         )
+    return problems
+
+
+def _unjudged(registry: Registry, name: str, perfect: dict[str, float], documents: list[Any]) -> list[str]:
+    """A task whose score comes from judges: what it reports before they have read the answers."""
+    if "score" in perfect:
+        return [f"{name}: has a score before judges have read the answers"]
+    problems = []
+    # where the target is not what answers are compared with, an oracle does not reach 1
+    compared = all(document["target"].strip() == document["gold"] for document in documents)
+    if compared and not math.isclose(perfect["rouge_l"], 1, abs_tol=1e-9):
+        problems.append(f"{name}: an oracle gets rouge_l {perfect['rouge_l']} instead of 1")
+    if perfect["valid"] != 1:
+        problems.append(
+            f"{name}: only {perfect['valid']:.0%} of the gold answers can be read back as answers"
+        )
+    for text in (GARBAGE, ""):
+        if (got := _metrics(registry, name, _Same(text))["rouge_l"]) != 0:
+            problems.append(f"{name}: the answer {text!r} gets rouge_l {got} instead of 0")
     return problems
 
 
@@ -136,6 +181,6 @@ def _metrics(registry: Registry, name: str, model: Baseline) -> dict[str, float]
 
 def _garbage_score(documents: list[Any], form: AnswerFormat) -> float:
     if not form.draws_invalid:
-        return 0.0
+        return sum(form.invalid_score(document["gold"]) for document in documents) / len(documents)
     hits = [form.labels_of(document["gold"]) == [random_label(document)] for document in documents]
     return sum(hits) / len(hits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,6 +21,9 @@ CHINESE = ["结果：", "答案：", "答案 为:", "答案是 ："]
 CODES = ["I10", "I10.", "J44.9", "E11.65", "S72.001A", "T82.7XXA", "Z3A.01", "E1165", "e11.9", "A00-B99"]
 TERMS = ["m51", "M51.2", "8140/33", "2型糖尿病", "高血压", "Hepatitis B", "胃炎 ", "'a'", ""]
 VALUES = ["头晕", "chest pain", "10 mg", "a, b", "x: y", "x,y", " ", "无", "b/c", "ＣＴ", "c]", "d1,d2"]
+FINDINGS = ["头晕", "Chest pain", "１０ mg", "a; b", "x：y", "无", "ＣＴ", "c]", "结节"]
+DRUGS = ["Aspirin", "Ibuprofen (Advil)", "Vitamin B 12", "Insulin, regular", "Betamethasone Topical"]
+MENTIONS = ["fever", "Graves ' disease", "nausea , vomiting", "G ( M2 ) gangliosidosis", "HIT", "None"]
 #: official patterns need time that grows fast with the length of a line
 LINE = 90
 
@@ -83,23 +87,62 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return ", ".join(f"{name}: {rng.choice(VALUES)}" for name in named) + ";"
         case "bridge_passages":
             return "\n".join(f"{prefix} {question}: {rng.choice(VALUES)};" for question in block["questions"])
-        case "bridge_text":
+        case "bridge_text" | "free_text":
             return "".join(rng.choice([*WORDS, " ", "，", "。"]) for _ in range(12)) + "好"
         case "helm_letter":
             return rng.choice(block["letters"])
         case "label_word":
             return rng.choice(labels)
+        case "option_letter":
+            return f"Answer: {rng.choice(block['letters'])}"
+        case "drug_list":
+            return "Final Answer:\n" + "\n".join(rng.sample(DRUGS, rng.randint(1, 4)))
+        case "entity_list":
+            return "\n".join(rng.sample(MENTIONS, rng.randint(1, 3)))
+        case "relation_label":
+            return f"<{rng.choice(labels)}>"
+        case "label_set":
+            return "\n".join(rng.sample(labels, rng.randint(1, 3)))
         case "helm_icd10_codes":
             return ",".join(rng.choice(CODES) for _ in range(rng.randint(1, 5)))
+        case "medcalc":
+            return rng.choice(
+                ["3.5", "-2", "1e3", "06/08/2024", "('14 weeks', '2 days')", "nan", "8.0 points"]
+            )
+        case "medec":
+            return rng.choice(["CORRECT", f"{rng.randint(0, 9)} The patient takes {rng.choice(VALUES)}."])
+        case "sql":
+            return rng.choice(
+                ["select count(*) from patient", "select 1", "drop table patient", "```sql\nselect 2\n```"]
+            )
         case "mlb_letters":
             return "答案：" + "".join(rng.sample("ABCDE"[: len(row["options"])], rng.choice([1, 1, 2, 3])))
+        case "mlb_tuples":
+            return tuples(block, rng)
     raise KeyError(kind)
+
+
+def tuples(block: Block, rng: random.Random) -> str:
+    if block["form"] == "terms":
+        return "##".join(rng.choice(TERMS[:-1]) for _ in range(rng.randint(1, 4)))
+    closed = {field: list(values) for field, values in block.get("closed_values", {}).items()}
+    records = []
+    for _ in range(rng.randint(1, 3)):
+        record = {field: rng.choice(closed.get(field, FINDINGS)) for field in block["fields"]}
+        for field in block.get("lists", []):
+            record[field] = "，".join(rng.sample(FINDINGS, rng.randrange(3)))
+        for field in block.get("attributes", []):
+            record[field] = rng.choice([record[field], ""])
+        records.append(record)
+    if block["form"] == "json":
+        return "[\n" + ",\n".join(json.dumps(record, ensure_ascii=False) for record in records) + "\n]"
+    return "\n".join("；".join(f"{field}：{value}" for field, value in record.items()) for record in records)
 
 
 def event(block: Block, rng: random.Random) -> str:
     closed = {field: list(values) for field, values in block.get("closed_values", {}).items()}
     inventory = [item for items in block.get("inventory", {}).values() for item in items]
-    first, *others = block["fields"]
+    first, *others = block.get("all_fields", block["fields"])
     values = {first: rng.choice(inventory or VALUES[:3])}
     for field in others:
         values[field] = rng.choice(closed.get(field) or VALUES[:3])

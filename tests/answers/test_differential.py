@@ -74,8 +74,10 @@ def test_a_line_of_20_000_characters_that_repeats_itself_is_read(name):
     # in a process of its own: a search that does not end cannot be interrupted
     code = (
         "import json, sys\nfrom medtasks_ext.answers import answer_format\n"
-        "block, texts, row = json.load(sys.stdin)\nread = answer_format(block).read\n"
-        "for text in texts:\n    read(text, row, cot=True)\n    print('read', flush=True)"
+        "block, texts, row = json.load(sys.stdin)\nform = answer_format(block)\n"
+        "for text in texts:\n    form.read(text, row, cot=True)\n"
+        "    form.read_repaired(text, {'gold': [''], 'target': text}, cot=True)\n"
+        "    print('read', flush=True)"
     )
     given = json.dumps([block, texts, responses.ROW]).encode()
     try:

@@ -49,7 +49,10 @@ def test_ls_groups_counts_the_tasks_behind_each(medtasks):
         (("run", "--model", "oracle", "--tasks", "bridge_mie", "--data", "samples"), "unknown data origin"),
         (("run", "--model", "oracl", "--tasks", "bridge_mie", "--data", "sample"), "unknown model type"),
         (("run", "--config", "nope", "--tasks", "bridge_mie"), "no such file or bundled configuration"),
-        (("run", "--model", "oracle", "--tasks", "bridge_mie"), "files go to bridge/MIE.SFT.json"),
+        (
+            ("run", "--model", "oracle", "--tasks", "bridge_brateca_mortality"),
+            "files go to bridge/Brateca-Mortality.SFT.json",
+        ),
         (("run", "--tasks", "bridge_mie", "--predict_only", "--output_path", "x"), "--predict_only"),
         (("run", "--tasks", "bridge_mie", "--bogus", "3"), "unknown: --bogus 3"),
         (("validate", "bridge_mee"), "did you mean: bridge_mie"),
@@ -102,3 +105,16 @@ def test_help_of_every_command_has_an_explanation(medtasks):
     for command in ("ls", "run", "rescore", "validate", "sync", "path", "doctor"):
         outcome = medtasks(command, "--help")
         assert outcome.code == 0 and len(outcome.out.splitlines()) > 5, command
+
+
+def test_the_taxonomy_shows_what_covers_each_subcategory(medtasks):
+    outcome = medtasks("ls", "--taxonomy")
+    lines = outcome.out.splitlines()
+    place = next(i for i, line in enumerate(lines) if "medhelm_sub_scheduling_resources_and_staff" in line)
+    assert any(
+        "medhelm_hospice_referral  (private; data: missing)" in line for line in lines[place : place + 5]
+    )
+    assert lines[-1] == "5 categories, 22 subcategories, 121 tasks; 37 datasets"
+    tree = json.loads(medtasks("ls", "--taxonomy", "--json").out)
+    part = tree["administration"]["subcategories"]["scheduling_resources_and_staff"]
+    assert [record["id"] for record in part["datasets"]] == ["medhelm_hospice_referral"]

@@ -102,7 +102,7 @@ def test_a_data_folder_that_does_not_exist_is_named(monkeypatch, tmp_path):
 
 
 def test_an_unknown_data_origin_lists_the_known_ones():
-    with pytest.raises(MedtasksError, match="local, hub or sample"):
+    with pytest.raises(MedtasksError, match="local, hub, bridge_open or sample"):
         load_documents(HOSPICE, cot=False, origin="cloud")
 
 
@@ -201,3 +201,32 @@ def test_values_of_an_official_row_are_accepted_as_the_official_scorer_does(data
     documents = load_documents(TASKS["bridge_mie"].folder, cot=False)["test"]
     assert documents[0]["gold"] == [["心电图", "检查", "未知"]]
     assert "type '检查' is not one of: symptom" in caplog.text
+
+
+def test_an_example_file_with_too_few_rows_is_named_where_shots_are_needed(chip_ctc):
+    path = chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json"
+    path.write_text(json.dumps(json.loads(path.read_text())[:3]))
+    error = fails(CHIP_CTC, shots=5)
+    assert str(path) in str(error) and "5 shots asked for, the few-shot pool has 3 rows" in str(error)
+    assert load_documents(CHIP_CTC, cot=False)["test"]
+
+
+def test_a_file_of_another_language_is_named_with_its_row(chip_ctc):
+    path = edit(chip_ctc, lambda rows: rows[1].update(language="es"))
+    error = fails(CHIP_CTC)
+    assert str(path) in str(error) and "test row 2 is in language 'es', the task in 'zh'" in str(error)
+
+
+@pytest.mark.parametrize("code", ["cn", "zh", "", "Chinese"])
+def test_other_codes_of_the_language_are_accepted(chip_ctc, code):
+    edit(chip_ctc, lambda rows: [row.update(language=code) for row in rows])
+    assert load_documents(CHIP_CTC, cot=False)["test"]
+
+
+def test_faulty_files_do_not_stop_the_other_tasks(medtasks, chip_ctc):
+    (chip_ctc / "bridge" / "MIE.SFT.json").write_text('[{"task": "MIE", "split": "test", "output": "x"}]')
+    (chip_ctc / "bridge" / "MEDDG.SFT.json").write_bytes('[{"task": "médico"}]'.encode("latin-1"))
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc,bridge_mie,bridge_meddg")
+    assert outcome.code == 1 and "bridge_chip_ctc" in outcome.out
+    assert "MIE.SFT.json" in outcome.err and "column input" in outcome.err
+    assert "MEDDG.SFT.json" in outcome.err and "not UTF-8 text" in outcome.err

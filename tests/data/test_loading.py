@@ -167,10 +167,10 @@ def test_sample_rows_are_used_only_when_asked_for(data_dir):
 
 def test_the_error_for_missing_data_lists_every_missing_dataset_of_the_suite_and_what_runs(chip_ctc):
     with pytest.raises(MedtasksError) as error:
-        load_documents(TASKS["bridge_mie"].folder, cot=False)
+        load_documents(TASKS["bridge_brateca_mortality"].folder, cot=False)
     text = str(error.value)
-    assert "bridge_cblue_cdn" in text and "bridge/MIE.SFT.json" in text
-    assert "medtasks run --tasks bridge_chip_ctc" in text
+    assert "bridge_cares_area" in text and "bridge/Brateca-Mortality.SFT.json" in text
+    assert "bridge_chip_ctc" in text.partition("run what is there: medtasks run --tasks ")[2]
     assert "bridge_chip_ctc (" not in text
 
 

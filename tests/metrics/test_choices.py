@@ -140,3 +140,63 @@ def test_several_right_options_must_all_be_chosen():
     gold = ("x", "y")
     assert permutation.accuracy_all3(asked([(["x", "y"],) * 3], gold)["score"]) == 1
     assert permutation.accuracy_all3(asked([(["x"],) * 3], gold)["score"]) == 0
+
+
+# ---------------------------------------------------------------- MLB: position
+
+LETTERS = "abcde"
+
+
+def positions(trials: list[tuple[str, str]], sizes: dict[str, int] | None = None) -> dict[str, float]:
+    """The position metrics of trials given as right and chosen letters ('' : unreadable)."""
+    docs, answers = [], []
+    for number, (right, chosen) in enumerate(trials):
+        size = (sizes or {}).get(right, 5)
+        options = [f"option {place}" for place in range(size)]
+        [document] = documents([sorted(options["ABCDE".index(letter)] for letter in right)], options=options)
+        document.update(item=str(number), trial=0)
+        docs.append(document)
+        answers.append(sorted(options["ABCDE".index(letter)] for letter in chosen) or INVALID)
+    got = columns(permutation.process_results, docs, answers)
+    names = ["position_bias", "position_bias_uniform"]
+    names += [f"{kind}_{letter}" for kind in ("chosen", "accuracy_gold") for letter in LETTERS]
+    return {name: getattr(permutation, name)(got[name]) for name in names}
+
+
+def test_a_model_that_always_says_a_is_biased_and_right_where_a_is():
+    got = positions([(letter, "A") for letter in "ABCDE"] * 3)
+    assert got["chosen_a"] == 1 and got["chosen_b"] == 0
+    assert got["accuracy_gold_a"] == 1 and got["accuracy_gold_e"] == 0
+    assert got["position_bias"] == got["position_bias_uniform"] == pytest.approx(0.8)
+
+
+def test_a_model_that_is_always_right_has_no_bias_whatever_the_right_letters_are():
+    got = positions([("A", "A"), ("A", "A"), ("A", "A"), ("BC", "BC")])
+    assert got["position_bias"] == 0
+    assert got["position_bias_uniform"] == pytest.approx(((0.6 - 0.2) + (0.2 - 0.2) * 2 + 0.2 * 2) / 2)
+    assert got["chosen_a"] == pytest.approx(0.6) and got["chosen_c"] == pytest.approx(0.2)
+    assert [got[f"accuracy_gold_{letter}"] for letter in LETTERS] == [1, 1, 1, 0, 0]
+
+
+def test_errors_that_cancel_out_are_no_bias():
+    got = positions([("A", "B"), ("B", "A")])
+    assert got["position_bias"] == 0 and got["accuracy_gold_a"] == got["accuracy_gold_b"] == 0
+
+
+def test_unreadable_answers_choose_nothing_and_are_wrong_where_their_answer_is():
+    got = positions([("A", "A"), ("E", ""), ("E", "E")])
+    assert got["chosen_e"] == pytest.approx(0.5) and got["position_bias"] == 0
+    assert got["accuracy_gold_e"] == pytest.approx(0.5)
+    assert set(positions([("A", "")]).values()) == {0.0}
+
+
+def test_questions_with_fewer_options_have_their_own_uniform_choice():
+    got = positions([("A", "A"), ("B", "B")], sizes={"A": 2, "B": 4})
+    # expected by chance: A 1/2 + 1/4, B the same, C and D 1/4 each, of 2
+    assert got["position_bias_uniform"] == pytest.approx((0.125 * 2 + 0.125 * 2) / 2)
+
+
+def test_several_right_options_are_one_set():
+    got = positions([("AB", "A"), ("AB", "BA")])
+    assert got["accuracy_gold_a"] == got["accuracy_gold_b"] == pytest.approx(0.5)
+    assert got["chosen_a"] == pytest.approx(2 / 3)

@@ -9,6 +9,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.answers import answer_format
+from medtasks_ext.filters import ParseAnswer
 from medtasks_ext.metrics import codes, events, relations
 from tests.metrics.build import INVALID, columns, documents, examples, mean
 
@@ -66,17 +67,76 @@ def test_repeated_events_count_once():
     ],
 )
 def test_relations_are_scored_as_published_and_repaired(line, event, subject, repaired):
-    form = answer_format(
-        {"kind": "bridge_relations", "fields": ["entity_1", "entity_2", "relation"], "patterns": ["strict"]}
-    )
-    gold = form.read_gold("entity_1: a, entity_2: b, relation: holder;", {})
-    answer = form.read(line, {}, cot=False)
-    got = columns(relations.process_results, documents([gold]), [answer.answer if answer.valid else INVALID])
-    f1 = {
-        name: relations.micro_f1(got[name])
-        for name in ("score", "f1_event", "f1_subject", "f1_event_repaired")
+    block = {
+        "kind": "bridge_relations",
+        "fields": ["entity_1", "entity_2", "relation"],
+        "patterns": ["strict", "loose"],
     }
-    assert f1 == {"score": event, "f1_event": event, "f1_subject": subject, "f1_event_repaired": repaired}
+    got = scores(relations.process_results, block, "entity_1: a, entity_2: b, relation: holder;", line)
+    assert got == {"score": event, "f1_event": event, "f1_subject": subject, "f1_event_repaired": repaired}
+
+
+EX4CDS = {
+    "kind": "bridge_events",
+    "fields": ["entity", "type"],
+    "all_fields": ["entity", "type", "factuality"],
+    "patterns": ["strict"],
+}
+CDEE = {
+    "kind": "bridge_events",
+    "fields": ["subject", "description", "location", "status"],
+    "patterns": ["bracketed"],
+}
+ATTRIBUTES = {"kind": "bridge_attributes", "fields": ["drug", "dosage", "route"]}
+
+
+@pytest.mark.parametrize(
+    ("block", "gold", "line", "event", "repaired"),
+    [
+        (EX4CDS, "entity: a, type: b, factuality: c;", "entity: a, type: b, factuality: c;", 1, 1),
+        (EX4CDS, "entity: a, type: b, factuality: c;", "factuality: c, entity: a, type: b", 0, 1),
+        (EX4CDS, "entity: a, type: b, factuality: c;", "entity: a, type: b, factuality: d;", 0, 0),
+        (EX4CDS, "entity: a, type: b;\nentity: c, type: d;",
+         "entity: a, type: b; entity: c, type: d", 2 / 3, 1),
+        (CDEE, "subject: a, description: [b,c], location: [], status: d;",
+         "subject: a, description: [c,b], location: [], status: d;", 0, 1),
+        (ATTRIBUTES, "drug: a, dosage: 1 mg, route: po;", "drug: a, route: po, dosage: 1 mg", 0, 1),
+        (ATTRIBUTES, "drug: a, dosage: 1, 2;", "drug: a, dosage: 1, 3;", 1, 0),
+        (ATTRIBUTES, "drug: a, dosage: 1;", "no drug", 0, 0),
+    ],
+)  # fmt: skip
+def test_events_are_scored_as_published_and_repaired(block, gold, line, event, repaired):
+    got = scores(events.process_results, block, gold, line)
+    assert (got["score"], got["f1_event_repaired"]) == pytest.approx((event, repaired))
+    assert "f1_subject_repaired" not in got
+
+
+@pytest.mark.parametrize(
+    ("line", "subject", "repaired", "event"),
+    [
+        ("age: 53, genre: f, issue: décès", 1, 1, 1),
+        ("age: 53, genre: f, issue: stable", 1, 0, 0),  # officially the ages are compared
+        ("age: 54, genre: f, issue: décès", 0, 1, 0),
+    ],
+)
+def test_a_subject_that_is_not_the_first_field_is_compared_repaired(line, subject, repaired, event):
+    block = {
+        "kind": "bridge_events",
+        "fields": ["age", "genre", "issue"],
+        "patterns": ["open_line"],
+        "subject": "issue",
+    }
+    got = scores(events.process_results, block, "age: 53, genre: f, issue: décès", line)
+    names = ("f1_subject", "f1_subject_repaired", "f1_event", "f1_event_repaired")
+    assert tuple(got[name] for name in names) == (subject, repaired, event, event)
+
+
+def scores(process, block, gold, line):
+    """F1 of one answer to one document, from text to metric."""
+    [document] = documents([answer_format(block).read_gold(gold, {})])
+    document["target"] = gold
+    result = process(document, ParseAnswer(answer=block).apply([[line]], [document]))
+    return {name: events.micro_f1([value]) for name, value in result.items() if isinstance(value, tuple)}
 
 
 CODES = st.frozensets(st.sampled_from(["I10", "J44.9", "E11.65", "S72", "Z99"]))

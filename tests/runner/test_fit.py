@@ -66,3 +66,24 @@ def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc
 def test_answers_that_fill_the_budget_are_counted(medtasks, chip_ctc, small):
     small(50_000)
     assert "8 answers fill the token budget" in medtasks(*ARGUMENTS).out
+
+
+def test_tokens_of_prompts_and_answers_are_counted_and_survive_rescoring(
+    medtasks, chip_ctc, small, tmp_path, monkeypatch
+):
+    class Characters:
+        def __call__(self, texts, **options):
+            return {"input_ids": [list(text) for text in texts]}
+
+    small(50_000)
+    monkeypatch.setattr(Oracle, "tokenizer", Characters(), raising=False)
+    medtasks(*ARGUMENTS)
+    file = tmp_path / "run" / "tasks" / "bridge_chip_ctc_5shot.json"
+    answers = (tmp_path / "run" / "responses" / "bridge_chip_ctc_5shot.jsonl").read_text().splitlines()
+    expected = {
+        "input": sum(map(len, prompts(tmp_path))),
+        "output": sum(len(json.loads(line)["response"]) for line in answers),
+    }
+    assert json.loads(file.read_text())["tokens"] == expected
+    medtasks("rescore", "run")
+    assert json.loads(file.read_text())["tokens"] == expected

@@ -212,17 +212,17 @@ def test_the_number_of_shots_can_be_set_on_the_zero_shot_task(medtasks, chip_ctc
 
 def test_more_shots_than_the_pool_has_is_said(medtasks, chip_ctc):
     outcome = medtasks("run", "--model", "oracle", "--num_fewshot", 7, *CHIP_CTC)
-    assert outcome.code == 1 and "7 shots asked for, the few-shot pool has 5 rows" in outcome.err
+    assert outcome.code == 2 and "7 shots asked for, the few-shot pool has 5 rows" in outcome.err
 
 
 SLOW_MODEL = """
-import sys, time
+import os, sys, time
 from medtasks_ext.models.baselines import Oracle
 answer = Oracle.answer
 def slow(self, request, requests):
     with open("calls", "a") as log:
         log.write(request.doc["id"] + "\\n")
-    time.sleep(0.02)
+    time.sleep(float(os.environ["SECONDS_PER_ANSWER"]))
     return answer(self, request, requests)
 Oracle.answer = slow
 from medtasks_ext.cli.main import main
@@ -236,22 +236,24 @@ def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, co
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     rows = [sft_row(i, f"入组标准第{i}条", "clinical trial criterion: 年龄") for i in range(150)]
     path.write_text(json.dumps(rows))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SECONDS_PER_ANSWER": "0.05"}
     start = [sys.executable, "-c", SLOW_MODEL]
     process = subprocess.Popen(
-        start, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+        start, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored below `nohup … &`
+    )  # fmt: skip
     stored = tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl"
     deadline = time.monotonic() + 60
     while not (stored.is_file() and stored.stat().st_size):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.01)
     process.send_signal(how)
-    process.communicate(timeout=30)
-    assert process.returncode == code
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == code, err.decode()
     kept = [record["document"] for record in responses(tmp_path / "run")]
     assert 0 < len(kept) < 150
     (tmp_path / "calls").unlink()
+    environment["SECONDS_PER_ANSWER"] = "0"
     subprocess.run(start, cwd=tmp_path, env=environment, check=True, capture_output=True)
     asked_again = (tmp_path / "calls").read_text().split()
     assert not set(asked_again) & set(kept)

@@ -1,0 +1,181 @@
+"""A jury of three, 2,000 answers, a loopback server that answers in 50 ms; then killed and resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common import ROOT, Row, environment, fresh, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TASK, N, LATENCY, CONCURRENT = "medhelm_medication_qa", 2000, 0.05, 8
+JUDGES = ("one", "two", "three")
+VERDICT = {axis: {"score": 4, "explanation": "x"} for axis in ("accuracy", "completeness", "clarity")}
+
+
+def run(quick: bool) -> Iterator[Row]:
+    n = N // 10 if quick else N
+    what = f"{n:,} responses x {len(JUDGES)} judges, {CONCURRENT} requests each at a time, 50 ms"
+    ideal = n * LATENCY / CONCURRENT  # the judges are asked side by side
+    with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as url:
+        jury = make_run(Path(folder) / "run", url, n)
+        found = fresh("judge", "judged", folder=f"{folder}/run", jury=str(jury))
+        asked = _counts(folder)
+        seconds = asked["last"] - asked["first"]
+        ratio = f"{seconds:.1f} s, {seconds / ideal:.2f} times the ideal"
+        yield Row(f"jury: {what}", ratio, "at most 1.3", seconds <= 1.3 * ideal)
+        yield Row(
+            "jury: the whole command",
+            f"{found['seconds']:.1f} s, {found['gigabytes'] * 1000:.0f} MB",
+            "under 500 MB",
+            found["gigabytes"] < 0.5,
+        )
+        total = n * len(JUDGES)
+        yield Row(
+            "jury: judgements kept, paid for",
+            f"{found['kept']:,}, {asked['paid']:,}",
+            f"{total:,} both",
+            found["kept"] == asked["paid"] == asked["distinct"] == total,
+        )
+    with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as url:
+        jury = make_run(Path(folder) / "run", url, n)
+        stored = Path(folder) / "run" / "judgements" / f"{TASK}.jsonl"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "medtasks_ext", "judge", f"{folder}/run", "--jury", str(jury)],
+            cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        while not stored.is_file() or stored.read_bytes().count(b"\n") < n:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        before = stored.read_bytes().count(b"\n")
+        found = fresh("judge", "judged", folder=f"{folder}/run", jury=str(jury))
+        asked = _counts(folder)
+        twice = asked["paid"] - asked["distinct"]
+        under_way = CONCURRENT * len(JUDGES)
+        yield Row(
+            f"jury: killed after {before:,} judgements, resumed",
+            f"{found['kept']:,} kept, {twice} paid twice",
+            f"all, at most the {under_way} under way",
+            found["kept"] == total and twice <= under_way,
+        )
+
+
+def make_run(folder: Path, url: str, n: int) -> Path:
+    """A finished run with n answers of random words, and a jury file beside it."""
+    rng = random.Random(0)
+    (folder / "tasks").mkdir(parents=True)
+    manifest = {"schema": 1, "identity": {}, "requested": [TASK], "tasks": {TASK: {"state": "done", "n": n}}}
+    (folder / "run.json").write_text(json.dumps(manifest))
+    result = {"task": TASK, "version": "1-A", "metrics": {}, "n": n, "loaded": {}, "cut": {}, "config": {}}
+    (folder / "tasks" / f"{TASK}.json").write_text(json.dumps(result))
+    with (folder / f"samples_{TASK}.jsonl").open("w") as file:
+        for index in range(n):
+            document = {
+                "id": f"d{index}",
+                "question": f"{index} {words(rng, 300)}",
+                "target": words(rng, 200),
+                "data": "local",
+            }
+            answer = {"answer": words(rng, 200), "valid": True}
+            record = {"doc_id": index, "doc": document, "filtered_resps": [answer]}
+            file.write(json.dumps(record) + "\n")
+    jury = folder.parent / "jury.yaml"
+    judges = [{"name": name, "model": name, "base_url": url, "max_concurrent": CONCURRENT} for name in JUDGES]
+    jury.write_text(json.dumps({"judges": judges}))
+    return jury
+
+
+def judged(folder: str, jury: str) -> dict[str, float]:
+    """Seconds and memory of `medtasks judge` in this process."""
+    from common import peak_gigabytes
+
+    from medtasks_ext.cli.judge import judge_command
+
+    began = time.perf_counter()
+    judge_command([folder], jury)
+    seconds = time.perf_counter() - began
+    lines = (Path(folder) / "judgements" / f"{TASK}.jsonl").read_text().splitlines()
+    return {
+        "seconds": seconds,
+        "gigabytes": peak_gigabytes(),
+        "kept": len({json.loads(x)["key"] for x in lines}),
+    }
+
+
+# ---------------------------------------------------------------------- the server, a process of its own
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
+    command = [sys.executable, str(Path(__file__).resolve()), str(folder)]
+    process = subprocess.Popen(command, env=environment())
+    try:
+        while not (address := folder / "address").is_file():
+            time.sleep(0.02)
+        yield address.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _counts(folder: str) -> dict[str, Any]:
+    """What the server has answered so far, once it has written that down."""
+    before, path = time.time(), Path(folder) / "counts"
+    while not path.is_file() or path.stat().st_mtime < before:
+        time.sleep(0.05)
+    return json.loads(path.read_text())
+
+
+async def serve(folder: Path) -> None:
+    """Answer every chat request after the latency; write counts every tenth of a second."""
+    paid: Counter[int] = Counter()
+    times: list[float] = []
+    message = {"message": {"content": json.dumps(VERDICT)}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 900, "completion_tokens": 60}
+    answer = json.dumps({"choices": [message], "usage": usage}).encode()
+    models = json.dumps({"data": [{"id": name} for name in JUDGES]}).encode()
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+                body = await reader.readexactly(int(length or 0))
+                data = models
+                if body:
+                    times.append(time.time())
+                    await asyncio.sleep(LATENCY)
+                    paid[hash(body)] += 1
+                    times.append(time.time())
+                    data = answer
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(client, "127.0.0.1", 0, limit=2**20)
+    part = folder / "address.part"
+    part.write_text(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    part.rename(folder / "address")
+    while True:
+        await asyncio.sleep(0.1)
+        found = {"paid": paid.total(), "distinct": len(paid)}
+        found |= {"first": min(times, default=0), "last": max(times, default=0)}
+        part.write_text(json.dumps(found))
+        part.rename(folder / "counts")
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1])))

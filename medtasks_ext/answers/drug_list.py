@@ -1,0 +1,67 @@
+"""Lists of drugs after `Final Answer:` (ClinicBench's treatment recommendation)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.normalise import after_result, strip_reasoning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MARKER = re.compile(r"\bfinal[^\S\n]{1,9}answer[*_]*[^\S\n]*[:：]", re.IGNORECASE)
+_LIST_END = re.compile(r"[\n;；•▪●◦]")
+# a bullet or number before an item; a number within a line needs a full stop, since brands end in `13)`
+_BULLET = re.compile(r"^\s*(?:[-*+–—·]\s+|\(?\d{1,3}[.)]\s+)+")
+_INLINE_NUMBER = re.compile(r"\s\d{1,2}\.\s+(?=\w)")
+_COMMA = re.compile(r"[，、]|,(?!\d)|(?<!\d),")  # none within 1,000
+_WORD = re.compile(r"\w")
+
+
+class DrugList(AnswerFormat):
+    """Names of drugs, separated by line breaks, commas, semicolons, bullets or numbers.
+
+    What follows the last `Final Answer:` is read, without that mark the whole reply (under
+    chain-of-thought what follows the last `Result:`). The answer is a list of items, each the list of
+    its pieces between commas: some names hold commas, which only the gold list can tell.
+    """
+
+    kind: Literal["drug_list"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The gold drugs, one on each line after `Final Answer:`.
+
+        Raises:
+            GoldError: there is none.
+        """
+        drugs = [line.strip() for line in _after_marker(text).split("\n") if _WORD.search(line)]
+        if not drugs:
+            raise GoldError("no drug is listed")
+        return drugs
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The items of the list; a reply without a word in it is invalid."""
+        reply = strip_reasoning(text)
+        if cot and not _MARKER.search(reply):
+            reply = after_result(reply)
+        items = [
+            pieces_of(line) for part in _LIST_END.split(_after_marker(reply)) for line in _numbered(part)
+        ]
+        items = [pieces for pieces in items if pieces]
+        return Reading(items, True) if items else Reading(None, False)
+
+
+def _after_marker(text: str) -> str:
+    markers = list(_MARKER.finditer(text))
+    return text[markers[-1].end() :] if markers else text
+
+
+def _numbered(line: str) -> list[str]:
+    return _INLINE_NUMBER.split(_BULLET.sub("", line, count=1))
+
+
+def pieces_of(item: str) -> list[str]:
+    """What stands between the commas of a text."""
+    return [piece.strip() for piece in _COMMA.split(item) if _WORD.search(piece)]

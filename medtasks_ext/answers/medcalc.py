@@ -1,0 +1,101 @@
+"""One computed value: a number, a date, or a gestational age (MedCalc-Bench as HELM reads it)."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.normalise import after_result, strip_reasoning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: what a value is
+Form = Literal["number", "date", "weeks_and_days"]
+
+#: category as sources spell it -> its one name here
+CATEGORIES = {
+    "lab": "lab",
+    "lab test": "lab",
+    "physical": "physical",
+    "date": "date",
+    "dosage": "dosage",
+    "dosage conversion": "dosage",
+    "risk": "risk",
+    "severity": "severity",
+    "diagnosis": "diagnosis",
+}
+#: spellings that HELM's metric knows; answers of any other category score 0 there
+HELM_CATEGORIES = frozenset({"physical", "date", "dosage conversion", "risk", "severity", "diagnosis"})
+_HELM_TUPLE = re.compile(r"\('(\d+) weeks', '(\d+) days'\)")
+_TUPLE = re.compile(r"""\(?\s*(["']?)(\d{1,4}) weeks?\1\s*,\s*(["']?)(\d{1,4}) days?\3\s*\)?""")
+
+
+class MedCalc(AnswerFormat):
+    """A bare value. The row's fields `category`, `lower_limit` and `upper_limit` say what is right.
+
+    The answer is the whole stripped reply; the metric reads the value in it, since HELM's rule and
+    the repaired one read it differently. It is valid when one of the two rules finds a value of the
+    kind that the question asks for.
+    """
+
+    kind: Literal["medcalc"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """`{"answer", "category", "form", "lower", "upper"}`; limits are numbers (dates and ages: days)."""
+        answer, category = text.strip(), str(row["category"])
+        if category not in CATEGORIES:
+            raise GoldError(f"category {category[:40]!r} is none of: {', '.join(CATEGORIES)}")
+        form: Form = "number"
+        if CATEGORIES[category] == "date":
+            form = "weeks_and_days" if _HELM_TUPLE.match(answer) else "date"
+        lower, upper = (_limit(row, name, form) for name in ("lower_limit", "upper_limit"))
+        return {"answer": answer, "category": category, "form": form, "lower": lower, "upper": upper}
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The reply without reasoning trace; under chain-of-thought what follows `Result:`."""
+        reply = strip_reasoning(text)
+        reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
+        forms = [row["gold"]["form"]] if row.get("gold") else get_args(Form)
+        return Reading(reply, any(loose_value(reply, form) is not None for form in forms))
+
+    def ceiling(self, gold: Any) -> float:
+        """0 for categories that HELM's metric does not know."""
+        return float(gold["category"] in HELM_CATEGORIES)
+
+
+def value(text: str, form: Form) -> float | None:
+    """The value of a stripped text as HELM reads it, or None: a number, or a count of days.
+
+    A number is what Python's `float` takes (`1e5`, `inf`, `1_000` and digits of other scripts
+    among them). A date is month/day/year. A gestational age is `('14 weeks', '2 days')`, whatever
+    follows it.
+    """
+    try:
+        if form == "number":
+            return float(text)
+        if form == "date":
+            return datetime.strptime(text, "%m/%d/%Y").toordinal()
+        found = _HELM_TUPLE.match(text)
+        return int(found[1]) * 7 + int(found[2]) if found else None
+    except ValueError:
+        return None
+
+
+def loose_value(text: str, form: Form) -> float | None:
+    """The value, with gestational ages as the questions write them, too: `(4 weeks, 3 days)`."""
+    found = _TUPLE.fullmatch(text) if form == "weeks_and_days" else None
+    return int(found[2]) * 7 + int(found[4]) if found else value(text, form)
+
+
+def _limit(row: Mapping[str, Any], name: str, form: Form) -> float:
+    text = str("" if row.get(name) is None else row[name]).strip()
+    limit = value(text, form)
+    if limit is None or not math.isfinite(limit):
+        raise GoldError(
+            f"{name} {text[:40]!r} is no {form.replace('_', ' ')}" if text else f"{name} is missing"
+        )
+    return limit

@@ -1,0 +1,65 @@
+"""The faulty sentence of a clinical note and its correction (MEDEC as HELM reads it)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.normalise import after_result, strip_reasoning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: what is answered for a note without error
+CORRECT = "CORRECT"
+_SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
+
+
+class Medec(AnswerFormat):
+    """`CORRECT`, or the number of the faulty sentence, a blank, and the corrected sentence.
+
+    Anything but `CORRECT` alone says that there is an error. A reply is valid when it is `CORRECT`
+    or begins with a number.
+    """
+
+    kind: Literal["medec"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """`{"flag", "sentence", "correction", "official_sentence"}`.
+
+        The last is the number of the sentence as HELM reads it from the gold: from its whole text, in
+        which it finds none unless the correction is empty.
+        """
+        answer = _parsed(text.strip())
+        if answer["flag"] and answer["sentence"] is None:
+            raise GoldError(f"{text.strip()[:40]!r} is neither {CORRECT} nor begins with a sentence's number")
+        return {**answer, "official_sentence": _number(text.replace(".", "").strip())}
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """`{"flag", "sentence", "correction"}` of the reply (under chain-of-thought: after `Result:`)."""
+        reply = strip_reasoning(text)
+        reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
+        answer = _parsed(reply)
+        return Reading(answer, not answer["flag"] or answer["sentence"] is not None)
+
+    def invalid_score(self, gold: Any) -> float:
+        """1 for notes with an error, since an unreadable reply counts as the report of one."""
+        return float(gold["flag"])
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """`flag` (1: an error is reported), `sentence` (its number or None), `correction` (may be empty)."""
+    if text == CORRECT:
+        return {"flag": 0, "sentence": None, "correction": ""}
+    found = _SENTENCE.match(text)
+    sentence = _number(found[1]) if found else None
+    return {"flag": 1, "sentence": sentence, "correction": found[2].strip() if found else ""}
+
+
+def _number(text: str) -> int | None:
+    """The integer that the whole text is, or None; also where it has more digits than Python reads."""
+    try:
+        return int(text)
+    except ValueError:
+        return None

@@ -1,0 +1,136 @@
+"""The repaired reading of BRIDGE extraction answers, which stands beside the official one.
+
+Fields are looked up by their names, in any order (docs/metrics.md; the defects that this avoids:
+docs/known_defects.md). Gold answers and responses are read alike, in linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+from medtasks_ext.answers.normalise import bridge_normalise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+#: the values of an event's fields, in the order of the fields
+Event: TypeAlias = tuple[str, ...]
+
+_MARKS = r":;|、*`"
+_CLOSING = frozenset(",;、|")
+
+
+class EventReader:
+    """Reads events of `field: value` pairs.
+
+    A field counts where its name and a colon begin a line or follow a comma, semicolon, enumeration
+    comma or bar; what stands before the first field of a line (a bullet, a number, a word) is ignored.
+    A value ends where the next field or the event ends, so it may hold commas, colons and semicolons.
+    An event ends with its line, or where its subject is named again, or where after a semicolon
+    another of its fields is; elsewhere the first of two values for one field counts. The last
+    semicolon of a line closes it and may be missing. Emphasis marks are not part of names and values.
+
+    Lines without a subject are no events, which leaves out prose. Nor are lines without one of the
+    other fields, since no gold answer lacks it, unless `absent` says what the missing field means.
+
+    Args:
+        fields: names in the order of an event's values.
+        subject: the field that makes an event.
+        absent: field -> the value of an event that does not name it.
+        lists: fields with a bracketed list as value, which is compared as a set: it is read as its
+            sorted distinct items, joined by commas.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[str],
+        *,
+        subject: str,
+        absent: Mapping[str, str] | None = None,
+        lists: Collection[str] = (),
+    ) -> None:
+        self._fields = [bridge_normalise(field) for field in fields]
+        self._subject = bridge_normalise(subject)
+        meaning = {bridge_normalise(field): value for field, value in (absent or {}).items()}
+        self._missing = [meaning.get(field) for field in self._fields]
+        self._place = self._fields.index(self._subject)
+        self._lists = [self._fields.index(bridge_normalise(field)) for field in lists]
+        names = "|".join(map(re.escape, sorted(self._fields, key=len, reverse=True)))
+        self._names = re.compile(rf"(?:^(?:.*?\b)??|([,;、|])[\s*`]*)({names})[\s*`]*:")
+        self._as_asked = re.compile(self._asked_form(), re.MULTILINE)
+
+    def _asked_form(self) -> str:
+        """A line exactly as the task asks for it, its values without marks: most lines, read at once."""
+        end = rf"[^{_MARKS},\s]"
+        value = rf"({end}(?:[^{_MARKS}\n]*{end})?)"
+        values = [
+            rf"\[([^{_MARKS}\n\[\]【】]*)\]" if i in self._lists else value for i in range(len(self._fields))
+        ]
+        pairs = zip(map(re.escape, self._fields), values, strict=True)
+        return "^" + ", ".join(f"{field}: {value}" for field, value in pairs) + ";?$"
+
+    def read(self, text: str) -> list[Event]:
+        """All events of a normalised text, in the order in which they are written."""
+        asked = self._as_asked.findall(text)
+        if len(asked) == text.count("\n") + 1:
+            return [self._with_sets(event, _sorted_items) for event in asked] if self._lists else asked
+        events: list[Event] = []
+        for line in text.split("\n"):
+            if asked_here := self._as_asked.match(line):
+                events.append(self._with_sets(asked_here.groups(), _sorted_items))
+            elif self._subject in line:
+                self._read_line(line, events)
+        return events
+
+    def _read_line(self, line: str, events: list[Event]) -> None:
+        _, *parts = self._names.split(line)
+        if not parts:
+            return
+        body, closed, _ = parts[-1].rpartition(";")
+        if closed:
+            parts[-1] = body
+        values: dict[str, str] = {}
+        for separator, name, value in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            if name in values:
+                if name != self._subject and separator != ";":
+                    continue
+                self._add(values, events)
+                values = {}
+            values[name] = value
+        self._add(values, events)
+
+    def _add(self, values: dict[str, str], events: list[Event]) -> None:
+        event: list[str] = []
+        for field, missing in zip(self._fields, self._missing, strict=True):
+            value = _value(values[field]) if field in values else missing
+            if value is None:
+                return
+            event.append(value)
+        if event[self._place]:
+            events.append(self._with_sets(event, _as_set))
+
+    def _with_sets(self, event: Sequence[str], as_set: Callable[[str], str]) -> Event:
+        values = list(event)
+        for place in self._lists:
+            values[place] = as_set(values[place])
+        return tuple(values)
+
+
+def _value(text: str) -> str:
+    value = text.strip()
+    if value[-1:] in _CLOSING:
+        value = value.rstrip(",;、| ")
+    if value[:1] in ("*", "`") or value[-1:] in ("*", "`"):
+        return value.strip("*` ") or value  # a value of such marks alone is one
+    return value
+
+
+def _as_set(value: str) -> str:
+    return _sorted_items(value.strip("[]【】").replace("、", ",").replace(";", ","))
+
+
+def _sorted_items(value: str) -> str:
+    if "," not in value:
+        return value.strip()
+    return ",".join(sorted({*map(str.strip, value.split(","))} - {""}))

@@ -1,0 +1,50 @@
+"""SQL statements, as HELM's EHRSQL annotator takes them from a reply."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.normalise import after_result, has_unclosed_reasoning, strip_reasoning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TAGGED = re.compile(r"<\s*sql\s*>(.*?)</?\s*sql\s*>", re.DOTALL | re.IGNORECASE)
+_LANGUAGE_LINE = re.compile(r"^sql\n", re.MULTILINE)
+_SELECT = re.compile(r"\bselect\b", re.IGNORECASE)
+
+
+class Sql(AnswerFormat):
+    """One SQL statement, or an empty reply where the question cannot be answered.
+
+    The answer is `{"empty": whether the reply is blank, "sql": the statement}`: a reply that is not
+    blank counts as an attempt even where no statement is left of it. It is valid if it is blank or
+    holds a SELECT. A reasoning trace that was never closed is neither a statement nor an abstention.
+    """
+
+    kind: Literal["sql"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What scoring needs of the row: the gold query, whether there is an answer, any slot values.
+
+        Raises:
+            GoldError: the columns `query` and `is_impossible` are not what they should be.
+        """
+        query, impossible = row["query"], row["is_impossible"]
+        if not isinstance(query, str) or not query.strip():
+            raise GoldError("query is empty")
+        if not isinstance(impossible, bool):
+            raise GoldError(f"is_impossible is {str(impossible)[:40]!r}, not true or false")
+        return {"query": query.strip(), "answerable": not impossible, "slots": bool(row.get("value"))}
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
+        if has_unclosed_reasoning(text):
+            return Reading(None, False)
+        reply = strip_reasoning(text)
+        reply = (after_result(reply) if cot else reply).strip()
+        tagged = _TAGGED.search(reply)
+        sql = _LANGUAGE_LINE.sub("", (tagged[1] if tagged else reply).replace("`", "").strip())
+        return Reading({"empty": not reply, "sql": sql}, not reply or bool(_SELECT.search(sql)))

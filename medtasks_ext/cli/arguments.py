@@ -1,0 +1,149 @@
+"""What the commands that take lm-eval's own flags have in common."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    from medtasks_ext.registry import Registry
+
+
+#: Folders of `model_configs` whose files are lm-eval's; juries and recipes have other forms.
+_CONFIG_FOLDERS = (".", "open", "api")
+
+
+def quiet() -> None:
+    """One progress display instead of one per library."""
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a failed request is reported with its task
+
+
+def lm_eval_config(
+    arguments: list[str], command: str, description: str, example: str, refused: Iterable[str]
+) -> tuple[EvaluatorConfig, set[str]]:
+    """Read lm-eval's flags, and `--config` files by path or bundled name.
+
+    Args:
+        arguments: of the command line.
+        command: the subcommand, for its help and messages.
+        description: the help text above the flags.
+        example: the arguments of an example, for the help text.
+        refused: flags that the command will refuse, and that its help leaves out.
+
+    Returns:
+        The configuration, and the names of the flags given on the command line itself.
+
+    Raises:
+        MedtasksError: an unknown flag, or a value that lm-eval refuses.
+    """
+    from lm_eval._cli.run import Run as LmEvalRun
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    parser = argparse.ArgumentParser(
+        prog="medtasks", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    lm_eval_run = LmEvalRun(parser.add_subparsers())
+    lm_eval_run._parser.prog = f"medtasks {command}"
+    lm_eval_run._parser.usage = (
+        f"medtasks {command} --model MODEL --model_args ARG=VALUE,… --tasks NAME,NAME,… [options]"
+    )
+    lm_eval_run._parser.description = description
+    lm_eval_run._parser.epilog = f"Example: medtasks {command} {example}"
+    for action in lm_eval_run._parser._actions:
+        if action.dest in refused:
+            action.help = argparse.SUPPRESS
+    namespace, unknown = parser.parse_known_args(["run", *_with_config(arguments)])
+    remedy = f"`medtasks {command} --help` lists the flags"
+    if unknown:
+        raise MedtasksError(f"unknown: {' '.join(unknown)}", where=f"medtasks {command}", remedy=remedy)
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    try:
+        config = EvaluatorConfig.from_cli(namespace)
+    except (ValueError, TypeError, FileNotFoundError) as error:
+        raise MedtasksError(str(error), where=f"medtasks {command}", remedy=remedy) from None
+    return config, {name for name, value in vars(namespace).items() if value or value == 0}
+
+
+def _with_config(arguments: list[str]) -> list[str]:
+    """`--config NAME` may name one of the configurations that come with medtasks."""
+    arguments = list(arguments)
+    if "--config" in arguments[:-1]:
+        place = arguments.index("--config") + 1
+        arguments[place] = str(find_config(arguments[place]))
+    return arguments
+
+
+def find_config(name: str) -> Path:
+    """The file of a configuration given by path or by the name of a bundled one.
+
+    Raises:
+        MedtasksError: there is no such file.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    package = Path(__file__).resolve().parents[1]
+    bundled = {
+        path.stem: path
+        for root in (package / "model_configs", package.parent / "model_configs")
+        for folder in _CONFIG_FOLDERS
+        for path in sorted((root / folder).glob("*.yaml"))
+    }
+    if name in bundled:
+        return bundled[name]
+    close = get_close_matches(name, bundled, n=3)
+    raise MedtasksError(
+        "no such file or bundled configuration",
+        where=f"--config {name}",
+        remedy=f"did you mean {' or '.join(close)}?" if close else f"bundled: {', '.join(sorted(bundled))}",
+    )
+
+
+def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[str]]]:
+    """The registry, and requested name -> its tasks.
+
+    Raises:
+        MedtasksError: no name, or one that is neither task, tag nor group.
+    """
+    tasks = registry(Path(config.include_path).resolve() if config.include_path else None)
+    items = [config.tasks] if isinstance(config.tasks, str) else list(config.tasks or [])
+    names = [name.strip() for item in items for name in item.split(",") if name.strip()]
+    if not names:
+        raise MedtasksError("no tasks given", where="--tasks", remedy="`medtasks ls --groups` lists groups")
+    return tasks, tasks.resolve(names)
+
+
+def limited(n: int, limit: float | None) -> int:
+    """How many of n documents `--limit` leaves: a count, or below 1 a share, rounded up (lm-eval's rule)."""
+    if limit is None:
+        return n
+    return min(n, int(limit) if limit >= 1 else int(-(-n * limit // 1)))
+
+
+def say_missing(missing: dict[str, str], n_all: int, *, strict: bool = False) -> None:
+    """List the tasks without data, and where it would go."""
+    lines = list(dict.fromkeys(missing.values()))
+    typer.echo(f"no data for {len(missing)} of {n_all} tasks:", err=True)
+    for line in lines:
+        typer.echo(f"  {line}", err=True)
+    root = os.environ.get("MEDTASKS_DATA_DIR")
+    typer.echo(
+        f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})", err=True
+    )
+    if not strict and len(missing) < n_all:
+        typer.echo("going on with the others; --strict stops instead", err=True)

@@ -1,0 +1,285 @@
+"""`medtasks contamination`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from medtasks_ext.cli.arguments import limited, lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.model import create_model, model_identity, model_name, output_folder
+from medtasks_ext.cli.tables import console
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from lm_eval.api.model import LM
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    from medtasks_ext.contamination.folder import ProbeFolder
+    from medtasks_ext.data.documents import Document
+    from medtasks_ext.registry import Dataset, Registry
+
+_DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
+test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
+five tokens are predicted exactly. Takes lm-eval's flags that name a model, tasks and an output folder. The
+same command continues an interrupted probe. Besides:
+
+  --strict            stop if the data of any task is missing
+  --data ORIGIN       read data from: local, hub, bridge_open or sample (synthetic rows, to try the command)
+  --table DIR …       print finished probes side by side, without a model
+
+Needs a model that continues plain text and whose tokenizer is known: hf, vllm, local-completions.
+Without --output_path the results go to runs/MODEL.
+"""
+_EXAMPLE = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
+#: lm-eval flags that would change what is asked, or what is kept.
+_REFUSED = {
+    "apply_chat_template": "the model continues plain text",
+    "system_instruction": "the model sees the input alone",
+    "fewshot_as_multiturn": "the model sees the input alone",
+    "num_fewshot": "the model sees the input alone",
+    "gen_kwargs": "decoding is greedy, and as long as the rule says",
+    "samples": "use --limit",
+    "seed": "nothing is drawn",
+    "use_cache": "responses are always stored and reused",
+    "cache_requests": "responses are always stored and reused",
+    "log_samples": "texts are kept out of the results",
+    "check_integrity": "use `medtasks validate`",
+    "write_out": "texts are kept out of the results",
+    "predict_only": "nothing is scored",
+    "wandb_args": "log contamination.json afterwards",
+    "trackio_args": "log contamination.json afterwards",
+}
+
+
+def contamination_command(arguments: list[str]) -> int:
+    """Probe, or print finished probes; returns the exit code (0 done, 1 a task failed or was missing)."""
+    quiet()
+    own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    own_parser.add_argument("--strict", action="store_true")
+    own_parser.add_argument("--data")
+    own_parser.add_argument("--table", nargs="+", type=Path)
+    own, rest = own_parser.parse_known_args(arguments)
+    if own.table:
+        return _compare(own.table, [*rest, *(["--data"] if own.data else [])])
+    config, given = lm_eval_config(rest, "contamination", _DESCRIPTION, _EXAMPLE, _REFUSED)
+    if config.limit is not None and config.limit <= 0:
+        raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
+    for name in sorted(given & set(_REFUSED)):
+        raise MedtasksError(
+            f"--{name} is not for `medtasks contamination`: {_REFUSED[name]}", remedy="leave it out"
+        )
+    return _probe(own, config)
+
+
+def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
+    tasks, resolved = requested_tasks(config)
+    _refuse_chat(config)
+
+    from medtasks_ext.contamination.folder import ProbeFolder
+
+    present, n_missing = _with_data(tasks, resolved, own)
+    documents, faults = _documents(present, own.data, config.limit)
+    for name, fault in faults.items():
+        typer.echo(f"✗ {name}: {fault}", err=True)
+    if faults and (own.strict or not documents):
+        raise MedtasksError(
+            f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
+        )
+    probe = ProbeFolder(output_folder(config))
+    probe.open(model_name(config), model_identity(config))
+    waiting = {
+        name: items
+        for name, items in documents.items()
+        if not probe.is_current(name, items[0].loaded, len(items))
+    }
+    if len(waiting) < len(documents):
+        typer.echo(
+            f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}",
+            err=True,
+        )
+    failed = _ask_all(probe, tasks, waiting, config) if waiting else {}
+    done = {name: probe.tasks[name] for name in documents if name in probe.tasks and name not in failed}
+    _print_probe(probe, done)
+    for name, error in failed.items():
+        typer.echo(f"✗ {name}: {error}", err=True)
+    if done:
+        typer.echo(f"results: {probe.file} and {probe.folder / 'contamination.csv'}", err=True)
+    return 1 if failed or faults or n_missing else 0
+
+
+def _with_data(
+    tasks: Registry, resolved: dict[str, list[str]], own: argparse.Namespace
+) -> tuple[list[Dataset], int]:
+    """The requested datasets whose data is at hand, and how many others there are."""
+    from medtasks_ext.data.sources import forced_origin
+    from medtasks_ext.runner.evaluate import Settings
+    from medtasks_ext.runner.run import check_data, nothing_to_run
+
+    # the strategies of a dataset share its inputs
+    names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
+    settings = Settings(data=forced_origin(own.data))
+    availability = check_data(tasks, names, settings)
+    if availability.missing:
+        say_missing(availability.missing, len(names), strict=own.strict)
+        if own.strict:
+            raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
+    if not availability.present:
+        raise nothing_to_run(tasks, names[0], settings)
+    return [tasks.datasets[name] for name in availability.present], len(availability.missing)
+
+
+def _documents(
+    datasets: list[Dataset], origin: str | None, limit: float | None
+) -> tuple[dict[str, list[Document]], dict[str, MedtasksError]]:
+    from medtasks_ext.contamination.ask import inputs
+
+    documents, faults = {}, {}
+    for dataset in datasets:
+        try:
+            found = inputs(dataset, origin)
+            documents[dataset.id] = found[: limited(len(found), limit)]
+        except MedtasksError as error:
+            faults[dataset.id] = error
+    return documents, faults
+
+
+def _refuse_chat(config: EvaluatorConfig) -> None:
+    address = str(config.model_args.get("base_url") or "")
+    if "chat" in config.model or address.rstrip("/").endswith("/chat/completions"):
+        raise MedtasksError(
+            "a chat endpoint answers a text and does not continue it",
+            where=f"--model {config.model}",
+            remedy="use hf, vllm, or local-completions: base_url=…/v1/completions,tokenizer=ORG/MODEL",
+        )
+
+
+def _model(config: EvaluatorConfig) -> tuple[LM, dict[str, Any]]:
+    """The model, and generation settings that make it greedy."""
+    is_api = "completions" in config.model
+    if is_api:
+        # the server splits the text as its model needs it, beginning-of-text token included
+        config.model_args.setdefault("tokenized_requests", False)
+    try:
+        model = create_model(config, endpoint="/v1/completions")
+    except MedtasksError as error:
+        if is_api and "tokenizer" not in config.model_args and error.where == "--model_args":
+            raise MedtasksError(
+                error.what, where=error.where, remedy="name the tokenizer: tokenizer=ORG/MODEL"
+            ) from None
+        raise
+    if model.world_size > 1:
+        raise MedtasksError(
+            f"{model.world_size} processes were started, and the probe runs in one",
+            where="--model",
+            remedy="for several GPUs: tensor_parallel_size=N with vllm, parallelize=True with hf",
+        )
+    # hf would take a repetition penalty from the model's own defaults; servers need not know the name
+    return model, {
+        "do_sample": False,
+        "temperature": 0.0,
+        **({} if is_api else {"repetition_penalty": 1.0}),
+    }
+
+
+def _ask_all(
+    probe: ProbeFolder, tasks: Registry, waiting: dict[str, list[Document]], config: EvaluatorConfig
+) -> dict[str, str]:
+    """Probe the tasks that are not done; returns those that failed, with the reason."""
+    from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.contamination.ask import ask
+    from medtasks_ext.contamination.probe import CUTS
+    from medtasks_ext.contamination.tokenizer import ModelTokenizer
+    from medtasks_ext.runner.store import ResponseStore, StoringLM
+
+    model, fixed = _model(config)
+    tokenizer = ModelTokenizer(model)
+    probe.save()
+    failed = {}
+    with Progress(len(waiting), sum(map(len, waiting.values())) * len(CUTS)) as progress:
+        lm = StoringLM(model, progress.advance)
+        for name, documents in waiting.items():
+            lm.store = ResponseStore(probe.responses, name)
+            try:
+                asked = ask(lm, name, documents, tokenizer, fixed=fixed, skipped=progress.advance)
+            except Exception as error:  # any fault of one task must not cost the others
+                failed[name] = (str(error) or type(error).__name__).splitlines()[0]
+                progress.task_finished(name, "failed")
+                continue
+            finally:
+                lm.store.close()
+            probe.keep(tasks.datasets[name], documents[0].loaded, asked)
+            found = probe.tasks[name]
+            progress.task_finished(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
+    return failed
+
+
+_SAMPLE = "SAMPLE DATA: synthetic rows. This says nothing about the leakage of a benchmark."
+
+
+def _print_probe(probe: ProbeFolder, done: dict[str, dict[str, Any]]) -> None:
+    if any(task["origin"] == "sample" for task in done.values()):
+        console().print(_SAMPLE, style="bold")
+    table = Table(box=box.SIMPLE_HEAD, title=f"{probe.model}: leaked test inputs", title_justify="left")
+    table.add_column("task", no_wrap=True)
+    for name in ("documents", "too short", "probed", "leaked", "share", "95 % interval"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for name, task in done.items():
+        low, high = task["interval_95"] or (None, None)
+        table.add_row(
+            name,
+            *(f"{task[key]:,}" for key in ("n_documents", "n_too_short", "n_probed", "n_leaked")),
+            _percent(task["share"]),
+            "–" if low is None else f"{low:.1%} – {high:.1%}",
+            "SAMPLE" if task["origin"] == "sample" else "",
+        )
+    console().print(table)
+    probed, leaked = (sum(task[key] for task in done.values()) for key in ("n_probed", "n_leaked"))
+    where = sum(task["n_leaked"] > 0 for task in done.values())
+    console().print(f"{leaked:,} of {probed:,} probed documents leaked, in {where} of {len(done)} tasks")
+
+
+def _compare(folders: list[Path], rest: list[str]) -> int:
+    from medtasks_ext.contamination.folder import read_probes
+
+    if rest:
+        raise MedtasksError(
+            f"--table only takes folders, not {rest[0]}",
+            where="medtasks contamination",
+            remedy="leave it out",
+        )
+    probes = read_probes(folders)
+    names = list(dict.fromkeys(name for probe in probes for name in probe.tasks))
+    table = Table(box=box.SIMPLE_HEAD, title="leaked among probed test inputs", title_justify="left")
+    table.add_column("task", no_wrap=True)
+    for probe in probes:
+        table.add_column(probe.model, justify="right", overflow="fold")
+    table.add_column("")
+    unlike = []
+    for name in names:
+        found = [probe.tasks.get(name) for probe in probes]
+        rows = {(task["rows_hash"], task["n_documents"]) for task in found if task}
+        marks = ["SAMPLE"] if any(task and task["origin"] == "sample" for task in found) else []
+        if len(rows) > 1:
+            marks.append("other rows")
+            unlike.append(name)
+        table.add_row(name, *(_cell(task) for task in found), ", ".join(marks))
+    if any(probe.is_sample for probe in probes):
+        console().print(_SAMPLE, style="bold")
+    console().print(table)
+    if unlike:
+        console().print(f"not comparable, since models saw different rows: {', '.join(unlike)}")
+    return 0
+
+
+def _cell(task: dict[str, Any] | None) -> str:
+    return f"{_percent(task['share'])} ({task['n_leaked']:,}/{task['n_probed']:,})" if task else "–"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"

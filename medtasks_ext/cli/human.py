@@ -1,0 +1,362 @@
+"""`medtasks human`: forms for experts, and what the filled ones say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from medtasks_ext.human.agreement import Agreement
+    from medtasks_ext.human.forms import Export
+    from medtasks_ext.human.ingest import Ingested
+    from medtasks_ext.human.jury import JuryFigures
+    from medtasks_ext.human.pairs import Drawn
+    from medtasks_ext.human.rates import Rate
+    from medtasks_ext.human.results import Criterion
+    from medtasks_ext.judge.engine import Outcome
+
+DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+
+human = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Blinded forms for experts, and their votes."
+)
+
+
+@human.command("export")
+def export(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN_A RUN_B", help="Two runs; with --kind points one JSONL file of cases."),
+    ],
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for forms and key.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind", help="pairwise: two answers, four questions; points: one answer, its scoring points."
+        ),
+    ] = "pairwise",
+    tasks: Annotated[
+        str | None, typer.Option("--tasks", help="Tasks, groups or tags that both runs have finished.")
+    ] = None,
+    documents: Annotated[
+        int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
+    ] = None,
+    experts: Annotated[
+        int | None,
+        typer.Option("--experts", min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draw, the orders and the sides.")] = 42,
+) -> None:
+    """Write one HTML page and one CSV per expert, and the key that stays with you.
+
+    Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
+    """
+    from medtasks_ext.human.forms import write_forms
+
+    if kind == "pairwise":
+        made = _pairwise(sources, tasks, documents, experts, seed)
+    elif kind == "points":
+        made = _points(sources, tasks, documents, experts, seed)
+    else:
+        raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy="use pairwise or points")
+    for path in write_forms(made, Path(out)):
+        typer.echo(f"wrote {path}")
+    _say_export(made, Path(out))
+
+
+@human.command("ingest")
+def ingest(
+    files: Annotated[list[str], typer.Argument(metavar="FORM.csv...", help="Filled forms.")],
+    key_file: Annotated[str, typer.Option("--key", help="key.json of the export.")],
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for the results.")],
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Take complete rows although others are missing.")
+    ] = False,
+) -> None:
+    """Check filled forms against the key and compute rates, intervals and agreement.
+
+    Example: medtasks human ingest forms/*.csv --key forms/key.json -o results
+    """
+    from medtasks_ext.human.forms import read_key
+    from medtasks_ext.human.ingest import ingest as read_filled
+    from medtasks_ext.human.results import (
+        criteria,
+        decisions,
+        point_agreement,
+        write_pairwise,
+        write_points,
+    )
+
+    key, folder = read_key(Path(key_file)), Path(out)
+    if folder.resolve() == Path(key_file).resolve().parent:
+        raise MedtasksError(
+            "results name the runs and do not belong beside the forms",
+            where=out,
+            remedy="name another folder",
+        )
+    if folder.exists() and not folder.is_dir():
+        raise MedtasksError("is a file", where=out, remedy="name a folder with -o")
+    read = read_filled([Path(file) for file in files], key, partial=partial)
+    _say_read(read, key)
+    if key["kind"] == "pairwise":
+        found = criteria(read.rows, key)
+        write_pairwise(folder, found, read, key)
+        _print_rates("human evaluation", found, key)
+        _print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in found])
+    else:
+        decided = decisions(read.rows, key)
+        write_points(folder, decided, read, key)
+        counts = {value: sum(item.met is value for item in decided) for value in (True, False, None)}
+        typer.echo(
+            f"{len(decided)} points: {counts[True]} met, {counts[False]} not met, {counts[None]} undecided"
+        )
+        _print_agreement([("points", point_agreement(decided))])
+    typer.echo(f"results: {folder}")
+
+
+@human.command("jury")
+def jury(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN_A RUN_B", help="Two runs.")],
+    jury_name: Annotated[str, typer.Option("--jury", help="Jury file, or a bundled one: medhelm, local.")],
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for judgements and figures.")],
+    tasks: Annotated[
+        str | None, typer.Option("--tasks", help="Tasks, groups or tags that both runs have finished.")
+    ] = None,
+    documents: Annotated[
+        int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draw: as in `export`.")] = 42,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
+    ] = False,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
+    ] = None,
+    allow_gated: Annotated[
+        bool, typer.Option("--allow-gated", help="Send text that is not open to judges elsewhere.")
+    ] = False,
+) -> None:
+    """Put the four questions to a jury of models, in both orders; resumable. No human figure.
+
+    Example: medtasks human jury runs/MODEL runs/GPT4 --tasks clinicbench_patient_education --jury local
+    -o jury
+    """
+    from medtasks_ext.cli import judge as asking
+
+    drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
+    asking.check_installed()
+    from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
+    from medtasks_ext.judge.budget import Budget, spent_so_far
+    from medtasks_ext.judge.engine import Engine, RunToJudge
+    from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.store import JudgementStore
+
+    judges, compared = load_jury(jury_name), comparisons(drawn)
+    asking.check_jury(judges, compared)
+    asking.check_prices(judges, max_cost)
+    store = JudgementStore(folder)
+    store.open(lock=not dry_run)
+    try:
+        budget = Budget(max_cost, spent_so_far(judges, store.usage))
+        engine = Engine(judges, [RunToJudge(compared, store)], budget, say=asking.say)
+        asks, outcome = engine.pending(), None
+        away = asking.warn_gated(judges, asks)
+        if dry_run:
+            asking.print_estimates(engine.estimates(asks), budget.spent)
+            raise typer.Exit(DONE)
+        if asks:
+            check_keys([judge for judge in judges.models if any(a.request.judge == judge.name for a in asks)])
+            if away and not allow_gated:
+                raise MedtasksError(
+                    "texts that are not open to everyone would leave this machine (see above)",
+                    where="--jury",
+                    remedy="use judges on this machine (--jury local), or add --allow-gated if the data-use "
+                    "agreement permits it",
+                )
+            outcome = asking.ask_all(engine, asks)
+        found = jury_figures(drawn, compared, judges, store)
+    finally:
+        if not dry_run:
+            store.close()
+    write_jury(folder, found, drawn, judges)
+    title = "jury of models (not a human evaluation)"
+    _print_rates(title, [item.criterion for item in found.verdicts], drawn.record)
+    _print_agreement(
+        [
+            (f"{item.criterion.task} {item.criterion.criterion}", item.criterion.agreement)
+            for item in found.verdicts
+        ]
+    )
+    raise typer.Exit(_end_of_jury(found, outcome, folder))
+
+
+def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> int:
+    """Say what is missing and why; the exit code."""
+    if found.decided:
+        typer.echo(f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked")
+    for judge, count in found.missing.items():
+        if count:
+            typer.echo(f"missing: {count:,} comparisons by {judge}; the same command asks again", err=True)
+    for judge, reason in (outcome.stopped if outcome else {}).items():
+        typer.echo(f"✗ judge {judge}: {reason}", err=True)
+    if outcome and outcome.out_of_money:
+        typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
+    typer.echo(f"results: {folder / 'jury.json'}")
+    if outcome and outcome.interrupted:
+        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        return INTERRUPTED
+    return INCOMPLETE if any(found.missing.values()) else DONE
+
+
+# ---------------------------------------------------------------------- export
+
+
+def _pairwise(
+    sources: Sequence[str], tasks: str | None, documents: int | None, experts: int | None, seed: int
+) -> Export:
+    drawn = _drawn(sources, tasks, documents, seed)
+    from medtasks_ext.human.pairs import EXPERTS, pairwise_export
+
+    return pairwise_export(drawn, experts=experts or EXPERTS)
+
+
+def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> Drawn:
+    from medtasks_ext.cli.arguments import quiet
+    from medtasks_ext.registry import registry
+
+    if len(sources) != 2:
+        raise MedtasksError(
+            f"{len(sources)} folders given", where="medtasks human", remedy="name two runs: RUN_A RUN_B"
+        )
+    names = [name.strip() for name in (tasks or "").split(",") if name.strip()]
+    if not names:
+        raise MedtasksError(
+            "no tasks given", where="--tasks", remedy="name tasks that both runs have finished"
+        )
+    quiet()
+    from medtasks_ext.human.pairs import DOCUMENTS, draw_pairs
+
+    folders = (Path(sources[0]), Path(sources[1]))
+    return draw_pairs(folders, names, registry(), documents=documents or DOCUMENTS, seed=seed)
+
+
+def _points(
+    sources: Sequence[str], tasks: str | None, documents: int | None, experts: int | None, seed: int
+) -> Export:
+    from medtasks_ext.human.points import points_export
+
+    if len(sources) != 1 or tasks or documents:
+        raise MedtasksError(
+            "points come from one JSONL file of cases, all of which are asked",
+            where="--kind points",
+            remedy="medtasks human export --kind points QUEUE.jsonl -o DIR",
+        )
+    return points_export(Path(sources[0]), experts=experts or 1, seed=seed)
+
+
+def _say_export(made: Export, folder: Path) -> None:
+    from medtasks_ext.human.forms import KEY_FILE, LONGEST_CELL
+
+    for task, counts in made.record.get("tasks", {}).items():
+        typer.echo(f"{task}: {counts['documents']} of {counts['of']} documents")
+    long = {text for items in made.forms.values() for item in items for text in item.texts.values()}
+    if n_long := sum(len(text) > LONGEST_CELL for text in long):
+        typer.echo(
+            f"{n_long} texts are too long for a cell of a spreadsheet: have the HTML page filled", err=True
+        )
+    if "sample" in made.notices:
+        typer.echo("SAMPLE DATA: synthetic rows, not a result", err=True)
+    if "gated" in made.notices:
+        typer.echo(
+            "the forms hold the texts: hand them only to people whom the agreement for the data permits",
+            err=True,
+        )
+    typer.echo(f"keep {folder / KEY_FILE} to yourself: it says which answer is whose")
+
+
+# ---------------------------------------------------------------------- ingest
+
+
+def _say_read(read: Ingested, key: Mapping[str, Any]) -> None:
+    for path in read.empty:
+        typer.echo(f"{path}: no answers in it; left aside", err=True)
+    for form, rows in key["forms"].items():
+        absent, part = len(read.absent.get(form, ())), len(read.incomplete.get(form, ()))
+        if absent or part:
+            typer.echo(
+                f"{form}: {len(rows) - absent - part} of {len(rows)} rows; {absent} without answers "
+                f"and {part} filled in part are missing from all figures",
+                err=True,
+            )
+
+
+def _print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from medtasks_ext.cli.tables import console
+
+    first, second = (run["folder"] for run in record["runs"])
+    title = f"{what}, percent: {first} against {second}"
+    if record.get("SAMPLE_DATA"):
+        title = f"SAMPLE DATA: synthetic rows, not a result\n{title}"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_style="bold", title_justify="left")
+    table.add_column("task", overflow="fold")
+    table.add_column("criterion", no_wrap=True)
+    for name in ("documents", "win", "tie", "loss"):
+        table.add_column(name, justify="right", no_wrap=True)
+    several = any(len(item.rates) > 1 for item in found)
+    table.add_column("win + tie" + (", mean" if several else ""), no_wrap=True)
+    if several:
+        table.add_column("win + tie, majority", no_wrap=True)
+        table.add_column("win + tie, each", no_wrap=True)
+    for item in found:
+        *experts, mean, most = item.rates if len(item.rates) > 1 else [*item.rates] * 2
+        cells = [item.task, item.criterion, str(mean.n)]
+        cells += [f"{100 * mean.shares[name]:.1f}" for name in ("win", "tie", "loss")]
+        cells += [_win_tie(mean)]
+        if several:
+            cells += [_win_tie(most), "  ".join(f"{100 * one.shares['win_tie']:.1f}" for one in experts)]
+        table.add_row(*map(Text, cells))
+    console().print(table)
+    split = sum(rate.undecided for item in found for rate in item.rates)
+    if several:
+        typer.echo(
+            "win, tie, loss, mean: share of all votes; majority: what more of them chose than anything else"
+            + (f" ({split} comparisons without one count as ties)" if split else "")
+        )
+
+
+def _print_agreement(found: Sequence[tuple[str, Sequence[Agreement]]]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from medtasks_ext.cli.tables import console
+
+    found = [(name, agreements) for name, agreements in found if agreements]
+    if not found:
+        return
+    table = Table(box=box.SIMPLE_HEAD, title="agreement", title_style="bold", title_justify="left")
+    table.add_column("of", overflow="fold")
+    for name in ("Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, (all_of_them, *pairs) in found:
+        values = [pair.value for pair in pairs if pair.value is not None]
+        cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
+        fleiss = "–" if all_of_them.value is None else f"{all_of_them.value:.3f}"
+        equal = "–" if all_of_them.observed is None else f"{100 * all_of_them.observed:.1f} %"
+        table.add_row(name, fleiss, cohen, equal, str(all_of_them.n))
+    console().print(table)
+
+
+def _win_tie(rate: Rate) -> str:
+    interval = rate.intervals["win_tie"]
+    around = f"{100 * interval.low:.1f}, {100 * interval.high:.1f}" if interval else "–"
+    return f"{100 * rate.shares['win_tie']:.1f} [{around}]"

@@ -1,0 +1,498 @@
+"""`medtasks judge`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.tables import console
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from medtasks_ext.judge.budget import Estimate
+    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.engine import Ask, Engine, Outcome, RunToJudge
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.report import Figure
+    from medtasks_ext.judge.scores import DocumentScore
+    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.runner.run import Run
+
+DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+LINE_SECONDS = 10.0
+
+
+def judge_command(
+    folders: list[str],
+    jury_name: str,
+    *,
+    tasks: str | None = None,
+    dry_run: bool = False,
+    max_cost: float | None = None,
+    ratings: str | None = None,
+    decisions: str | None = None,
+    allow_gated: bool = False,
+) -> int:
+    """Judge the open-ended tasks of runs; returns the exit code."""
+    quiet()
+    check_installed()
+    from medtasks_ext.judge.budget import Budget, spent_so_far
+    from medtasks_ext.judge.engine import Engine, RunToJudge
+    from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.ratings import read_ratings
+    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.runner.run import Run
+
+    jury = load_jury(jury_name)
+    wanted = _wanted(tasks)
+    runs: dict[str, Run] = {}
+    to_judge: dict[str, RunToJudge] = {}
+    with ExitStack() as stack:
+        for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
+            runs[name] = run = Run(Path(name), registry())
+            run.load()
+            chosen = _tasks_of(run, wanted)
+            check_jury(jury, chosen)
+            store = JudgementStore(run.folder)
+            store.open(lock=not dry_run)
+            if not dry_run:
+                stack.callback(store.close)
+            to_judge[name] = RunToJudge(chosen, store)
+        if decisions:
+            _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
+        people = (
+            read_ratings(Path(ratings), {name: item.tasks for name, item in to_judge.items()})
+            if ratings
+            else None
+        )
+        usage = _usage([item.store for item in to_judge.values()])
+        engine = Engine(jury, list(to_judge.values()), Budget(max_cost, spent_so_far(jury, usage)), say=say)
+        asks = engine.pending()
+        possible = engine.possible(asks)
+        check_prices(jury, max_cost)
+        if dry_run:
+            warn_gated(jury, [*asks, *possible])
+            print_estimates(engine.estimates([*asks, *possible]), engine.budget.spent)
+            if possible:
+                typer.echo(
+                    f"of them {len(possible):,} at most to {jury.adjudicator_name}, for disputed cases"
+                )
+            return DONE
+        outcome = None
+        if asks:
+            needed = {ask.request.judge for ask in (*asks, *possible)}
+            check_keys([judge for judge in jury.models if judge.name in needed])
+            if warn_gated(jury, [*asks, *possible]) and not allow_gated:
+                raise MedtasksError(
+                    "texts that are not open to everyone would leave this machine (see above)",
+                    where="--jury",
+                    remedy="use judges on this machine (--jury local), or add --allow-gated if the data-use "
+                    "agreement permits it",
+                )
+            outcome = ask_all(engine, asks)
+        return _finish(jury, runs, to_judge, outcome, people, engine.budget.spent, engine.budget.unsure)
+
+
+def check_installed() -> None:
+    """Refuse, with the remedy, where a package that judging needs is missing."""
+    try:
+        import aiohttp  # noqa: F401
+        import filelock  # noqa: F401
+    except ImportError as error:
+        raise MedtasksError(
+            f"judging needs a package that is not installed ({error.name})",
+            where="medtasks judge",
+            remedy="pip install 'medtasks[judge]'",
+        ) from None
+
+
+def _wanted(names: str | None) -> set[str] | None:
+    if names is None:
+        return None
+    resolved = registry().resolve([name.strip() for name in names.split(",") if name.strip()])
+    return {leaf for leaves in resolved.values() for leaf in leaves}
+
+
+def _tasks_of(run: Run, wanted: set[str] | None) -> list[JudgedTask]:
+    """The finished judged tasks of a run, among those wanted."""
+    from medtasks_ext.judge.cases import judged_tasks, rubric_of
+
+    judged = [
+        name
+        for name in run.manifest["tasks"]
+        if run.is_done(name) and name in run.registry.tasks and rubric_of(run.registry.tasks[name][0])
+    ]
+    chosen = [name for name in judged if wanted is None or name in wanted]
+    if not chosen:
+        raise MedtasksError(
+            "no finished task of this run is judged by models",
+            where=run.folder,
+            remedy=f"judged here: {', '.join(judged)}"
+            if judged
+            else "`medtasks run` an open-ended task first",
+        )
+    return judged_tasks(run.folder, run.registry, chosen)
+
+
+def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
+    """Refuse a jury with too few judges for a protocol, or with a judge named like an axis."""
+    from medtasks_ext.judge.procedures import N_ASSESSORS
+
+    adjudicated = [task.name for task in tasks if task.rubric.protocol.dispute_above is not None]
+    if adjudicated and len(jury) < N_ASSESSORS:
+        raise MedtasksError(
+            f"{', '.join(adjudicated)}: two assessors are needed, the jury has one judge",
+            where="--jury",
+            remedy="add another judge, which may be the same model under another name, or name other --tasks",
+        )
+    axes = {axis for task in tasks for axis in task.rubric.axes}
+    if taken := axes & set(jury.names):
+        raise MedtasksError(
+            f"judge {min(taken)} has the name of an axis", where="--jury", remedy="give it another name"
+        )
+
+
+def check_prices(jury: Jury, max_cost: float | None) -> None:
+    """Refuse a cost limit where a judge elsewhere has no price."""
+    unknown = [judge.name for judge in jury.models if judge.price is None and not judge.is_local]
+    if max_cost is not None and unknown:
+        raise MedtasksError(
+            f"--max-cost cannot be kept without the price of {', '.join(unknown)}",
+            where="--jury",
+            remedy="add price: {input: …, output: …} in USD per million tokens",
+        )
+
+
+def warn_gated(jury: Jury, asks: Sequence[Ask]) -> bool:
+    """Say once which texts would leave this machine, if they are not open; whether there are any."""
+    away = {judge.name: judge.base_url for judge in jury.models if not judge.is_local}
+    counts = Counter(
+        ask.task.name
+        for ask in asks
+        if ask.request.judge in away and not ask.task.open_access and not ask.case.synthetic
+    )
+    if counts:
+        typer.echo(
+            f"warning: {len(counts)} tasks hold text that is not open to everyone ({', '.join(counts)}); "
+            f"it would be sent to {', '.join(dict.fromkeys(away.values()))}",
+            err=True,
+        )
+    return bool(counts)
+
+
+def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: bool) -> None:
+    from medtasks_ext.judge.disputed import take_decisions
+
+    if jury.adjudicator:
+        raise MedtasksError(
+            f"disputed cases are decided by the judge {jury.adjudicator_name}, not by a physician",
+            where="--decisions",
+            remedy="write `adjudicator: human` in the jury file, or leave --decisions out",
+        )
+    found = take_decisions(path, runs, jury, keep=keep)
+    typer.echo(f"{path}: {found.taken:,} new decisions, {found.replaced:,} replaced", err=True)
+    for count, what in (
+        (found.open, "are not decided on every point and stay in the queue"),
+        (found.changed, "are about answers that are others now and do not count"),
+        (found.agreed, "are not disputed; the assessors' mean stays"),
+    ):
+        if count:
+            typer.echo(f"{path}: {count:,} cases {what}", err=True)
+
+
+def _usage(stores: Sequence[JudgementStore]) -> dict[str, list[Any]]:
+    usage: dict[str, list[Any]] = {}
+    for store in stores:
+        for judge, items in store.usage.items():
+            usage.setdefault(judge, []).extend(items)
+    return usage
+
+
+def say(line: str) -> None:
+    """A line for the user that is no result."""
+    typer.echo(line, err=True)
+
+
+def print_estimates(estimates: Sequence[Estimate], spent: float) -> None:
+    """What is still to be asked, judge by judge, and what it costs at most."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("judge", no_wrap=True)
+    for name in ("requests", "prompt tokens", "output tokens, at most", "USD, at most"):
+        table.add_column(name, justify="right")
+    for item in estimates:
+        table.add_row(
+            item.judge,
+            f"{item.requests:,}",
+            f"{'' if item.measured else '~'}{item.prompt_tokens:,}",
+            f"{item.completion_tokens:,}",
+            "no price" if item.cost is None else f"{item.cost:,.2f}",
+        )
+    known = [item.cost for item in estimates if item.cost is not None]
+    table.add_row("all", f"{sum(item.requests for item in estimates):,}", "", "", f"{sum(known):,.2f}")
+    console().print(table)
+    if any(not item.measured and item.requests for item in estimates):
+        typer.echo(
+            "~ estimated: four bytes of a prompt count as one token, until the server has counted some"
+        )
+    if spent:
+        typer.echo(f"spent on these runs so far: {spent:,.2f} USD")
+    typer.echo("nothing was asked (--dry-run)")
+
+
+# ---------------------------------------------------------------------- asking
+
+
+class _Progress:
+    """A bar per judge on a terminal; a line now and then elsewhere."""
+
+    def __init__(self, totals: Mapping[str, int]) -> None:
+        self.totals = dict(totals)
+        self.done, self.failed = Counter[str](), Counter[str]()
+        self._said = time.monotonic()
+        self.bar = None
+        if sys.stderr.isatty():
+            self.bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self.lines = {name: self.bar.add_task(name, total=n) for name, n in totals.items()}
+
+    def __enter__(self) -> _Progress:
+        if self.bar:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar:
+            self.bar.stop()
+        else:
+            self._line()
+
+    def report(self, judge: str, judged: bool) -> None:
+        self.done[judge] += 1
+        self.failed[judge] += not judged
+        if self.bar:
+            if judge not in self.lines:  # first asked in a later round
+                self.lines[judge] = self.bar.add_task(judge, total=None)
+            self.bar.advance(self.lines[judge])
+        elif time.monotonic() - self._said > LINE_SECONDS:
+            self._line()
+
+    def say(self, line: str) -> None:
+        if self.bar:
+            self.bar.console.print(line, highlight=False, markup=False)
+        else:
+            typer.echo(line, err=True)
+
+    def _line(self) -> None:
+        self._said = time.monotonic()
+        parts = [
+            f"{name} {self.done[name]}/{total}"
+            + (f" ({self.failed[name]} failed)" if self.failed[name] else "")
+            for name, total in self.totals.items()
+        ]
+        parts += [f"{name} {self.done[name]}" for name in self.done if name not in self.totals]
+        typer.echo("asked: " + ", ".join(parts), err=True)
+
+
+def ask_all(engine: Engine, asks: Sequence[Ask]) -> Outcome:
+    """Ask the judges, with a display of how far they are."""
+    with _Progress(Counter(ask.request.judge for ask in asks)) as progress:
+        engine.report, engine.say = progress.report, progress.say
+        try:
+            return asyncio.run(engine.run())
+        except asyncio.CancelledError:  # the second signal
+            raise KeyboardInterrupt from None
+
+
+# ---------------------------------------------------------------------- results
+
+
+def _finish(
+    jury: Jury,
+    runs: Mapping[str, Run],
+    to_judge: Mapping[str, Any],
+    outcome: Outcome | None,
+    people: Any,
+    spent: float,
+    unsure: float,
+) -> int:
+    from medtasks_ext.judge.disputed import queue_file
+    from medtasks_ext.judge.jury import HUMAN
+    from medtasks_ext.judge.report import (
+        clinician_figures,
+        judge_figures,
+        robustness_figures,
+        sub_jury_figures,
+        write_figures,
+    )
+    from medtasks_ext.judge.scores import document_scores, keep_scores
+
+    stopped = outcome.stopped if outcome else {}
+    scored: dict[str, list[tuple[JudgedTask, list[DocumentScore]]]] = {}
+    for name, run in runs.items():
+        tasks, store = to_judge[name]
+        scored[name] = [(task, document_scores(task, jury, store, stopped)) for task in tasks]
+        metrics = {task.name: keep_scores(run, task, jury, scores) for task, scores in scored[name]}
+        run.write_results()
+        _print_scores(name if len(runs) > 1 else "", jury, scored[name], metrics)
+    common: list[Figure] = robustness_figures(scored, jury.names)
+    if people is not None:
+        common += clinician_figures(scored, people)
+    for name, run in runs.items():
+        own = [*judge_figures(scored[name], jury.names), *sub_jury_figures(scored[name], jury.names)]
+        write_figures(run.folder, [*own, *common])
+        _print_figures(name if len(runs) > 1 else "", own)
+    _print_common(common)
+    complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
+    if spent or unsure:
+        note = f", and up to {unsure:,.2f} for requests whose reply never came" if unsure else ""
+        typer.echo(f"spent on these runs: {spent:,.2f} USD{note}", err=True)
+    for name, reason in stopped.items():
+        typer.echo(f"✗ judge {name}: {reason}", err=True)
+    if outcome and outcome.out_of_money:
+        typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
+    for run in runs.values():
+        typer.echo(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}", err=True)
+    if outcome and outcome.interrupted:
+        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        return INTERRUPTED
+    waiting = [
+        queue_file(run.folder, task.name)
+        for name, run in runs.items()
+        for task, scores in scored[name]
+        if any(item.pending for item in scores) and not jury.adjudicator
+    ]
+    if waiting:
+        typer.echo(
+            "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
+            "  → medtasks human export --kind points FILE -o DIR, then medtasks human ingest; "
+            "medtasks judge RUN … --decisions decisions.jsonl",
+            err=True,
+        )
+    if any(name != HUMAN for items in scored.values() for _, s in items for x in s for name in x.missing):
+        typer.echo("judgements are missing; the same command asks for them again", err=True)
+    return DONE if complete else INCOMPLETE
+
+
+def _print_scores(
+    run: str,
+    jury: Jury,
+    scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
+    metrics: Mapping[str, Mapping[str, float]],
+) -> None:
+    for protocol in dict.fromkeys(task.rubric.judging.protocol for task, _ in scored):
+        same = [(task, scores) for task, scores in scored if task.rubric.judging.protocol == protocol]
+        _print_table(run, jury, same, metrics)
+
+
+def _print_table(
+    run: str,
+    jury: Jury,
+    scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
+    metrics: Mapping[str, Mapping[str, float]],
+) -> None:
+    """The scores of tasks that are judged under the same protocol."""
+    from medtasks_ext.judge.procedures import N_ASSESSORS
+    from medtasks_ext.judge.scores import missing_reasons
+
+    sample = any(case.case.synthetic for _, scores in scored for case in scores)
+    titles = [run] if run else []
+    titles += ["SAMPLE DATA: synthetic rows, not a result"] if sample else []
+    table = Table(
+        box=box.SIMPLE_HEAD, title="\n".join(titles) or None, title_style="bold", title_justify="left"
+    )
+    table.add_column("task", no_wrap=True)
+    protocol = scored[0][0].rubric.protocol
+    low, high = protocol.scale
+    axes = list(dict.fromkeys(axis for task, _ in scored for axis in task.rubric.axes))
+    judges, disputes = jury.names, {}
+    if protocol.dispute_above is not None:
+        judges = [*jury.names[:N_ASSESSORS], jury.adjudicator_name]
+        disputes = {"disputed": 2, "assessor_agreement": 2, "assessor_kappa": 2, "pending": 0}
+    for name in ("score", *judges, *axes, *disputes, "judged"):
+        table.add_column(name.removeprefix("assessor_"), justify="right")
+    for task, scores in scored:
+        own = metrics[task.name]
+        table.add_row(
+            task.name,
+            _number(own.get("score"), 4),
+            *(_number(own.get(f"jury_{name}"), 2) for name in (*judges, *axes)),
+            *(_number(own.get(name), digits) for name, digits in disputes.items()),
+            f"{sum(item.complete for item in scores):,}/{len(scores):,}",
+        )
+    console().print(table)
+    typer.echo(
+        f"score is on 0–1; judges{' and axes' if axes else ''} are means on the scale {low:g}–{high:g}"
+    )
+    if disputes:
+        typer.echo(
+            f"disputed: the assessors differ by more than {protocol.dispute_above:g}; agreement: they do "
+            "not; kappa: of their decisions on points; pending: disputed cases without score"
+        )
+    for task, scores in scored:
+        for (judge, reason), count in missing_reasons(scores).most_common():
+            typer.echo(f"missing: {task.name}, {judge}: {count:,} ({reason})")
+        if blank := sum(item.case.blank for item in scores):
+            typer.echo(f"{task.name}: {blank:,} empty answers have the lowest rating; no judge was asked")
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _print_figures(run: str, figures: Sequence[Figure]) -> None:
+    from medtasks_ext.judge.report import COMPOSITE, POOLED
+
+    pairs: dict[tuple[str, str], dict[str, Figure]] = {}
+    for item in figures:
+        if item.table == "judges" and item.item in (COMPOSITE, POOLED):
+            pairs.setdefault((item.task, item.between), {})[item.measure] = item
+    title = "agreement between judges" + (f" in {run}" if run else "")
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    table.add_column("task", no_wrap=True)
+    table.add_column("judges")
+    measures = ("Spearman", "ICC(3,k)", "Cohen's kappa", "quadratic kappa")
+    for name in measures:
+        table.add_column(name, justify="right")
+    for (task, between), found in pairs.items():
+        if all(item.value is None for item in found.values()):
+            continue
+        cells = [_number(found[name].value, 3) if name in found else "" for name in measures]
+        table.add_row(task, between, *cells)
+    if table.rows:
+        console().print(table)
+
+
+def _print_common(figures: Sequence[Figure]) -> None:
+    means = [item for item in figures if item.table == "robustness" and item.between.startswith("mean of ")]
+    for item in means:
+        typer.echo(
+            f"{item.task}: {item.measure} with the full jury {_number(item.value, 3)} ({item.between})"
+        )
+    for item in figures:
+        if item.table == "clinicians":
+            interval = "" if item.low is None else f" ({_number(item.low, 3)} to {_number(item.high, 3)})"
+            typer.echo(
+                f"{item.task}: {item.between}, {item.measure} {_number(item.value, 3)}{interval}, n {item.n}"
+            )

@@ -1,0 +1,190 @@
+"""`medtasks judge-eval`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.tables import console
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.runner.files import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from medtasks_ext.judge.evaluation import Evaluation
+    from medtasks_ext.judge.sft import Case, PointKey
+
+COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+_TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
+
+
+def judge_eval_command(
+    files: list[str],
+    expert: list[str],
+    decided: list[str],
+    jury: str | None,
+    *,
+    out: str,
+    allow_gated: bool,
+    published: bool,
+) -> int:
+    """Compare judges with experts, or recompute the published table; returns the exit code."""
+    quiet()
+    if published:
+        _print_published()
+        return COMPLETE
+    if not files or bool(decided) == bool(jury):
+        raise MedtasksError(
+            "needs the cases, and either decisions (--judge FILE) or judges to ask (--jury FILE)",
+            where="medtasks judge-eval",
+            remedy="`medtasks judge-eval --help` has an example; --published needs nothing",
+        )
+    from medtasks_ext.judge.evaluation import METRICS, evaluate
+    from medtasks_ext.judge.sft import decisions_about, expert_decisions, read_cases
+
+    cases = read_cases([Path(file) for file in files])
+    truth = expert_decisions(cases, [Path(file) for file in expert])
+    interrupted = False
+    if jury:
+        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_gated=allow_gated)
+    else:
+        by_judge = {name: decisions_about(cases, Path(name)) for name in decided}
+    found = {name: evaluate(cases, truth, decisions) for name, decisions in by_judge.items()}
+    write_json(
+        Path(out) / "judge_eval.json",
+        {
+            name: {
+                "points": item.points, "met": item.met, "questions": item.questions, "missing": item.missing,
+                **{metric: _record(item, metric) for metric in METRICS},
+            }
+            for name, item in found.items()
+        },
+    )  # fmt: skip
+    _print(found)
+    typer.echo(f"{Path(out) / 'judge_eval.json'}")
+    if interrupted:
+        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        return INTERRUPTED
+    return INCOMPLETE if any(item.missing for item in found.values()) else COMPLETE
+
+
+def _record(item: Evaluation, metric: str) -> dict[str, Any]:
+    value, interval = item.figures[metric]
+    return {
+        "value": value,
+        "interval_low": interval and interval.low,
+        "interval_high": interval and interval.high,
+    }
+
+
+def _print(found: Mapping[str, Evaluation]) -> None:
+    from medtasks_ext.judge.evaluation import METRICS
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("judge", overflow="fold")
+    for name in METRICS:
+        table.add_column(_TITLES.get(name, name), justify="right", no_wrap=True)
+    table.add_column("points", justify="right")
+    for judge, item in found.items():
+        cells = []
+        for name in METRICS:
+            value, interval = item.figures[name]
+            limits = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
+            cells.append("–" if value is None else f"{value:.4f}{limits}")
+        table.add_row(judge, *cells, f"{item.points:,}/{item.points + item.missing:,}")
+    console().print(table, markup=False)
+    one = next(iter(found.values()))
+    share = f" ({one.met / one.points:.1%} met)" if one.points else ""
+    typer.echo(
+        f"positive: met by the expert's decision{share}; [95 % interval]: questions resampled 1,000 times"
+    )
+    for judge, item in found.items():
+        if item.missing:
+            typer.echo(f"missing: {judge} did not decide {item.missing:,} points; they count nowhere")
+
+
+def _print_published() -> None:
+    from medtasks_ext.judge.evaluation import METRICS, published_sizes, published_table
+
+    rows = published_table()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="MLB, Table 5", title_justify="left")
+    table.add_column("judge")
+    table.add_column("SFT points", justify="right")
+    for name in METRICS:
+        table.add_column(_TITLES.get(name, name), justify="right")
+    for name in ("F1 of P and R", "kappa of A, P, R", "met"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            row.model,
+            f"{row.n_sft:,}",
+            *(f"{row.printed[name]:.4f}" for name in METRICS),
+            f"{row.f1:.4f}",
+            f"{row.cohen_kappa:.4f}",
+            f"{row.share_met:.1%}",
+        )
+    console().print(table)
+    size, met, n_recalls = published_sizes(rows)
+    typer.echo(
+        f"{size:,} is the only number of decisions up to 1,500 that gives all {len(rows)} accuracies; "
+        f"with {met} of them met, {n_recalls} of {len(rows)} recalls fit, too.\n"
+        "596 disputed questions are too few for that: the unit is the scoring point, about two per question."
+    )
+
+
+# ---------------------------------------------------------------------- asking
+
+
+def _ask(
+    cases: Mapping[str, Case], truth: Mapping[PointKey, bool], name: str, out: Path, *, allow_gated: bool
+) -> tuple[dict[str, dict[PointKey, bool]], bool]:
+    """The decisions of the judges of a jury, and whether the call was interrupted."""
+    from medtasks_ext.cli.judge import ask_all, check_installed
+
+    check_installed()
+    from medtasks_ext.judge.budget import Budget
+    from medtasks_ext.judge.engine import NOT_ASKED, Engine, RunToJudge
+    from medtasks_ext.judge.evaluation import judge_decisions, points_to_judge
+    from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.store import JudgementStore
+
+    jury = load_jury(name)
+    check_keys(jury.judges)
+    away = [judge.base_url for judge in jury.judges if not judge.is_local]
+    if away and not allow_gated and not _all_open(cases):
+        raise MedtasksError(
+            f"texts that are not open to everyone would be sent to {', '.join(dict.fromkeys(away))}",
+            where="--jury",
+            remedy="serve the judge on this machine; --allow-gated if the data-use agreement permits it",
+        )
+    task, keys = points_to_judge(cases, truth)
+    store = JudgementStore(out)
+    store.open()
+    try:
+        engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0))
+        asks = engine.pending()
+        outcome = ask_all(engine, asks) if asks else None
+        for judge, reason in (outcome.stopped if outcome else {}).items():
+            typer.echo(f"✗ judge {judge}: {reason}", err=True)
+        reasons = Counter(
+            (ask.request.judge, store.failed.get(ask.key, NOT_ASKED)) for ask in engine.pending()
+        )
+        for (judge, reason), count in reasons.most_common():
+            typer.echo(f"missing: {judge}: {count:,} ({reason})", err=True)
+        return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)
+    finally:
+        store.close()
+
+
+def _all_open(cases: Mapping[str, Case]) -> bool:
+    tasks = registry().tasks
+    named = {case.task for case in cases.values()}
+    return all(name in tasks and tasks[name][0].metadata.access.value == "open" for name in named)

@@ -1,0 +1,98 @@
+"""The model that lm-eval's flags name: created with errors in words, and what it is called."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from lm_eval.api.model import LM
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+
+def model_identity(config: EvaluatorConfig) -> dict[str, Any]:
+    """What says which model gave the responses of a folder."""
+    return {"model": config.model, "model_args": config.model_args}
+
+
+def model_name(config: EvaluatorConfig) -> str:
+    """The name that the user gave the model."""
+    return str(config.model_args.get("pretrained") or config.model_args.get("model") or config.model)
+
+
+def output_folder(config: EvaluatorConfig) -> Path:
+    """`--output_path`, or `runs/MODEL`, with the name of a `--config` that is not the model's."""
+    if config.output_path:
+        return Path(config.output_path)
+    name = "".join(char if char.isalnum() or char in "-._" else "_" for char in model_name(config))
+    name, setup = name.strip("._"), Path(config.config).stem if config.config else ""
+    return Path("runs") / (f"{name}-{setup}" if setup not in ("", name) else name)
+
+
+def create_model(config: EvaluatorConfig, endpoint: str = "/v1/chat/completions") -> LM:
+    """Load a model, or connect to it.
+
+    Args:
+        config: lm-eval's configuration.
+        endpoint: how the address of a server ends, for the message when none answers.
+
+    Raises:
+        MedtasksError: the type is unknown, a package is missing, no server answers, or loading fails.
+    """
+    import lm_eval.models  # noqa: F401  registers lm-eval's own models
+    from lm_eval.api.registry import get_model
+
+    import medtasks_ext.models  # noqa: F401  registers the built-in ones
+
+    try:
+        kind = get_model(config.model)
+    except (KeyError, ValueError) as error:
+        raise MedtasksError(
+            f"unknown model type {config.model!r}", where="--model", remedy=str(error).strip("'\"")
+        ) from None
+    except ImportError as error:
+        raise _not_installed(config, error) from None
+    _check_endpoint(config.model_args.get("base_url"), endpoint)
+    extra = {
+        "batch_size": config.batch_size,
+        "max_batch_size": config.max_batch_size,
+        "device": config.device,
+    }
+    try:
+        return kind.create_from_arg_obj(config.model_args, extra)
+    except (ImportError, ModuleNotFoundError) as error:
+        raise _not_installed(config, error) from None
+    except (OSError, TypeError, ValueError) as error:
+        raise MedtasksError(
+            f"the model cannot be loaded: {error}",
+            where="--model_args",
+            remedy="check the name, path and arguments",
+        ) from None
+
+
+def _not_installed(config: EvaluatorConfig, error: ImportError) -> MedtasksError:
+    return MedtasksError(
+        f"model type {config.model!r} needs a package that is not installed ({error})",
+        where="--model",
+        remedy=f"pip install 'medtasks[{'api' if 'completions' in config.model else config.model}]'",
+    )
+
+
+def _check_endpoint(url: str | None, endpoint: str) -> None:
+    """Say at once that no server answers, rather than once per task after all retries."""
+    if not url:
+        return
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=10).close()
+    except OSError as error:
+        raise MedtasksError(
+            f"no server answers at {url} ({error.strerror or error})",
+            where="--model_args base_url",
+            remedy=f"start the server, or correct the address; it ends in {endpoint}",
+        ) from None

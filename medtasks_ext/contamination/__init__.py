@@ -1,0 +1,1 @@
+"""Does a model continue the inputs of a benchmark word for word? The contamination probe of BRIDGE."""

@@ -1,0 +1,36 @@
+"""Lists of objects in a row as the JSON text that answers are written in."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def json_objects(items: Any, fields: list[str] | Mapping[str, str]) -> str:
+    """A JSON array with an object per line, of the named fields in their order, without repeats.
+
+    Args:
+        items: objects of the row.
+        fields: names; or name -> where the value lies, `object.@value` for a field of a field. Fields that
+            an object lacks, and nulls, are left out.
+
+    Raises:
+        ValueError: it is no list of objects.
+    """
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ValueError(f"{str(items)[:40]!r} is no list of objects")
+    paths = fields if isinstance(fields, dict) else {name: name for name in fields}
+    objects = []
+    for item in items:
+        found = {name: value for name, path in paths.items() if (value := _at(item, path)) is not None}
+        objects.append(json.dumps(found, ensure_ascii=False))
+    return "[\n" + ",\n".join(dict.fromkeys(objects)) + "\n]" if objects else "[]"
+
+
+def _at(item: Any, path: str) -> Any:
+    for name in path.split("."):
+        item = item.get(name) if isinstance(item, dict) else None
+    return item

@@ -1,0 +1,61 @@
+"""Scoring points that come with a row: what an answer must hold, each met or not, with its weight."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+#: An id stands in prompts and is a key of a verdict.
+_ID = re.compile(r"[\w.-]{1,64}")
+_LARGEST = 1e9  # a weight beyond it is a slip
+
+
+class PointsError(ValueError):
+    """Points that cannot be scored; the message says why."""
+
+
+def read_points(value: Any, total: Any = None) -> list[dict[str, Any]]:
+    """The scoring points of a row.
+
+    Args:
+        value: list of {text, weight} with positive weights; `id` is optional, other keys are left out.
+        total: what the weights must add up to; None: whatever they add up to is the whole.
+
+    Returns:
+        {id, text, weight} each. Points without ids are p1, p2, ... by their place.
+
+    Raises:
+        PointsError: there is none, or one has no text, no positive weight, or the id of another; or the
+            weights do not add up to the total.
+    """
+    if not isinstance(value, list) or not value:
+        raise PointsError("no scoring points")
+    points = [_point(item, place) for place, item in enumerate(value, start=1)]
+    ids = [point["id"] for point in points]
+    if repeated := [name for name in ids if ids.count(name) > 1]:
+        raise PointsError(f"two points have the id {repeated[0]}")
+    if total is None:
+        return points
+    if not _is_positive(total):
+        raise PointsError(f"the total of the weights is {total!r}")
+    if not math.isclose(whole := math.fsum(point["weight"] for point in points), total, rel_tol=1e-9):
+        raise PointsError(f"the weights add up to {whole:g}, not to {total:g}")
+    return points
+
+
+def _point(item: Any, place: int) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        raise PointsError(f"point {place} is no object")
+    name, text, weight = str(item.get("id", f"p{place}")), item.get("text"), item.get("weight")
+    if not _ID.fullmatch(name):
+        raise PointsError(f"the id of point {place} is {name[:80]!r} (letters, digits, _ . -)")
+    if not isinstance(text, str) or not text.strip():
+        raise PointsError(f"point {place} has no text")
+    if not _is_positive(weight):
+        raise PointsError(f"the weight of point {place} is {weight!r}")
+    return {"id": name, "text": text.strip(), "weight": weight}
+
+
+def _is_positive(number: Any) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < _LARGEST

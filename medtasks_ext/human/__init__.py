@@ -1,0 +1,1 @@
+"""Human evaluation: blinded forms for experts, and what their votes amount to."""

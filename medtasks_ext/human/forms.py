@@ -1,0 +1,254 @@
+"""Forms: rows of texts with an id and a digest, as CSV, as a page, and the key that stays behind."""
+
+from __future__ import annotations
+
+import csv
+import hmac
+import io
+import json
+import re
+import secrets
+import time
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext import __version__
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.human.kinds import Kind, KindName, Language, load_kind, page_words
+from medtasks_ext.human.page import render_page
+from medtasks_ext.runner.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+SCHEMA = 1
+KEY_FILE = "key.json"
+#: Excel's limit for a cell is 32,767 characters; it spreads longer ones over the sheet.
+LONGEST_CELL = 32_000
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Item:
+    """What one row asks about.
+
+    Attributes:
+        page: rows with the same value stand on one page.
+        about: what the row is about; it stays in the key.
+        texts: text of the kind -> what is shown.
+    """
+
+    page: str
+    about: Mapping[str, Any]
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Export:
+    """What is to be written.
+
+    Attributes:
+        kind: of the form.
+        language: of everything but the texts.
+        forms: expert -> items, in the order of that expert.
+        notices: names of `page/words.yaml` that every form shows.
+        record: what the key says about where the texts are from.
+    """
+
+    kind: KindName
+    language: Language
+    forms: Mapping[str, Sequence[Item]]
+    notices: Sequence[str] = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+def clean(text: str) -> str:
+    """A text that every program can show: no control characters or half surrogate pairs, one line break."""
+    text = text.encode(errors="replace").decode().replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub(" ", text)
+
+
+def cell(text: str, language: Language) -> str:
+    """A text as a cell of the CSV.
+
+    A spreadsheet takes what begins with =, +, - or @ for a formula, and short texts with digits for
+    numbers or dates. An apostrophe keeps them as they are.
+    """
+    if len(text) > LONGEST_CELL:
+        return page_words()["too_long"].of(language)
+    looks_like_value = len(text) < 30 and any(character.isdigit() for character in text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) or looks_like_value else text
+
+
+def text_digest(text: str) -> str:
+    """Identifies the text of a cell, whatever a spreadsheet does to blanks, line breaks and apostrophes."""
+    return sha256("".join(text.split()).lstrip("'").casefold().encode()).hexdigest()[:32]
+
+
+def row_digest(secret: str, export: str, form: str, row: str, record: Mapping[str, Any]) -> str:
+    """What proves that a row is the one that was exported.
+
+    HMAC-SHA256 under the key of export, form, row, what the row is about (document and side order
+    included) and its texts. It begins with a letter, so that no spreadsheet takes it for a number.
+    """
+    content = json.dumps(
+        [export, form, row, *(record[part] for part in ("about", "texts", "cells"))],
+        sort_keys=True,
+        ensure_ascii=False,
+    )
+    return "h" + hmac.new(secret.encode(), content.encode(), sha256).hexdigest()[:32]
+
+
+def write_forms(export: Export, folder: Path) -> list[Path]:
+    """Write FORM.html and FORM.csv for each expert, and `key.json`.
+
+    Returns:
+        The files, the key last.
+
+    Raises:
+        MedtasksError: the folder holds an export already, whose key would be lost.
+    """
+    if (folder / KEY_FILE).exists():
+        raise MedtasksError(
+            "holds an export already; its forms could not be read without its key",
+            where=folder,
+            remedy="name another folder with -o",
+        )
+    kind, language = load_kind(export.kind), export.language
+    export_id, secret = f"mt{secrets.token_hex(5)}", secrets.token_hex(32)
+    forms: dict[str, dict[str, Any]] = {}
+    key = {
+        "schema": SCHEMA,
+        "export": export_id,
+        "kind": export.kind,
+        "language": language,
+        "medtasks": __version__,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        "secret": secret,
+        **export.record,
+        "forms": forms,
+    }
+    contents: dict[str, str] = {}
+    for number, (form, items) in enumerate(export.forms.items(), start=1):
+        rows = forms[form] = {}
+        for place, item in enumerate(items, start=1):
+            row = f"E{number}R{place:03d}"
+            cells = {name: cell(text, language) for name, text in item.texts.items()}
+            record = {
+                "about": dict(item.about),
+                "texts": {name: text_digest(text) for name, text in item.texts.items()},
+                "cells": {name: text_digest(text) for name, text in cells.items()},
+            }
+            rows[row] = {**record, "digest": row_digest(secret, export_id, form, row, record)}
+        shown = list(zip(rows, items, strict=True))
+        digests = {row: record["digest"] for row, record in rows.items()}
+        contents[f"{form}.csv"] = _csv(kind, language, export_id, form, shown, digests)
+        contents[f"{form}.html"] = render_page(
+            _page_data(kind, language, export_id, form, shown, digests, export.notices)
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in contents.items():
+        # \r\n is the CSV writer's; the mark tells Excel that the file is UTF-8
+        encoding = "utf-8-sig" if file.endswith(".csv") else "utf-8"
+        (folder / file).write_bytes(content.encode(encoding))
+    write_json(folder / KEY_FILE, key)
+    return [*(folder / file for file in contents), folder / KEY_FILE]
+
+
+def read_key(path: Path) -> dict[str, Any]:
+    """The key of an export.
+
+    Raises:
+        MedtasksError: it is missing, damaged, or was changed.
+    """
+    remedy = "use the key.json that `medtasks human export` wrote, unchanged"
+    if not path.is_file():
+        raise MedtasksError("no such file", where=path, remedy=remedy)
+    try:
+        key = read_json(path)
+        parts = ("runs", "tasks") if key["kind"] == "pairwise" else ("queue", "cases")
+        if absent := [part for part in (*parts, "export", "language") if part not in key]:
+            raise MedtasksError(f"has no {', '.join(absent)}", where=path, remedy=remedy)
+        if key["schema"] != SCHEMA:
+            raise MedtasksError(
+                f"was written by another version (schema {key['schema']})", where=path, remedy=remedy
+            )
+        for form, rows in key["forms"].items():
+            for row, record in rows.items():
+                if row_digest(key["secret"], key["export"], form, row, record) != record["digest"]:
+                    raise MedtasksError(f"row {row} of {form} was changed", where=path, remedy=remedy)
+    except (KeyError, TypeError, AttributeError):
+        raise MedtasksError("not the key of an export", where=path, remedy=remedy) from None
+    return key
+
+
+def _csv(
+    kind: Kind,
+    language: Language,
+    export: str,
+    form: str,
+    rows: Sequence[tuple[str, Item]],
+    digests: Mapping[str, str],
+) -> str:
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    texts = [text.id for text in kind.texts]
+    writer.writerow(["form", "row", "digest", *texts, *map(kind.header, kind.questions)])
+    for row, item in rows:
+        shown = [cell(item.texts[name], language) for name in texts]
+        writer.writerow([f"{export}/{form}", row, digests[row], *shown, *("" for _ in kind.questions)])
+    return file.getvalue()
+
+
+def _page_data(
+    kind: Kind,
+    language: Language,
+    export: str,
+    form: str,
+    rows: Sequence[tuple[str, Item]],
+    digests: Mapping[str, str],
+    notices: Sequence[str],
+) -> dict[str, Any]:
+    """Everything that the page's script needs."""
+    words = {name: item.of(language) for name, item in page_words().items()}
+    prompt = next((text.id for text in kind.texts if text.place == "prompt"), None)
+    pages = []
+    for _, group in groupby(rows, key=lambda pair: pair[1].page):
+        members = list(group)
+        first = members[0][1].texts
+        texts = {
+            place: [
+                {"label": text.label.of(language), "text": first[text.id]}
+                for text in kind.texts
+                if text.place == place
+            ]
+            for place in ("above", "answer")
+        }
+        prompts = [
+            {
+                "row": row,
+                "question": question.id,
+                "label": item.texts[prompt] if prompt else question.label.of(language),
+                "help": "" if prompt else question.help.of(language),
+            }
+            for row, item in members
+            for question in kind.questions
+        ]
+        pages.append({**texts, "prompts": prompts})
+    return {
+        "export": export,
+        "form": form,
+        "language": language,
+        "title": kind.title.of(language),
+        "introduction": kind.introduction.of(language),
+        "notices": [words[name] for name in notices],
+        "words": words,
+        "options": [{"value": item.value, "label": item.label.of(language)} for item in kind.options],
+        "columns": [{"question": item.id, "header": kind.header(item)} for item in kind.questions],
+        "digests": dict(digests),
+        "pages": pages,
+    }

@@ -1,0 +1,89 @@
+"""Kinds of forms as data: which texts are shown, what is asked, and which answers there are."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+_HERE = Path(__file__).parent
+
+Language = Literal["en", "zh"]
+KindName = Literal["pairwise", "points"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Words(_Strict):
+    """The same words in the languages that forms come in."""
+
+    en: str
+    zh: str
+
+    def of(self, language: Language) -> str:
+        """The words in one language."""
+        return self.en if language == "en" else self.zh
+
+
+class ShownText(_Strict):
+    """A text that the expert reads: above the answers, as an answer, or as what is asked about."""
+
+    id: str
+    place: Literal["above", "answer", "prompt"]
+    label: Words
+
+
+class Question(_Strict):
+    """A question that is asked about each row."""
+
+    id: str
+    label: Words
+    help: Words
+
+
+class Option(_Strict):
+    """One of the answers to every question."""
+
+    value: str
+    label: Words
+
+
+class Kind(_Strict):
+    """One file of `medtasks_ext/human/kinds`.
+
+    A form is a list of rows. A row has the texts of its kind and is asked every question; rows that
+    share all but the text with place `prompt` stand on one page.
+    """
+
+    title: Words
+    introduction: Words
+    texts: list[ShownText] = Field(min_length=1)
+    questions: list[Question] = Field(min_length=1)
+    options: list[Option] = Field(min_length=2)
+
+    @property
+    def values(self) -> list[str]:
+        """The answers that a question may have, as files hold them."""
+        return [option.value for option in self.options]
+
+    def header(self, question: Question) -> str:
+        """The column of a question; it names the answers for those who fill the CSV itself."""
+        return f"{question.id} [{'|'.join(self.values)}]"
+
+
+@lru_cache(maxsize=4)
+def load_kind(name: KindName) -> Kind:
+    """A kind by its name."""
+    return Kind(**yaml.safe_load((_HERE / "kinds" / f"{name}.yaml").read_text(encoding="utf-8")))
+
+
+@lru_cache(maxsize=1)
+def page_words() -> dict[str, Words]:
+    """What pages say besides what their kind says."""
+    content = yaml.safe_load((_HERE / "page" / "words.yaml").read_text(encoding="utf-8"))
+    return {name: Words(**item) for name, item in content.items()}

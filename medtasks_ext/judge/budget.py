@@ -1,0 +1,106 @@
+"""What judging costs: estimates before, a limit while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtasks_ext.judge.client import BYTES_PER_TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from medtasks_ext.judge.jury import Judge, Jury
+    from medtasks_ext.judge.store import Usage
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is still to be asked of one judge.
+
+    Attributes:
+        requests: to send.
+        prompt_tokens: estimated.
+        completion_tokens: at most.
+        cost: USD at most, or None where no price is known.
+        measured: whether prompt tokens follow from this judge's own counts so far.
+    """
+
+    judge: str
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    measured: bool
+
+
+def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> Estimate:
+    """Estimate from the sizes of the prompts.
+
+    Bytes become tokens at the rate that the server has counted for this judge; before it has counted
+    any, four bytes are taken for a token.
+    """
+    sizes, counted = list(prompt_bytes), [usage for usage in so_far if usage.counted and usage.prompt_bytes]
+    rate = 1 / BYTES_PER_TOKEN
+    if counted:
+        rate = sum(item.prompt_tokens for item in counted) / sum(item.prompt_bytes for item in counted)
+    prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
+    known = judge.price is not None or judge.is_local
+    cost = judge.cost(prompt, completion) if known else None
+    return Estimate(judge.name, len(sizes), prompt, completion, cost, bool(counted))
+
+
+class Budget:
+    """Money spent, money that requests under way may cost, and the limit on both.
+
+    A request whose reply never arrived may have been charged, so its highest cost counts as spent.
+
+    Args:
+        limit: USD, or None.
+        spent: USD that earlier calls spent.
+    """
+
+    def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
+        self.limit, self.spent, self.unsure = limit, spent, 0.0
+        self.exhausted = False
+        self._reserved: list[float] = []
+        self._freed = asyncio.Condition()
+
+    async def reserve(self, amount: float) -> bool:
+        """Set money aside for a request; False if the limit does not allow it, now or later."""
+        if self.limit is None:
+            return True
+        async with self._freed:
+            while self.spent + self.unsure + sum(self._reserved) + amount > self.limit:
+                if not self._reserved or self.exhausted:
+                    self.exhausted = True
+                    self._freed.notify_all()
+                    return False
+                await self._freed.wait()
+            self._reserved.append(amount)
+            return True
+
+    async def settle(self, reserved: float, *, spent: float = 0.0, unsure: float = 0.0) -> None:
+        """Give back what was set aside, and count what the request did cost."""
+        self.spent += spent
+        self.unsure += unsure
+        if self.limit is None:
+            return
+        async with self._freed:
+            self._reserved.remove(reserved)
+            self._freed.notify_all()
+
+
+def highest_cost(judge: Judge, prompt_bytes: int) -> float:
+    """USD that a request can cost at most: a token is at least a byte."""
+    return judge.cost(prompt_bytes, judge.max_tokens)
+
+
+def spent_so_far(jury: Jury, usage: Mapping[str, Iterable[Usage]]) -> float:
+    """USD at the jury's prices."""
+    return sum(
+        judge.cost(item.prompt_tokens, item.completion_tokens)
+        for judge in jury.models
+        for item in usage.get(judge.name, ())
+    )

@@ -1,0 +1,178 @@
+"""What there is to judge: the answers of a run's judged tasks, read from its sample files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.data.spec import dataset_spec
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.procedures import Subject
+from medtasks_ext.judge.protocol import Rubric
+from medtasks_ext.judge.scoring_point import AXIS, FIELD, point_rubric, shown_for_point
+from medtasks_ext.runner.store import document_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from medtasks_ext.judge.procedures import Request
+    from medtasks_ext.registry import Dataset, Registry
+
+NO_GOLD = "no gold answer to show"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One answer of the evaluated model.
+
+    Attributes:
+        document: key within its task.
+        run: the run of the benchmark that it belongs to (subset, condition), or None.
+        texts: `question`, `response` and, where judges see them, `points` and `gold`.
+        rubric: the task's, with the document's own points where it has some.
+        points: the document's scoring points, {id, text, weight}.
+        blank: the answer is empty, which needs no judge: all ratings are the lowest.
+        gap: why it cannot be judged, or empty.
+        synthetic: it comes from sample rows.
+    """
+
+    document: str
+    run: str | None
+    texts: Mapping[str, str]
+    rubric: Rubric
+    points: Sequence[Mapping[str, Any]] = ()
+    blank: bool = False
+    gap: str = ""
+    synthetic: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether judges are asked about it."""
+        return not self.blank and not self.gap
+
+    @property
+    def subject(self) -> Subject:
+        """What is judged, and what each axis or point weighs."""
+        weights = {point["id"]: point["weight"] for point in self.points}
+        alone = {
+            point["id"]: shown_for_point(self.texts["question"], point["text"], self.texts["response"])
+            for point in self.points
+        }
+        return Subject(self.texts, weights or dict.fromkeys(self.rubric.axes, 1), alone)
+
+    def rubric_of(self, request: Request) -> Rubric:
+        """How a request about this answer is put and read."""
+        return self.rubric if request.point is None else point_rubric()
+
+    def ratings(self, request: Request, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+        """Axis or point -> rating; a point judged alone has the lowest rating of the task, or the highest."""
+        if request.point is None:
+            return self.rubric.ratings(verdict)
+        return {request.point: self.rubric.protocol.scale[bool(verdict[AXIS][FIELD])]}
+
+
+@dataclass
+class JudgedTask:
+    """A task of a run with its rubric and answers."""
+
+    name: str
+    rubric: Rubric
+    open_access: bool
+    cases: list[Case] = field(default_factory=list)
+
+    def key(self, identity: Mapping[str, Any], case: Case, request: Request) -> str:
+        """Identifies a judgement: judge, prompt version, document, point asked about, all texts shown."""
+        parts = [
+            json.dumps(identity, sort_keys=True, ensure_ascii=False, default=str),
+            case.rubric_of(request).version,
+            self.name,
+            case.document,
+            *(() if request.point is None else (request.point,)),
+            *(f"{name}\x1e{text}" for name, text in sorted(request.texts.items())),
+        ]
+        return sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def response_hash(case: Case) -> str:
+    """Identifies the answer that was judged."""
+    return sha256(case.texts["response"].encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def judged_tasks(folder: Path, registry: Registry, names: Iterable[str]) -> list[JudgedTask]:
+    """The tasks among some that models judge, with their answers.
+
+    Args:
+        folder: of the run.
+        registry: the tasks on disk, whose rubric is used.
+        names: finished tasks of the run.
+
+    Raises:
+        MedtasksError: a sample file is missing or damaged.
+    """
+    found = []
+    for name in names:
+        if name not in registry.tasks:
+            continue
+        dataset, _ = registry.tasks[name]
+        if rubric := rubric_of(dataset):
+            task = JudgedTask(name, rubric, open_access=dataset.metadata.access.value == "open")
+            task.cases = _read_cases(folder / f"samples_{name}.jsonl", rubric)
+            found.append(task)
+    return found
+
+
+def rubric_of(dataset: Dataset) -> Rubric | None:
+    """How a dataset's answers are judged, or None where they are not."""
+    block = dataset.config["dataset_kwargs"]["medtasks_dataset"]
+    if not block.get("judge"):
+        return None
+    judging = dataset_spec(block, where=dataset.file).judge
+    return Rubric(judging) if judging else None
+
+
+def _read_cases(path: Path, rubric: Rubric) -> list[Case]:
+    cases = []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    cases.append(_case(json.loads(line), rubric))
+                except (ValueError, KeyError, TypeError, IndexError):
+                    raise MedtasksError(
+                        f"line {number} is no record of an open-ended answer",
+                        where=path,
+                        remedy="`medtasks rescore RUN` writes the file again from the stored responses",
+                    ) from None
+    except FileNotFoundError:
+        raise MedtasksError(
+            "no such file",
+            where=path,
+            remedy="`medtasks rescore RUN` writes it again from the stored responses",
+        ) from None
+    return cases
+
+
+def _case(sample: Mapping[str, Any], rubric: Rubric) -> Case:
+    document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
+    texts = {"question": document["question"], "response": str(answer or "").strip()}
+    blank, gap = not texts["response"], ""
+    points = document["points"] if rubric.judging.points else []
+    if points:
+        texts["points"] = "\n".join(f"{point['id']}. {' '.join(point['text'].split())}" for point in points)
+    if rubric.judging.show_gold and document["target"].strip():
+        texts["gold"] = document["target"]
+    elif rubric.judging.show_gold and not points:
+        gap = NO_GOLD
+    return Case(
+        document=document_key(document),
+        run=document.get("run"),
+        texts=texts,
+        rubric=Rubric(rubric.judging, {point["id"]: point["text"] for point in points}) if points else rubric,
+        points=points,
+        blank=blank,
+        gap="" if blank else gap,
+        synthetic=document["data"] == "sample",
+    )

@@ -1,0 +1,206 @@
+"""Disputed cases that wait for a physician: the queue, and the decisions that come back.
+
+The queue is what `medtasks human export --kind points` reads; the decisions are `decisions.jsonl` of
+`medtasks human ingest`. A decision is stored like a judgement, by the judge `human`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import BaseModel, Field, ValidationError
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.cases import response_hash
+from medtasks_ext.judge.engine import done_requests
+from medtasks_ext.judge.jury import HUMAN
+from medtasks_ext.judge.procedures import Request, is_disputed
+from medtasks_ext.judge.store import QUEUE, Usage
+from medtasks_ext.registry.tasks import describe
+from medtasks_ext.runner.files import numbered_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from medtasks_ext.judge.cases import Case, JudgedTask
+    from medtasks_ext.judge.engine import RunToJudge
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.store import JudgementStore
+
+_SHOWN = 3  # faults that a message spells out
+
+
+def queue_file(folder: Path, task: str) -> Path:
+    """Where the disputed cases of a task of a run wait."""
+    return folder / "judgements" / f"{QUEUE}{task}.jsonl"
+
+
+def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
+    """Write the cases that wait for a physician, one a line; no file where there is none."""
+    lines = [
+        json.dumps(
+            {
+                "id": _name(task, case),
+                "question": case.texts["question"],
+                "answer": case.texts["response"],
+                "points": list(case.points),
+            },
+            ensure_ascii=False,
+        )
+        for case in cases
+    ]
+    path = queue_file(folder, task.name)
+    if not lines:
+        path.unlink(missing_ok=True)
+        return
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="replace"))
+    part.replace(path)
+
+
+def _key(task: JudgedTask, case: Case) -> str:
+    return task.key({"name": HUMAN}, case, Request(HUMAN, case.texts))
+
+
+def _name(task: JudgedTask, case: Case) -> str:
+    """Names a case by its texts, too: a decision is about this answer and no other."""
+    return f"{task.name}/{case.document}/{_key(task, case)[:12]}"
+
+
+# ---------------------------------------------------------------------- decisions
+
+
+class _Point(BaseModel):
+    id: str
+    met: bool | None = Field(strict=True)
+
+
+class _Decision(BaseModel):
+    id: str
+    points: list[_Point] = Field(min_length=1)
+
+
+class _Place(NamedTuple):
+    task: JudgedTask
+    case: Case
+    store: JudgementStore
+
+
+@dataclass
+class Decided:
+    """What became of a file of decisions.
+
+    Attributes:
+        taken: decisions that are new.
+        replaced: decisions that were there already and say something else now.
+        open: cases with a point on which nothing was decided; they stay in the queue.
+        changed: decisions about an answer that is another one now.
+        agreed: decisions about cases that are not disputed.
+    """
+
+    taken: int = 0
+    replaced: int = 0
+    open: int = 0
+    changed: int = 0
+    agreed: int = 0
+
+
+def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: bool = True) -> Decided:
+    """Read a physician's decisions, check all of them, and store those about disputed cases.
+
+    Args:
+        path: JSON lines {id, points: [{id, met}]}.
+        runs: whose disputed cases they decide.
+        jury: the assessors.
+        keep: False only checks.
+
+    Raises:
+        MedtasksError: a line is no decision, or decides about an unknown case, about other points than
+            the case has, or about a case twice. All faults come in one message, and nothing is stored.
+    """
+    places: dict[str, list[_Place]] = {}
+    for run in runs:
+        for task in run.tasks:
+            for case in task.cases:
+                if task.rubric.protocol.dispute_above is not None and case.asked:
+                    places.setdefault(_name(task, case), []).append(_Place(task, case, run.store))
+    documents = {name.rpartition("/")[0] for name in places}
+    given, faults = _read(path)
+    for number, decision in given.items():
+        here = places.get(decision.id)
+        if here is None:
+            if decision.id.rpartition("/")[0] not in documents:
+                faults.append(f"line {number}: no case {decision.id!r} in this run")
+        elif sorted(point.id for point in decision.points) != sorted(here[0].case.rubric.axes):
+            wanted = ", ".join(here[0].case.rubric.axes)
+            faults.append(f"line {number}: {decision.id} has the points {wanted}, each to be decided once")
+    if faults:
+        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+        raise MedtasksError(
+            "; ".join(faults[:_SHOWN]) + more,
+            where=path,
+            remedy="give decisions.jsonl as `medtasks human ingest` wrote it for this run's queue; nothing "
+            "of it was stored",
+        )
+    found = Decided()
+    for decision in given.values():
+        found.changed += decision.id not in places
+        for place in places.get(decision.id, ()):
+            _take(found, decision, place, jury, path, keep=keep)
+    return found
+
+
+def _read(path: Path) -> tuple[dict[int, _Decision], list[str]]:
+    """Line number -> decision, and what is wrong with other lines."""
+    given: dict[int, _Decision] = {}
+    faults = []
+    for number, line in numbered_lines(path, remedy="name decisions.jsonl of `medtasks human ingest`"):
+        try:
+            decision = _Decision.model_validate_json(line)
+        except ValidationError as error:
+            faults.append(f"line {number}: {describe(error.errors()[0], 'decision')}")
+            continue
+        if any(other.id == decision.id for other in given.values()):
+            faults.append(f"line {number}: {decision.id} is decided twice")
+        given[number] = decision
+    if not given and not faults:
+        faults.append("no decisions in it")
+    return given, faults
+
+
+def _take(found: Decided, decision: _Decision, place: _Place, jury: Jury, path: Path, *, keep: bool) -> None:
+    task, case, store = place
+    done = done_requests(task, case, jury, store)
+    if not is_disputed(case.subject, task.rubric.protocol.panel(jury), done):
+        found.agreed += 1
+        return
+    if any(point.met is None for point in decision.points):
+        found.open += 1
+        return
+    met = {point.id: float(bool(point.met)) for point in decision.points}
+    known = store.by_key.get(_key(task, case))
+    if known and known.ratings == met:
+        return
+    found.taken += known is None
+    found.replaced += known is not None
+    if keep:
+        store.add(task.name, _record(task, case, met, path))
+
+
+def _record(task: JudgedTask, case: Case, met: dict[str, float], path: Path) -> dict[str, Any]:
+    return {
+        "key": _key(task, case),
+        "judge": HUMAN,
+        "protocol": task.rubric.judging.protocol,
+        "document": case.document,
+        **({} if case.run is None else {"run": case.run}),
+        "response_hash": response_hash(case),
+        "ratings": {name: met[name] for name in case.rubric.axes},
+        "decisions": str(path),
+        "usage": Usage().record(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
+    }

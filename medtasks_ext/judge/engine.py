@@ -1,0 +1,400 @@
+"""The loop: cases -> requests -> verdicts -> further requests, until nothing is left to ask."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from collections import deque
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.budget import Budget, estimate, highest_cost
+from medtasks_ext.judge.cases import response_hash
+from medtasks_ext.judge.client import AgainError, Endpoint, RefusedError, StoppedError
+from medtasks_ext.judge.jury import HUMAN
+from medtasks_ext.judge.procedures import PROCEDURES, Judged, adjudication
+from medtasks_ext.judge.reply import UnreadableError
+from medtasks_ext.judge.store import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from medtasks_ext.judge.budget import Estimate
+    from medtasks_ext.judge.cases import Case, JudgedTask
+    from medtasks_ext.judge.jury import Judge, Jury
+    from medtasks_ext.judge.procedures import Request
+    from medtasks_ext.judge.protocol import Rubric
+    from medtasks_ext.judge.store import JudgementStore
+
+#: Tries of a request that fails on the way, and replies asked for where they cannot be read.
+MAX_TRIES, MAX_REPLIES = 8, 3
+#: Full jitter: before try n a pause drawn from 0 to FIRST_PAUSE x 2^n seconds, at most LONGEST_PAUSE.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: Requests in a row that use up their tries before the judge is given up for this call.
+MAX_GIVEN_UP = 3
+#: How often judgements are brought to the disk: what a power cut can cost.
+SYNC_SECONDS = 1.0
+NOT_ASKED = "not asked yet"
+
+
+class Ask(NamedTuple):
+    """One request that a response still needs."""
+
+    key: str
+    task: JudgedTask
+    case: Case
+    request: Request
+    store: JudgementStore
+
+    @property
+    def rubric(self) -> Rubric:
+        """How it is put and read."""
+        return self.case.rubric_of(self.request)
+
+
+@dataclass
+class Outcome:
+    """How a call ended.
+
+    Attributes:
+        stopped: judge -> why it was given up.
+        interrupted: a signal ended it.
+        out_of_money: the limit ended it.
+    """
+
+    stopped: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+    out_of_money: bool = False
+
+
+class RunToJudge(NamedTuple):
+    """A run folder's judged tasks and its judgements."""
+
+    tasks: list[JudgedTask]
+    store: JudgementStore
+
+
+def done_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Judged]:
+    """What has been judged of a case under the task's protocol, further rounds and physicians included."""
+    return [judged for _, judged in _rounds(task, case, jury, store) if judged is not None]
+
+
+def open_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Ask]:
+    """What a case still needs, as far as is known before the answers to it are there.
+
+    Among it may be a physician's decision, which no model is asked for.
+    """
+    return [ask for ask, judged in _rounds(task, case, jury, store) if judged is None]
+
+
+def _rounds(
+    task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
+) -> list[tuple[Ask, Judged | None]]:
+    if not case.asked:
+        return []
+    protocol = task.rubric.protocol
+    procedure, panel = PROCEDURES[protocol.procedure], protocol.panel(jury)
+    identities = {HUMAN: {"name": HUMAN}, **{judge.name: judge.identity() for judge in jury.models}}
+    found: dict[str, tuple[Ask, Judged | None]] = {}
+    while True:
+        done = [judged for _, judged in found.values() if judged is not None]
+        new = 0
+        for request in procedure(case.subject, panel, done):
+            key = task.key(identities[request.judge], case, request)
+            if key not in found:
+                known = store.by_key.get(key)
+                ask = Ask(key, task, case, request, store)
+                found[key] = (ask, Judged(request, known.ratings) if known else None)
+                new += known is not None
+        if not new:
+            return list(found.values())
+
+
+class Engine:
+    """Asks the judges of a jury about runs.
+
+    Args:
+        jury: the judges.
+        runs: what to judge, each with its open store.
+        budget: what it may cost.
+        report: called with (judge, whether it gave a judgement) after each request.
+        say: called with a line for the user.
+    """
+
+    def __init__(
+        self,
+        jury: Jury,
+        runs: list[RunToJudge],
+        budget: Budget,
+        report: Callable[[str, bool], None] = lambda judge, judged: None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.jury, self.runs, self.budget = jury, runs, budget
+        self.report, self.say = report, say
+        self.outcome = Outcome()
+        self._stop = asyncio.Event()
+        self._under_way = 0
+        self._given_up = dict.fromkeys((judge.name for judge in jury.models), 0)
+
+    def pending(self) -> list[Ask]:
+        """All requests that can be sent now."""
+        return [
+            ask
+            for run in self.runs
+            for task in run.tasks
+            for case in task.cases
+            for ask in open_requests(task, case, self.jury, run.store)
+            if ask.request.judge != HUMAN
+        ]
+
+    def possible(self, asks: Iterable[Ask]) -> list[Ask]:
+        """Requests to the adjudicator that the answers to others may lead to, at most."""
+        if self.jury.adjudicator is None:
+            return []
+        name, identity = self.jury.adjudicator_name, self.jury.adjudicator.identity()
+        found = {}
+        for ask in asks:
+            protocol = ask.task.rubric.protocol
+            if protocol.dispute_above is None or ask.request.judge == name:
+                continue
+            for request in adjudication(ask.case.subject, protocol.panel(self.jury)):
+                key = ask.task.key(identity, ask.case, request)
+                if key not in ask.store.by_key:
+                    found[id(ask.store), key] = Ask(key, ask.task, ask.case, request, ask.store)
+        return list(found.values())
+
+    def estimates(self, asks: Iterable[Ask]) -> list[Estimate]:
+        """What sending them would take, per judge."""
+        sizes: dict[str, list[int]] = {judge.name: [] for judge in self.jury.models}
+        for ask in asks:
+            sizes[ask.request.judge].append(_n_bytes(ask.rubric.messages(ask.request.texts)))
+        return [
+            estimate(
+                judge,
+                sizes[judge.name],
+                [usage for run in self.runs for usage in run.store.usage.get(judge.name, ())],
+            )
+            for judge in self.jury.models
+        ]
+
+    async def run(self) -> Outcome:
+        """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
+
+        Raises:
+            MedtasksError: a judge cannot work at all, before any request is paid for.
+        """
+        tried: set[str] = set()
+        with self._signals():
+            while asks := [ask for ask in self.pending() if ask.key not in tried]:
+                tried.update(ask.key for ask in asks)
+                await self._round(asks, first=len(tried) == len(asks))
+                if self._ended:
+                    break
+        self.outcome.out_of_money = self.budget.exhausted
+        self.outcome.interrupted = self._stop.is_set()
+        return self.outcome
+
+    @property
+    def _ended(self) -> bool:
+        return self._stop.is_set() or self.budget.exhausted
+
+    async def _round(self, asks: list[Ask], *, first: bool) -> None:
+        queues: dict[str, deque[Ask]] = {}
+        for ask in asks:
+            queues.setdefault(ask.request.judge, deque()).append(ask)
+        wanted = {*queues, *(ask.request.judge for ask in self.possible(asks))} if first else set(queues)
+        judges = [judge for judge in self.jury.models if judge.name in wanted]
+        async with AsyncExitStack() as stack:
+            endpoints = [await stack.enter_async_context(Endpoint(judge)) for judge in judges]
+            if first:
+                await self._check(endpoints)
+            endpoints = [endpoint for endpoint in endpoints if endpoint.judge.name in queues]
+            workers = [
+                asyncio.ensure_future(self._work(endpoint, queues[endpoint.judge.name]))
+                for endpoint in endpoints
+                for _ in range(min(endpoint.judge.max_concurrent, len(queues[endpoint.judge.name])))
+            ]
+            syncing = asyncio.ensure_future(self._sync_now_and_then())
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for task in (*workers, syncing):
+                    task.cancel()
+                await asyncio.gather(*workers, syncing, return_exceptions=True)
+
+    async def _sync_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(SYNC_SECONDS)
+            for run in self.runs:
+                await asyncio.to_thread(run.store.sync)  # a disk may take its time
+
+    async def _check(self, endpoints: list[Endpoint]) -> None:
+        faults = await asyncio.gather(*(endpoint.fault() for endpoint in endpoints))
+        broken = [
+            f"{endpoint.judge.name}: {fault}"
+            for endpoint, fault in zip(endpoints, faults, strict=True)
+            if fault
+        ]
+        if broken:
+            raise MedtasksError(
+                "; ".join(broken),
+                where="--jury",
+                remedy="start the server, or correct base_url, model or key of that judge in the jury file; "
+                "nothing was asked yet",
+            )
+
+    async def _work(self, endpoint: Endpoint, queue: deque[Ask]) -> None:
+        while queue and not self._ended and not endpoint.stopped:
+            await self._ask(endpoint, queue.popleft())
+
+    async def _ask(self, endpoint: Endpoint, ask: Ask) -> None:
+        """Ask until there is a verdict, or none can be had."""
+        judge, rubric = endpoint.judge, ask.rubric
+        messages = rubric.messages(ask.request.texts)
+        reserve = highest_cost(judge, _n_bytes(messages))
+        tries = replies = requests = 0
+        while True:
+            if not await self._turn(endpoint) or not await self.budget.reserve(reserve):
+                return
+            spent = unsure = 0.0
+            requests += 1
+            self._under_way += 1
+            try:
+                reply = await endpoint.complete(messages, rubric.schema)
+                spent = judge.cost(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+            except AgainError as error:
+                unsure = reserve if error.maybe_paid else 0.0
+                tries += 1
+                if tries >= MAX_TRIES:
+                    self._give_up(endpoint, ask, str(error), requests)
+                    return
+                self._slow_down(endpoint, error)
+                await self._pause(max(error.after or 0.0, _jitter(tries)))
+                continue
+            except RefusedError as error:
+                self._fail(ask, str(error), Usage(), requests)
+                return
+            except StoppedError as error:
+                self._drop(endpoint, str(error))
+                return
+            except asyncio.CancelledError:
+                unsure = reserve
+                raise
+            finally:
+                self._under_way -= 1
+                await self.budget.settle(reserve, spent=spent, unsure=unsure)
+            self._given_up[judge.name] = 0
+            replies += 1
+            try:
+                verdict = rubric.read(reply.text, messages)
+            except UnreadableError as error:
+                last = replies >= MAX_REPLIES
+                self._fail(ask, reply.fault or str(error), reply.usage, requests, last=last)
+                if last:
+                    return
+                continue
+            self._keep(ask, judge, verdict, reply.usage, requests)
+            return
+
+    async def _turn(self, endpoint: Endpoint) -> bool:
+        """Wait for the endpoint's next turn; False if there is none any more."""
+        if (seconds := endpoint.pace.wait()) > 0:
+            await self._pause(seconds)
+        return not self._ended and not endpoint.stopped
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), timeout=seconds)
+
+    @staticmethod
+    def _slow_down(endpoint: Endpoint, error: AgainError) -> None:
+        if error.status == 429 and error.after:
+            endpoint.pace.pause(error.after)
+
+    # ------------------------------------------------------------------ what becomes of a request
+
+    def _keep(
+        self, ask: Ask, judge: Judge, verdict: dict[str, dict[str, Any]], usage: Usage, requests: int
+    ) -> None:
+        record = {
+            **self._common(ask, usage, requests),
+            "ratings": ask.case.ratings(ask.request, verdict),
+            "verdict": verdict,
+        }
+        ask.store.add(ask.task.name, record)
+        self.report(judge.name, True)
+
+    def _fail(self, ask: Ask, reason: str, usage: Usage, requests: int, *, last: bool = True) -> None:
+        record = {**self._common(ask, usage, requests), "reason": reason}
+        ask.store.fail(ask.task.name, record)
+        if last:
+            self.report(ask.request.judge, False)
+
+    def _common(self, ask: Ask, usage: Usage, requests: int) -> dict[str, Any]:
+        return {
+            "key": ask.key,
+            "judge": ask.request.judge,
+            "model": next(item.model for item in self.jury.models if item.name == ask.request.judge),
+            "protocol": ask.rubric.judging.protocol,
+            "prompt_version": ask.rubric.version,
+            "document": ask.case.document,
+            **({} if ask.case.run is None else {"run": ask.case.run}),
+            **({} if ask.request.point is None else {"point": ask.request.point}),
+            "response_hash": response_hash(ask.case),
+            "usage": usage.record(),
+            "requests": requests,
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        }
+
+    def _give_up(self, endpoint: Endpoint, ask: Ask, reason: str, requests: int) -> None:
+        self._fail(ask, reason, Usage(), requests)
+        name = endpoint.judge.name
+        self._given_up[name] += 1
+        if self._given_up[name] >= MAX_GIVEN_UP:
+            self._drop(endpoint, f"{self._given_up[name]} requests in a row failed ({reason})")
+
+    def _drop(self, endpoint: Endpoint, reason: str) -> None:
+        if not endpoint.stopped:
+            endpoint.stopped = reason
+            self.outcome.stopped[endpoint.judge.name] = reason
+            self.say(f"judge {endpoint.judge.name} is given up for now: {reason}")
+
+    # ------------------------------------------------------------------ signals
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first signal lets requests under way come home (they are paid for), the second does not."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def stop() -> None:
+            if self._stop.is_set() and task is not None:
+                task.cancel()
+                return
+            self._stop.set()
+            if self._under_way:
+                self.say(
+                    f"waiting for {self._under_way} replies that are under way (once more: stop at once)"
+                )
+
+        handled = []
+        with suppress(NotImplementedError, RuntimeError):  # Windows, or not the main thread
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, stop)
+                handled.append(number)
+        try:
+            yield
+        finally:
+            for number in handled:
+                loop.remove_signal_handler(number)
+
+
+def _jitter(tries: int) -> float:
+    return random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries))
+
+
+def _n_bytes(messages: list[dict[str, str]]) -> int:
+    return sum(len(message["content"].encode()) for message in messages)

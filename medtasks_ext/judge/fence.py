@@ -1,0 +1,45 @@
+"""Fences around texts that a judge must not obey.
+
+What a model wrote is untrusted input to the judge. It stands between two lines that carry a code
+which the text cannot contain, and nothing in it can look like the end of the fence or like a turn
+of the judge's own conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FENCE_LIKE = re.compile(r"<{3,}|>{3,}")
+#: How chat templates mark turns. A server that renders a template reads such text as a new turn.
+_TURN_LIKE = re.compile(
+    r"<(?=[|｜]|/?s>|(?:bos|eos|pad|unk)>|(?:start|end)_of_turn>|</?SYS>>|/?think(?:ing)?>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\])",
+    re.IGNORECASE,
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def fence_code(texts: Iterable[str]) -> str:
+    """A code that none of the texts can know: it depends on every character of all of them."""
+    digest = sha256()
+    for text in texts:
+        digest.update(text.encode(errors="replace") + b"\x1e")
+    return digest.hexdigest()[:16]
+
+
+def defuse(text: str, code: str) -> str:
+    """The text with everything that could pass for a fence or a turn marker set apart by blanks."""
+    text = text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent
+    text = _CONTROL.sub(" ", text).replace(code, " ".join(code))
+    text = _FENCE_LIKE.sub(lambda found: " ".join(found[0]), text)
+    return _TURN_LIKE.sub(r"\g<0> ", text)
+
+
+def fenced(label: str, text: str, code: str) -> str:
+    """The defused text between two marked lines."""
+    return f"<<<{label} {code}\n{defuse(text, code)}\n{code} END OF {label}>>>"

@@ -1,0 +1,216 @@
+"""Jury files: which models judge, where they are served, what they cost."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.tasks import describe, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Price(_Strict):
+    """USD per million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class Judge(_Strict):
+    """One model behind an OpenAI-compatible endpoint.
+
+    Attributes:
+        name: how results name it.
+        model: how the server names it.
+        base_url: up to and including `/v1`.
+        api_key_env: environment variable that holds the key; none for a server without keys.
+        price: for estimates and `--max-cost`; a server on this machine costs nothing.
+        max_concurrent: requests under way at a time.
+        requests_per_minute: upper limit, retries included.
+        max_tokens: of a reply, reasoning included.
+        max_tokens_key: what the server calls that limit.
+        temperature: None leaves it to the server.
+        timeout: seconds that a reply may take.
+        extra_body: more fields of the request, sent as they are.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    model: str = Field(min_length=1)
+    base_url: str
+    api_key_env: str | None = None
+    price: Price | None = None
+    max_concurrent: int = Field(default=8, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    max_tokens: int = Field(default=4096, ge=1)
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    temperature: float | None = Field(default=0.0, ge=0)
+    timeout: float = Field(default=300, gt=0)
+    extra_body: dict[str, Any] = {}
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_base(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("give an address such as http://localhost:8000/v1")
+        if parts.username or parts.password:
+            raise ValueError("put the key into an environment variable, api_key_env")
+        if parts.path.rstrip("/").endswith("/completions"):
+            raise ValueError("give the address up to /v1, without /chat/completions")
+        return url.rstrip("/")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server is on this machine."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+
+    @property
+    def api_key(self) -> str | None:
+        """The key, from the environment."""
+        return os.environ.get(self.api_key_env) or None if self.api_key_env else None
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """USD; 0 where no price is known."""
+        if self.price is None:
+            return 0.0
+        return (prompt_tokens * self.price.input + completion_tokens * self.price.output) / 1e6
+
+    def identity(self) -> dict[str, Any]:
+        """What decides its judgements. Not the address, nor limits: a judgement stays valid without them."""
+        return self.model_dump(include={"name", "model", "temperature", "extra_body"})
+
+
+class Adjudicator(Judge):
+    """The judge of disputed cases.
+
+    Attributes:
+        asks: about all scoring points of a case in one request, or about each in a request of its own,
+            with the prompt that `medtasks judge-data` writes for training.
+    """
+
+    asks: Literal["all_points", "points_one_by_one"] = "all_points"
+
+
+#: Who adjudicates where no model does: a physician, through a queue.
+HUMAN = "human"
+
+
+class Jury(_Strict):
+    """The judges, by distinct names, and who decides where two assessors differ.
+
+    `adjudicator` is None where that is a physician; the file says `human`, or nothing.
+    """
+
+    judges: list[Judge] = Field(min_length=1)
+    adjudicator: Adjudicator | None = None
+
+    @field_validator("adjudicator", mode="before")
+    @classmethod
+    def _human(cls, value: Any) -> Any:
+        if isinstance(value, str) and value != HUMAN:
+            raise ValueError(f"a judge with name, model and base_url, or the word {HUMAN}")
+        return None if value == HUMAN else value
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Jury:
+        names = [*self.names, self.adjudicator_name]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two judges are named {repeated[0]}")
+        return self
+
+    def __len__(self) -> int:
+        return len(self.judges)
+
+    @property
+    def models(self) -> list[Judge]:
+        """All models that may be asked, the adjudicator last."""
+        return [*self.judges, *([self.adjudicator] if self.adjudicator else [])]
+
+    @property
+    def adjudicator_name(self) -> str:
+        """The adjudicator's name, `human` for a physician."""
+        return self.adjudicator.name if self.adjudicator else HUMAN
+
+    @property
+    def points_one_by_one(self) -> bool:
+        """Whether the adjudicator gets a request for each scoring point."""
+        return self.adjudicator is not None and self.adjudicator.asks == "points_one_by_one"
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the judges, in the file's order."""
+        return [judge.name for judge in self.judges]
+
+
+def load_jury(name: str) -> Jury:
+    """Read a jury file, given by path or by the name of a bundled one.
+
+    Raises:
+        MedtasksError: there is no such file, or it has an unknown key or a wrong value.
+    """
+    path = find_jury(name)
+    try:
+        return Jury(**read_yaml(path))
+    except ValidationError as error:
+        raise MedtasksError(
+            "; ".join(dict.fromkeys(describe(item, "jury") for item in error.errors())),
+            where=path,
+            remedy="docs/judging.md lists the keys of a jury file",
+        ) from None
+
+
+def find_jury(name: str) -> Path:
+    """The file of a jury given by path or bundled name.
+
+    Raises:
+        MedtasksError: there is no such file.
+    """
+    bundled = {path.stem: path for path in _bundled()}
+    if Path(name).is_file():
+        return Path(name)
+    if name in bundled:
+        return bundled[name]
+    raise MedtasksError(
+        "no such file or bundled jury",
+        where=f"--jury {name}",
+        remedy=f"bundled: {', '.join(sorted(bundled))}",
+    )
+
+
+def _bundled() -> Iterator[Path]:
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package.parent / "model_configs", package / "model_configs"):
+        yield from sorted((folder / "juries").glob("*.yaml"))
+
+
+def check_keys(judges: list[Judge]) -> None:
+    """Refuse to start without the keys that judges need.
+
+    Raises:
+        MedtasksError: names every variable that is not set.
+    """
+    absent = {judge.api_key_env: judge.name for judge in judges if judge.api_key_env and not judge.api_key}
+    if absent:
+        raise MedtasksError(
+            "; ".join(
+                f"judge {name} needs {variable}, which is not set" for variable, name in absent.items()
+            ),
+            where="--jury",
+            remedy=" ".join(f"export {variable}=…" for variable in absent if variable),
+        )

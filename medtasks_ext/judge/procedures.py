@@ -1,0 +1,146 @@
+"""The few functions that protocols name: who is asked what, and how ratings become a score.
+
+A procedure is called again after each round with what has been judged so far, and returns all
+requests that a response needs. A protocol whose second round depends on the first (an adjudicator
+where two assessors differ) returns more of them then; one that shows two responses in both orders
+returns requests with other texts.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+N_ASSESSORS = 2
+
+
+class Subject(NamedTuple):
+    """What is judged.
+
+    Attributes:
+        texts: name -> text.
+        weights: what each axis or scoring point weighs.
+        points: scoring point -> the texts shown to a judge that is asked about it alone; none where axes
+            are rated.
+    """
+
+    texts: Mapping[str, str]
+    weights: Mapping[str, float]
+    points: Mapping[str, Mapping[str, str]] = {}
+
+
+class Panel(NamedTuple):
+    """Who judges.
+
+    Attributes:
+        judges: names, in the order of the jury file.
+        adjudicator: who decides where assessors differ.
+        dispute_above: difference of two assessments, on the rating scale, above which they do.
+        points_one_by_one: the adjudicator gets a request for each scoring point.
+    """
+
+    judges: Sequence[str]
+    adjudicator: str
+    dispute_above: Fraction = Fraction(0)
+    points_one_by_one: bool = False
+
+
+class Request(NamedTuple):
+    """One judge is shown some texts (name -> text), and asked about one scoring point or about everything."""
+
+    judge: str
+    texts: Mapping[str, str]
+    point: str | None = None
+
+
+class Judged(NamedTuple):
+    """A request that was answered: axis or point -> rating as a number."""
+
+    request: Request
+    ratings: Mapping[str, float]
+
+
+def weighted_mean(ratings: Mapping[str, float], weights: Mapping[str, float]) -> Fraction:
+    """Mean of one judge's ratings; axes weigh the same. Exact in the decimal digits of the weights:
+    a difference of a quarter is a quarter, which it need not be in floating point.
+    """
+    shares = {axis: Fraction(str(weights[axis])) for axis in ratings}
+    return sum((shares[axis] * Fraction(value) for axis, value in ratings.items()), Fraction(0)) / sum(
+        shares.values()
+    )
+
+
+def ratings_by_judge(subject: Subject, done: Sequence[Judged]) -> dict[str, dict[str, float]]:
+    """Judge -> axis or point -> rating, of the judges that have rated all of them."""
+    found: dict[str, dict[str, float]] = {}
+    for item in done:
+        found.setdefault(item.request.judge, {}).update(item.ratings)
+    return {judge: ratings for judge, ratings in found.items() if ratings.keys() == subject.weights.keys()}
+
+
+# ---------------------------------------------------------------------- a jury
+
+
+def every_judge_once(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[Request]:
+    """All judges see the same texts, once."""
+    return [Request(judge, subject.texts) for judge in panel.judges]
+
+
+def mean_of_ratings(subject: Subject, panel: Panel, done: Sequence[Judged]) -> float | None:
+    """Mean of judges x axes (MedHELM, Methods: the mean of all nine ratings), on the rating scale."""
+    means = [weighted_mean(item.ratings, subject.weights) for item in done]
+    return float(sum(means) / len(means)) if means else None
+
+
+# ---------------------------------------------------------------------- two assessors and an adjudicator
+
+
+def assessors_then_adjudicator(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[Request]:
+    """The first two judges; where they differ, the adjudicator (MLB, Section 3.6.2)."""
+    asked = [Request(judge, subject.texts) for judge in panel.judges[:N_ASSESSORS]]
+    return [*asked, *adjudication(subject, panel)] if is_disputed(subject, panel, done) else asked
+
+
+def adjudication(subject: Subject, panel: Panel) -> list[Request]:
+    """What the adjudicator is asked about a disputed case: everything at once, or point by point."""
+    if panel.points_one_by_one and subject.points:
+        return [Request(panel.adjudicator, texts, point) for point, texts in subject.points.items()]
+    return [Request(panel.adjudicator, subject.texts)]
+
+
+def is_disputed(subject: Subject, panel: Panel, done: Sequence[Judged]) -> bool | None:
+    """Whether the two assessments differ by more than the threshold; None while one is missing."""
+    given = _assessments(subject, panel, done)
+    return None if len(given) < N_ASSESSORS else abs(given[0] - given[1]) > panel.dispute_above
+
+
+def agreed_or_adjudicated(subject: Subject, panel: Panel, done: Sequence[Judged]) -> float | None:
+    """Mean of the two assessments, or the adjudicator's where they differ; None while that is missing.
+
+    MLB does not say what becomes of two assessments that agree; the mean is this project's choice.
+    """
+    disputed = is_disputed(subject, panel, done)
+    if disputed is None:
+        return None
+    if disputed:
+        final = ratings_by_judge(subject, done).get(panel.adjudicator)
+        return float(weighted_mean(final, subject.weights)) if final else None
+    return float(sum(_assessments(subject, panel, done)) / N_ASSESSORS)
+
+
+def _assessments(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[Fraction]:
+    assessors = panel.judges[:N_ASSESSORS]
+    return [weighted_mean(item.ratings, subject.weights) for item in done if item.request.judge in assessors]
+
+
+PROCEDURES: dict[str, Callable[[Subject, Panel, Sequence[Judged]], list[Request]]] = {
+    "every_judge_once": every_judge_once,
+    "assessors_then_adjudicator": assessors_then_adjudicator,
+}
+AGGREGATIONS: dict[str, Callable[[Subject, Panel, Sequence[Judged]], float | None]] = {
+    "mean_of_ratings": mean_of_ratings,
+    "agreed_or_adjudicated": agreed_or_adjudicated,
+}

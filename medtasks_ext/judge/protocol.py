@@ -1,0 +1,191 @@
+"""Protocols: what judges are asked and how their verdicts become a score, as data."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import jinja2
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.fence import fence_code, fenced
+from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel
+from medtasks_ext.judge.reply import read_verdict, verdict_schema
+from medtasks_ext.registry.tasks import describe, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from medtasks_ext.data.spec import Judging
+    from medtasks_ext.judge.jury import Jury
+
+FOLDER = Path(__file__).parent / "protocols"
+
+_environment = jinja2.Environment(
+    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+)
+
+
+class Protocol(BaseModel):
+    """One file of `medtasks_ext/judge/protocols`.
+
+    Attributes:
+        procedure: who is asked what, and what is asked next (`judge.procedures`).
+        aggregation: how the ratings of a response become its score (`judge.procedures`).
+        dispute_above: difference of two assessments on 0-1 above which the adjudicator decides; None
+            where there is no adjudicator.
+        verdict: what a judge returns per axis: field -> allowed values from worst to best, or `text`.
+        rating: the field that counts.
+        system: Jinja template of the instruction.
+        user: Jinja template of the message with the texts, each of which arrives fenced.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    procedure: str
+    aggregation: str
+    dispute_above: float | None = Field(default=None, ge=0, le=1)
+    verdict: dict[str, list[bool] | list[int] | list[str] | Literal["text"]] = Field(min_length=1)
+    rating: str
+    system: str
+    user: str
+
+    @field_validator("procedure")
+    @classmethod
+    def _known_procedure(cls, name: str) -> str:
+        return _known(name, PROCEDURES)
+
+    @field_validator("aggregation")
+    @classmethod
+    def _known_aggregation(cls, name: str) -> str:
+        return _known(name, AGGREGATIONS)
+
+    @model_validator(mode="after")
+    def _has_rating(self) -> Protocol:
+        if not isinstance(self.verdict.get(self.rating), list):
+            raise ValueError("`rating` names a field of `verdict` with a list of values")
+        return self
+
+    @property
+    def numbers(self) -> list[float]:
+        """The values of the rating as numbers, from worst to best."""
+        return [self.number(value) for value in self.verdict[self.rating]]
+
+    def panel(self, jury: Jury) -> Panel:
+        """Who of a jury judges under this protocol."""
+        low, high = self.scale
+        threshold = Fraction(str(self.dispute_above or 0)) * Fraction(high - low)
+        return Panel(jury.names, jury.adjudicator_name, threshold, jury.points_one_by_one)
+
+    def number(self, value: bool | int | str) -> float:
+        """A value of the rating as a number; words count by their place, from 0."""
+        values: Sequence[Any] = self.verdict[self.rating]
+        return float(values.index(value)) if isinstance(value, str) else float(value)
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Lowest and highest rating."""
+        return self.numbers[0], self.numbers[-1]
+
+    def normalised(self, rating: float) -> float:
+        """A rating, or a mean of some, on 0-1: (x - 1) / 4 on a scale of 1 to 5."""
+        low, high = self.scale
+        return (rating - low) / (high - low)
+
+
+def _known(name: str, functions: Mapping[str, Any]) -> str:
+    if name not in functions:
+        raise ValueError(f"unknown; there is: {', '.join(functions)}")
+    return name
+
+
+@lru_cache(maxsize=16)
+def load_protocol(name: str) -> Protocol:
+    """A protocol by its file name.
+
+    Raises:
+        MedtasksError: there is no such file, or it is not a protocol.
+    """
+    path = FOLDER / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(item.stem for item in FOLDER.glob("*.yaml")))
+        raise MedtasksError(f"no protocol {name!r}", where="judge.protocol", remedy=f"there is: {known}")
+    try:
+        return Protocol(**read_yaml(path))
+    except ValidationError as error:
+        raise MedtasksError(
+            "; ".join(describe(item, "protocol") for item in error.errors()),
+            where=path,
+            remedy="docs/judging.md describes protocols",
+        ) from None
+
+
+@lru_cache(maxsize=32)
+def _template(text: str) -> jinja2.Template:
+    return _environment.from_string(text)
+
+
+class Rubric:
+    """A protocol with a task's role and axes: prompts, schema and reading of verdicts.
+
+    Args:
+        judging: of the task.
+        points: id -> text of a document's own scoring points, which stand in place of the axes.
+    """
+
+    def __init__(self, judging: Judging, points: Mapping[str, str] | None = None) -> None:
+        self.judging, self.protocol = judging, load_protocol(judging.protocol)
+        self._axes = judging.axes if points is None else dict(points)
+
+    @property
+    def axes(self) -> list[str]:
+        """Names of the axes, or ids of the scoring points."""
+        return list(self._axes)
+
+    @cached_property
+    def version(self) -> str:
+        """Identifies everything that decides what a judge is asked, besides the texts."""
+        parts = [
+            self.protocol.model_dump(include={"verdict", "rating", "system", "user"}),
+            self.judging.model_dump(include={"role", "axes"}),
+        ]
+        return sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()[:12]
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of a verdict."""
+        return verdict_schema(self.axes, self.protocol.verdict)
+
+    def messages(self, texts: Mapping[str, str]) -> list[dict[str, str]]:
+        """The conversation that a judge gets. `texts` are fenced; absent ones are false in the templates."""
+        code = fence_code(texts.values())
+        values = {
+            "question": "",
+            "gold": "",
+            "points": "",
+            **{name: fenced(name.upper(), text, code) for name, text in texts.items()},
+            "role": self.judging.role,
+            "axes": self._axes,
+            "code": code,
+        }
+        return [
+            {"role": "system", "content": _template(self.protocol.system).render(values)},
+            {"role": "user", "content": _template(self.protocol.user).render(values)},
+        ]
+
+    def read(self, reply: str, messages: list[dict[str, str]]) -> dict[str, dict[str, Any]]:
+        """The verdict in a reply to those messages.
+
+        Raises:
+            UnreadableError: there is none.
+        """
+        return read_verdict(reply, self.axes, self.protocol.verdict, [messages[-1]["content"]])
+
+    def ratings(self, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+        """Axis -> rating."""
+        return {axis: self.protocol.number(verdict[axis][self.protocol.rating]) for axis in self.axes}

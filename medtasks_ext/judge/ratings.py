@@ -1,0 +1,107 @@
+"""Clinicians' ratings from a CSV file."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from medtasks_ext.judge.cases import JudgedTask
+
+COLUMNS = ("task", "document", "rater", "axis", "score")
+
+#: (run folder, task, document) -> rater -> axis -> score
+Ratings = dict[tuple[str, str, str], dict[str, dict[str, float]]]
+
+
+def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Ratings:
+    """Read ratings and check them against what was judged.
+
+    Args:
+        path: CSV with the columns task, document, rater, axis, score, and run where several are judged.
+        runs: run folder as given -> its judged tasks.
+
+    Raises:
+        MedtasksError: an unknown run, task, document or axis, a score off the scale, a rating given
+            twice or not on all axes. All faults of one kind come in one message.
+    """
+    wanted = (*COLUMNS, "run") if len(runs) > 1 else COLUMNS
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            if absent := [name for name in wanted if name not in (reader.fieldnames or ())]:
+                raise MedtasksError(
+                    f"columns are missing: {', '.join(absent)}",
+                    where=path,
+                    remedy=f"the columns are {', '.join(wanted)}",
+                )
+            rows = list(reader)
+    except FileNotFoundError:
+        raise MedtasksError("no such file", where=path, remedy="name the CSV with the ratings") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise MedtasksError(f"not a CSV file in UTF-8 ({error})", where=path, remedy="save it so") from None
+    known = {
+        (run, task.name): (task, {case.document for case in task.cases})
+        for run, tasks in runs.items()
+        for task in tasks
+    }
+    only = next(iter(runs)) if len(runs) == 1 else None
+    ratings: Ratings = {}
+    faults: list[str] = []
+    for number, row in enumerate(rows, start=2):
+        run = only or (row["run"] or "").rstrip("/")
+        place = (run, row["task"], row["document"])
+        task, documents = known.get((run, row["task"]), (None, set()))
+        if fault := _fault(row, run, runs, task, documents):
+            faults.append(f"line {number}: {fault}")
+        elif row["axis"] in ratings.setdefault(place, {}).setdefault(row["rater"], {}):
+            faults.append(f"line {number}: {row['rater']} rates {row['axis']} of {row['document']} twice")
+        else:
+            ratings[place][row["rater"]][row["axis"]] = float(row["score"])
+    if not faults:
+        faults = [
+            f"{rater} does not rate all axes of {document} of {name}"
+            for (run, name, document), by_rater in ratings.items()
+            for rater, axes in by_rater.items()
+            if len(axes) < len(known[run, name][0].rubric.axes)
+        ]
+    if faults or not ratings:
+        more = f" and {len(faults) - 3} more" if len(faults) > 3 else ""
+        raise MedtasksError(
+            "; ".join(faults[:3]) + more if faults else "no ratings in it",
+            where=path,
+            remedy="documents are named as in RUN/samples_TASK.jsonl (id, or id#trial); mend the rows",
+        )
+    return ratings
+
+
+def _fault(
+    row: Mapping[str, str | None],
+    run: str,
+    runs: Mapping[str, Sequence[JudgedTask]],
+    task: JudgedTask | None,
+    documents: set[str],
+) -> str:
+    if run not in runs:
+        return f"run {run!r} is not among those given"
+    if task is None:
+        return f"task {row['task']!r} is not judged in this run"
+    if row["document"] not in documents:
+        return f"unknown document {row['document']!r}"
+    if task.rubric.judging.points:
+        return f"{task.name} has scoring points in place of axes (`medtasks human export --kind points`)"
+    if row["axis"] not in task.rubric.axes:
+        return f"unknown axis {row['axis']!r} (axes: {', '.join(task.rubric.axes)})"
+    if not row["rater"]:
+        return "no rater"
+    low, high = task.rubric.protocol.scale
+    try:
+        on_scale = low <= float(row["score"] or "") <= high
+    except ValueError:
+        on_scale = False
+    return "" if on_scale else f"score {row['score']!r} is not on the scale {low:g} to {high:g}"

@@ -1,0 +1,284 @@
+"""Tables of a jury's agreement: between judges, over sub-juries, with clinicians."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from medtasks_ext.judge import agreement
+from medtasks_ext.judge.agreement import Estimate
+from medtasks_ext.judge.jury import HUMAN
+from medtasks_ext.judge.procedures import AGGREGATIONS, N_ASSESSORS, Judged, Panel
+from medtasks_ext.metrics.runs import mean_of_runs
+from medtasks_ext.runner.files import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.ratings import Ratings
+    from medtasks_ext.judge.scores import DocumentScore
+
+ALL = "all tasks"
+COMPOSITE, POOLED = "mean of axes", "all axes"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of an agreement table.
+
+    Attributes:
+        table: judges, sub_juries, robustness or clinicians.
+        task: or `all tasks`.
+        between: whom it is about, joined by ` + `.
+        item: an axis, `mean of axes`, `all axes`, or `score`.
+        measure: of agreement.
+        value: None where it is undefined.
+        low: lower limit of the 95 % interval, if there is one.
+        high: upper limit.
+        n: number of instances (ratings for kappa, pairs for the clinicians' baseline, models for ranks).
+    """
+
+    table: str
+    task: str
+    between: str
+    item: str
+    measure: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+
+
+def judge_figures(
+    scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]], judges: Sequence[str]
+) -> list[Figure]:
+    """Agreement of all pairs of judges, and of all together, per task and over all tasks.
+
+    Spearman and ICC(3,k) compare composites (mean of a judge's axes), the latter after z-scoring per
+    judge; kappa compares the ratings themselves, per axis and over all axes.
+    """
+    if len(judges) < 2:
+        return []
+    found = []
+    protocols = list(dict.fromkeys(task.rubric.judging.protocol for task, _ in scored))
+    for protocol in protocols:  # ratings under different protocols are not on one scale
+        same = [(task, scores) for task, scores in scored if task.rubric.judging.protocol == protocol]
+        groups = [(task.name, [(task, scores)]) for task, scores in same]
+        if len(groups) > 1:
+            groups.append((ALL if len(protocols) == 1 else f"{ALL} ({protocol})", same))
+        adjudicated = same[0][0].rubric.protocol.dispute_above is not None
+        raters = judges[:N_ASSESSORS] if adjudicated else judges
+        for name, members in groups:
+            for pair in combinations(raters, 2):
+                found += _pair(name, pair, members)
+            if len(raters) > 2:
+                found.append(_icc(name, raters, members))
+    return found
+
+
+def _shared(
+    judges: Sequence[str], members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]
+) -> dict[str, dict[str, float]]:
+    """Judge -> document -> composite, over the documents that all of these judges rated."""
+    found: dict[str, dict[str, float]] = {}
+    for task, scores in members:
+        for item in scores:
+            if item.ratings().keys() >= set(judges):
+                composites = item.composites()
+                for judge in judges:
+                    found.setdefault(judge, {})[f"{task.name} {item.case.document}"] = composites[judge]
+    return found
+
+
+def _icc(
+    name: str, judges: Sequence[str], members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]
+) -> Figure:
+    shared = _shared(judges, members)
+    z = agreement.z_by_rater(shared)
+    n = len(next(iter(shared.values()), {}))
+    found = Estimate(None, n=n)
+    if len(z) == len(judges):  # a judge who never varies agrees with nobody in a way that can be measured
+        found = agreement.icc_3k([[z[judge][document] for judge in judges] for document in z[judges[0]]])
+    return Figure(
+        "judges", name, " + ".join(judges), COMPOSITE, "ICC(3,k)", found.value, found.low, found.high, n
+    )
+
+
+def _pair(
+    name: str,
+    pair: tuple[str, str],
+    members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
+) -> list[Figure]:
+    between = " + ".join(pair)
+    shared = _shared(pair, members)
+    values = [list(shared.get(judge, {}).values()) for judge in pair]
+    found = [
+        Figure("judges", name, between, COMPOSITE, "Spearman", agreement.spearman(*values), n=len(values[0])),
+        _icc(name, pair, members),
+    ]
+    scale = _scale(members)
+    rated_by = [item.ratings() for _, scores in members for item in scores]
+    both = [ratings for ratings in rated_by if ratings.keys() >= set(pair)]
+    axes = list(dict.fromkeys(axis for task, _ in members for axis in task.rubric.axes))
+    for item in [*axes, POOLED]:
+        rated = [
+            (rating, r[pair[1]][axis])
+            for r in both
+            for axis, rating in r[pair[0]].items()
+            if item in (POOLED, axis)
+        ]
+        one, other = [a for a, _ in rated], [b for _, b in rated]
+        for measure, quadratic in (("Cohen's kappa", False), ("quadratic kappa", True)):
+            value = agreement.kappa(one, other, scale, quadratic=quadratic)
+            found.append(Figure("judges", name, between, item, measure, value, n=len(rated)))
+    return found
+
+
+def _scale(members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]) -> list[float]:
+    return sorted({number for task, _ in members for number in task.rubric.protocol.numbers})
+
+
+# ---------------------------------------------------------------------- sub-juries
+
+
+def sub_jury_scores(
+    task: JudgedTask, scores: Sequence[DocumentScore], judges: Sequence[str]
+) -> dict[tuple[str, ...], tuple[float, int]]:
+    """Every non-empty subset of the judges -> (score of the task on 0-1, number of documents).
+
+    A subset without any judgement is left out. Under a protocol with an adjudicator there is none: a
+    part of the judges gives no score.
+    """
+    if task.rubric.protocol.dispute_above is not None:
+        return {}
+    aggregate = AGGREGATIONS[task.rubric.protocol.aggregation]
+    found = {}
+    for chosen in agreement.subsets(judges):
+        rated: list[tuple[str, float]] = []
+        for item in scores:
+            some: list[Judged] = [judged for judged in item.judged if judged.request.judge in chosen]
+            rating = aggregate(item.case.subject, Panel(chosen, HUMAN), some)
+            if rating is not None:
+                rated.append((item.case.run or "", task.rubric.protocol.normalised(rating)))
+        if rated:
+            found[chosen] = (mean_of_runs(rated), len(rated))
+    return found
+
+
+def sub_jury_figures(
+    scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]], judges: Sequence[str]
+) -> list[Figure]:
+    """The score of each task from every sub-jury."""
+    return [
+        Figure("sub_juries", task.name, " + ".join(chosen), "score", "score", value, n=n)
+        for task, scores in scored
+        for chosen, (value, n) in sub_jury_scores(task, scores, judges).items()
+    ]
+
+
+def robustness_figures(
+    runs: Mapping[str, Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]], judges: Sequence[str]
+) -> list[Figure]:
+    """Whether the ranking of several runs depends on who judges (MedHELM, Extended Data Table 5).
+
+    Per task and sub-jury: Spearman's correlation of the runs' scores with the full jury's, and, from
+    three runs on, whether the two best and the two worst are the same. Then the means over all
+    sub-juries, the full one included (seven of three judges).
+    """
+    names = list(dict.fromkeys(task.name for scored in runs.values() for task, _ in scored))
+    found: list[Figure] = []
+    for name in names:
+        by_run = {
+            run: sub_jury_scores(task, scores, judges)
+            for run, scored in runs.items()
+            for task, scores in scored
+            if task.name == name
+        }
+        found += _robustness(name, by_run, judges)
+    return found
+
+
+def _robustness(
+    name: str, by_run: Mapping[str, Mapping[tuple[str, ...], tuple[float, int]]], judges: Sequence[str]
+) -> list[Figure]:
+    compositions = [
+        chosen for chosen in agreement.subsets(judges) if all(chosen in scores for scores in by_run.values())
+    ]
+    full, n = tuple(judges), len(by_run)
+    if n < 2 or full not in compositions:
+        return []
+    values: dict[str, list[float | None]] = {"Spearman": [], "same top 2": [], "same bottom 2": []}
+    found = []
+    for chosen in compositions:
+        one = {run: scores[chosen][0] for run, scores in by_run.items()}
+        whole = {run: scores[full][0] for run, scores in by_run.items()}
+        rho = agreement.spearman(list(one.values()), list(whole.values()))
+        row: dict[str, float | None] = {"Spearman": rho}
+        if n > 2:
+            ranks = [sorted(scores, key=lambda run: (-scores[run], run)) for scores in (one, whole)]
+            row["same top 2"] = float(set(ranks[0][:2]) == set(ranks[1][:2]))
+            row["same bottom 2"] = float(set(ranks[0][-2:]) == set(ranks[1][-2:]))
+        for measure, value in row.items():
+            values[measure].append(value)
+            found.append(Figure("robustness", name, " + ".join(chosen), "score", measure, value, n=n))
+    for measure, items in values.items():
+        defined = [value for value in items if value is not None]
+        if defined:
+            mean = sum(defined) / len(defined)
+            found.append(
+                Figure("robustness", name, f"mean of {len(defined)} juries", "score", measure, mean, n=n)
+            )
+    return found
+
+
+# ---------------------------------------------------------------------- clinicians
+
+
+def clinician_figures(
+    runs: Mapping[str, Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]], ratings: Ratings
+) -> list[Figure]:
+    """Agreement of the jury with clinicians, and of clinicians among themselves (Extended Data Table 4).
+
+    Composites are z-scored per rater, clinician or judge; ICC(3,k) with k = 2 compares the clinicians'
+    mean with the jury's.
+    """
+    jury = {
+        (run, task.name, item.case.document): item.ratings()
+        for run, scored in runs.items()
+        for task, scores in scored
+        for item in scores
+        if item.ratings()
+    }
+    tasks = list(dict.fromkeys(task for _, task, _ in ratings))
+    scopes = [(name, {name}) for name in tasks]
+    if len(tasks) > 1:
+        scopes.append((ALL, set(tasks)))
+    found = []
+    for name, members in scopes:
+        people, models = (
+            agreement.composites((" ".join(place), by) for place, by in source.items() if place[1] in members)
+            for source in (ratings, jury)
+        )
+        both = agreement.group_agreement(people, models)
+        among = agreement.pairwise_baseline(people)
+        for between, measure, value in (
+            ("clinicians + jury", "ICC(3,k)", both),
+            ("clinicians", "mean pairwise ICC(3,k)", among),
+        ):
+            found.append(Figure("clinicians", name, between, COMPOSITE, measure, *value))
+    return found
+
+
+def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
+    """`judgements/agreement.json` and `.csv` of a run."""
+    rows = [asdict(item) for item in figures]
+    path = folder / "judgements" / "agreement.json"
+    write_json(path, rows)
+    with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(Figure.__dataclass_fields__))
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,270 @@
+"""From judgements to scores: what goes into a task's results, and back into them after a rescore."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtasks_ext.judge.agreement import kappa
+from medtasks_ext.judge.cases import judged_tasks
+from medtasks_ext.judge.disputed import write_queue
+from medtasks_ext.judge.engine import NOT_ASKED, done_requests, open_requests
+from medtasks_ext.judge.jury import HUMAN, Jury
+from medtasks_ext.judge.procedures import (
+    AGGREGATIONS,
+    N_ASSESSORS,
+    PROCEDURES,
+    Judged,
+    is_disputed,
+    ratings_by_judge,
+    weighted_mean,
+)
+from medtasks_ext.judge.store import JudgementStore
+from medtasks_ext.metrics.runs import mean_of_runs
+from medtasks_ext.metrics.statistic import mean
+from medtasks_ext.results.bootstrap import task_intervals
+from medtasks_ext.results.resampled import save_resampled
+from medtasks_ext.runner.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from medtasks_ext.judge.cases import Case, JudgedTask
+    from medtasks_ext.judge.jury import Judge
+    from medtasks_ext.judge.protocol import Rubric
+    from medtasks_ext.runner.run import Run
+
+#: Why a physician's decision is missing.
+WAITS = "waits for a physician"
+
+
+@dataclass(frozen=True)
+class DocumentScore:
+    """What judges said about one answer.
+
+    Attributes:
+        case: the answer.
+        judged: the requests that were answered; all ratings the lowest where the answer is empty.
+        rating: their aggregate on the rating scale, or None where there is none.
+        complete: whether nothing is missing.
+        missing: judge -> why judgements of it are missing, one reason for each.
+        disputed: whether two assessors differ too much; None where that is not known or not asked.
+    """
+
+    case: Case
+    judged: list[Judged]
+    rating: float | None
+    complete: bool
+    missing: dict[str, list[str]]
+    disputed: bool | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the adjudicator's word is missing."""
+        return bool(self.disputed) and self.rating is None
+
+    def composites(self) -> dict[str, float]:
+        """Judge -> (weighted) mean of its ratings."""
+        subject = self.case.subject
+        rated = ratings_by_judge(subject, self.judged)
+        return {judge: float(weighted_mean(ratings, subject.weights)) for judge, ratings in rated.items()}
+
+    def ratings(self) -> dict[str, dict[str, float]]:
+        """Judge -> axis -> rating, of real judgements only."""
+        return {} if self.case.blank else ratings_by_judge(self.case.subject, self.judged)
+
+
+def document_scores(
+    task: JudgedTask, jury: Jury, store: JudgementStore, stopped: Mapping[str, str] | None = None
+) -> list[DocumentScore]:
+    """The scores of a task's answers, in the order of the sample file.
+
+    Args:
+        task: with its answers.
+        jury: whose judgements count.
+        store: of the run.
+        stopped: judge -> why it was given up in this call.
+    """
+    protocol = task.rubric.protocol
+    procedure, aggregate = PROCEDURES[protocol.procedure], AGGREGATIONS[protocol.aggregation]
+    panel = protocol.panel(jury)
+    scores = []
+    for case in task.cases:
+        subject = case.subject
+        asked = procedure(subject, panel, [])
+        missing: dict[str, list[str]] = {}
+        if case.blank:
+            lowest = dict.fromkeys(subject.weights, protocol.scale[0])
+            judged = [Judged(request, lowest) for request in asked]
+        elif case.gap:
+            judged, missing = [], {request.judge: [case.gap] for request in asked}
+        else:
+            judged = done_requests(task, case, jury, store)
+            for ask in open_requests(task, case, jury, store):
+                name = ask.request.judge
+                given_up = f"judge given up: {stopped[name]}" if stopped and name in stopped else NOT_ASKED
+                reason = store.failed.get(ask.key, WAITS if name == HUMAN else given_up)
+                missing.setdefault(name, []).append(reason)
+        disputed = is_disputed(subject, panel, judged) if protocol.dispute_above is not None else None
+        rating = aggregate(subject, panel, judged)
+        scores.append(DocumentScore(case, judged, rating, not missing, missing, disputed))
+    return scores
+
+
+def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dict[str, Any]]:
+    """Metric -> (run, value) of each document that has a rating, as records that can be resampled."""
+    protocol = rubric.protocol
+    low, high = protocol.scale
+    records = []
+    for place, item in enumerate(scores):
+        if item.rating is None:
+            continue
+        parts: dict[str, list[float]] = {"score": [protocol.normalised(item.rating)]}
+        if (low, high) != (0, 1):
+            parts[f"jury_{low:g}_to_{high:g}"] = [item.rating]
+        for axis in rubric.axes:
+            parts[f"jury_{axis}"] = [judged.ratings[axis] for judged in item.judged]
+        for judge, composite in item.composites().items():
+            parts[f"jury_{judge}"] = [composite]
+        means = {name: (item.case.run or "", float(np.mean(values))) for name, values in parts.items()}
+        records.append({"doc_id": place, "doc": {}, **means})
+    return records
+
+
+def figures(
+    scores: Sequence[DocumentScore], rubric: Rubric, judges: Sequence[str], dataset: str
+) -> tuple[dict[str, float], dict[str, Any], np.ndarray | None]:
+    """The metrics of a task, their bootstrap intervals, and the score on each resample.
+
+    `score` is on 0-1, `jury_…` on the rating scale; each is the mean over documents (over runs of
+    the mean over their documents, where the benchmark has several). A document with no judgement
+    takes part in none of them; `judged` is the share of documents that all judges judged.
+    """
+    records, total = document_values(scores, rubric), len(scores)
+    names = dict.fromkeys(name for record in records for name in record if name not in ("doc_id", "doc"))
+    ordered = [name for name in names if name.removeprefix("jury_") not in judges]
+    ordered += [f"jury_{name}" for name in judges if f"jury_{name}" in names]
+    means = {name: mean_of_runs([item[name] for item in records if name in item]) for name in ordered}
+    intervals, resampled = task_intervals(
+        records, dict.fromkeys(means, mean_of_runs), dataset, official=False
+    )
+    counts = {
+        "scored": len(records) / total,
+        "judged": sum(item.complete for item in scores) / total,
+        "judgements_missing": float(sum(missing_reasons(scores).values())),
+        "empty_answers": float(sum(item.case.blank for item in scores)),
+    }
+    if rubric.protocol.dispute_above is not None:
+        more, their_intervals = _disputes(scores, rubric, dataset)
+        counts, intervals = {**counts, **more}, {**intervals, **their_intervals}
+    return {**means, **counts}, intervals, resampled
+
+
+def _disputes(
+    scores: Sequence[DocumentScore], rubric: Rubric, dataset: str
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """How often two assessors differ, and how far they agree, with intervals where there are some."""
+    known = [item for item in scores if item.disputed is not None]
+    records = [
+        {
+            "doc_id": place,
+            "doc": {},
+            "disputed": float(bool(item.disputed)),
+            # an empty answer is not assessed, so it says nothing about the assessors
+            **({} if item.case.blank else {"assessor_agreement": float(not item.disputed)}),
+        }
+        for place, item in enumerate(known)
+    ]
+    shares = ("disputed", "assessor_agreement")
+    values = {name: [record[name] for record in records if name in record] for name in shares}
+    found = {name: mean(items) for name, items in values.items() if items}
+    intervals, _ = task_intervals(records, dict.fromkeys(found, mean), dataset, official=False)
+    assessed = [
+        [judged.ratings for judged in item.judged[:N_ASSESSORS]] for item in known if not item.case.blank
+    ]
+    pairs = [(one[axis], other[axis]) for one, other in assessed for axis in one]
+    agreed = kappa([one for one, _ in pairs], [other for _, other in pairs], rubric.protocol.numbers)
+    if agreed is not None:
+        found["assessor_kappa"] = agreed
+    return {**found, "pending": float(sum(item.pending for item in scores))}, intervals
+
+
+def missing_reasons(scores: Sequence[DocumentScore]) -> Counter[tuple[str, str]]:
+    """(judge, reason) -> number of judgements that are missing for it."""
+    return Counter(
+        (judge, reason) for item in scores for judge, reasons in item.missing.items() for reason in reasons
+    )
+
+
+# ---------------------------------------------------------------------- into the run's results
+
+
+def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore]) -> dict[str, float]:
+    """Write a task's metrics into its results, and the score of each document beside its judgements."""
+    dataset, _ = run.registry.tasks[task.name]
+    judges = [*jury.names, jury.adjudicator_name]
+    metrics, intervals, resampled = figures(scores, task.rubric, judges, dataset.id)
+    write_queue(run.folder, task, [item.case for item in scores if item.pending and not jury.adjudicator])
+    write_json(
+        _snapshot_file(run.folder, task.name),
+        {
+            "task": task.name,
+            "protocol": task.rubric.judging.protocol,
+            "prompt_version": task.rubric.version,
+            "judges": [_snapshot(judge) for judge in jury.judges],
+            "adjudicator": {**_snapshot(jury.adjudicator), "asks": jury.adjudicator.asks}
+            if jury.adjudicator
+            else HUMAN,
+            "documents": [
+                {
+                    "document": item.case.document,
+                    **({} if item.case.run is None else {"run": item.case.run}),
+                    "score": None if item.rating is None else task.rubric.protocol.normalised(item.rating),
+                    "complete": item.complete,
+                    **({} if item.disputed is None else {"disputed": item.disputed}),
+                    **({"empty": True} if item.case.blank else {}),
+                }
+                for item in scores
+            ],
+        },
+    )
+    stored = read_json(path := run.folder / "tasks" / f"{task.name}.json")
+    former = stored.get("judged_metrics", ())
+    kept = {
+        part: {key: value for key, value in stored.get(part, {}).items() if key not in former}
+        for part in ("metrics", "intervals")
+    }
+    written = {"metrics": {**kept["metrics"], **metrics}, "intervals": {**kept["intervals"], **intervals}}
+    save_resampled(path.with_suffix(".npy"), resampled)
+    write_json(path, {**stored, **written, "judged_metrics": list(metrics)})
+    return metrics
+
+
+def _snapshot(judge: Judge) -> dict[str, Any]:
+    return {**judge.identity(), "base_url": judge.base_url}
+
+
+def _snapshot_file(folder: Path, task: str) -> Path:
+    return folder / "judgements" / f"{task}.json"
+
+
+def reattach(run: Run) -> None:
+    """Give judged tasks their scores again after they were scored anew, without asking anyone.
+
+    Judgements of answers that have not changed count; an answer that is read differently now has
+    none until `medtasks judge` is run again.
+    """
+    snapshots = {path.stem: path for path in (run.folder / "judgements").glob("*.json")}
+    results = {name: item for name, item in run.results().items() if name in snapshots}
+    if not results:
+        return
+    store = JudgementStore(run.folder)
+    store.open(lock=False)
+    for task in judged_tasks(run.folder, run.registry, results):
+        stored = read_json(snapshots[task.name])
+        jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator"))
+        keep_scores(run, task, jury, document_scores(task, jury, store))

@@ -1,0 +1,34 @@
+"""F1 of sets of labels of a closed list (ClinicBench, Section 4: document classification)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from medtasks_ext.metrics.common import f1_from_counts, micro_f1, result, set_counts
+from medtasks_ext.metrics.multi_label import f1_macro
+
+__all__ = ["f1_macro", "micro_f1", "process_results"]
+
+
+def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Counts of (document, label) pairs, pooled over documents and labels.
+
+    `example_f1` is the F1 of each document's two sets, 1 where both are empty, averaged over documents;
+    `acc` the share of documents whose set is exactly right. An answer that cannot be read predicts no
+    label, and is not right even where there is none.
+    """
+    parsed = results[0]
+    if document["gold"] is None:
+        return result(document, parsed)
+    predicted = parsed["answer"] or []
+    counts = set_counts(set(document["gold"]), set(predicted))
+    right = float(parsed["valid"] and counts[1] == counts[2] == 0)
+    return result(
+        document,
+        parsed,
+        score=counts,
+        micro_f1=counts,
+        macro_f1=(document["gold"], predicted),
+        example_f1=right or f1_from_counts(*counts),
+        acc=right,
+    )

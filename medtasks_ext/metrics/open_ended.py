@@ -1,0 +1,121 @@
+"""ROUGE and BERTScore of open-ended answers (HELM, `summarization_metrics`).
+
+The score of these benchmarks comes from judges (`medtasks judge`), so no `score` is reported here.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.metrics import generation
+from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.generation import bert_scorer, rouge_scorer
+from medtasks_ext.metrics.runs import in_run, mean_of_runs
+from medtasks_ext.metrics.statistic import Statistic, share, value_and_one
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medtasks_ext.metrics.statistic import Matrix
+
+_ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
+_BERTSCORE = ("BERTScore-P", "BERTScore-R", "BERTScore-F")
+_BERTSCORE_MODEL = "distilbert-base-uncased"
+
+
+def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """ROUGE of one answer on 0-1, and its texts where BERTScore is switched on (`MEDTASKS_BERTSCORE=1`).
+
+    `scored` is 0: there is no score before judges have read the answers.
+    """
+    parsed, reference = results[0], document["gold"]
+    metrics: dict[str, Any] = {}
+    if reference is not None:
+        text = parsed["answer"] or ""
+        metrics.update(rouge_scores(text, reference))
+        if os.environ.get("MEDTASKS_BERTSCORE"):
+            metrics.update(dict.fromkeys(_BERTSCORE, (text, reference)))
+    return {**result(document, parsed, **in_run(document, metrics)), "scored": 0.0}
+
+
+def process_with_points(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """ROUGE-L on 0-1 of an answer that assessors score by points (MLB), where its row has a reference.
+
+    Texts are tokenised as elsewhere in their language: Chinese by characters.
+    """
+    parsed, reference = results[0], document["gold"]
+    metrics = {}
+    if reference is not None:
+        language = document.loaded.language  # type: ignore[attr-defined]
+        scores = generation.rouge_scores(parsed["answer"] or "", [reference], language)
+        metrics = {"rouge_l": scores["rougeL"]} if scores else {}
+    return {**result(document, parsed, **metrics), "scored": 0.0}
+
+
+def rouge_scores(text: str, reference: str, *, backend: str | None = None) -> dict[str, float]:
+    """F-measures of ROUGE-1, ROUGE-2 and ROUGE-L with Porter stemming, 0-1.
+
+    Args:
+        text: the answer.
+        reference: what it is compared with.
+        backend: `rouge_score` or `rouge_score_rs` (identical scores); by default the faster one installed.
+    """
+    # half a surrogate pair is no word character, and the fast scorer takes well-formed texts only
+    well_formed = (item.encode(errors="replace").decode() for item in (reference, text))
+    scores = _stemming_scorer(backend).score(*well_formed)
+    return {name: float(scores[kind].fmeasure) for name, kind in _ROUGE.items()}
+
+
+@lru_cache(maxsize=4)
+def _stemming_scorer(backend: str | None) -> Any:
+    return type(rouge_scorer(backend))(list(_ROUGE.values()), use_stemmer=True)
+
+
+@lru_cache(maxsize=1)  # three metrics and their bootstrap ask for the same texts
+def _bertscores(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[float, float, float], ...]:
+    """BERTScore precision, recall and F1 of (answer, reference) pairs; an empty answer scores 0.
+
+    distilbert-base-uncased, no rescaling, no idf, as HELM runs it for these benchmarks.
+
+    Raises:
+        MedtasksError: the extra `report` is not installed.
+    """
+    score = bert_scorer()
+    scores = dict.fromkeys(range(len(pairs)), (0.0, 0.0, 0.0))
+    if texts := {place: pair for place, pair in enumerate(pairs) if pair[0]}:
+        parts = score(
+            [_without_braces(text) for text, _ in texts.values()],
+            [[_without_braces(reference)] for _, reference in texts.values()],
+            model_type=_BERTSCORE_MODEL,
+        )
+        scores.update(zip(texts, zip(*(part.tolist() for part in parts), strict=True), strict=True))
+    return tuple(scores.values())
+
+
+def _without_braces(text: str) -> str:
+    """One brace less at either end, as HELM hands texts to its metrics. ROUGE has no tokens of braces."""
+    return text.removeprefix("{").removesuffix("}")
+
+
+def _values(pairs: Sequence[tuple[str, str]], place: int) -> list[float]:
+    return [scores[place] for scores in _bertscores(tuple((text, reference) for text, reference in pairs))]
+
+
+def _bertscore(name: str, place: int) -> Statistic:
+    return Statistic(name, lambda pairs: value_and_one(_values(pairs, place)), share)
+
+
+def _bertscore_of_runs(name: str, place: int) -> Statistic:
+    def counts(items: Sequence[tuple[str, tuple[str, str]]]) -> Matrix:
+        values = _values([pair for _, pair in items], place)
+        return mean_of_runs.counts([(run, value) for (run, _), value in zip(items, values, strict=True)])
+
+    return Statistic(name, counts, mean_of_runs.value)
+
+
+#: mean BERTScore precision, recall and F1; empty answers count 0
+bertscore_p, bertscore_r, bertscore_f = map(_bertscore, _BERTSCORE, range(3))
+#: the same as means over runs
+bertscore_p_of_runs, bertscore_r_of_runs, bertscore_f_of_runs = map(_bertscore_of_runs, _BERTSCORE, range(3))

@@ -1,0 +1,230 @@
+"""Runs SQL that a model wrote, read-only, in processes of their own with limits on everything.
+
+A worker (`sql_worker.py`) is a fresh interpreter with an empty environment that imports nothing but
+the standard library, opens one database read-only and immutable, and accepts SELECT statements alone:
+SQLite's authorizer refuses ATTACH, PRAGMA, writes, transactions and functions that reach outside.
+Statement length, depth, cells, rows, memory and time are limited inside; on Linux and macOS the
+system also refuses further files, file writes, children and memory (Windows knows no such limits).
+A worker that does not answer in time is killed from here and replaced, and so is one that died.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WORKER = Path(__file__).with_name("sql_worker.py")
+_LENGTH = struct.Struct(">Q")
+_MIB = 1 << 20
+#: The reason of a query that took longer than it may, as a worker says it, too.
+OUT_OF_TIME = "out of time"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one query may use.
+
+    Attributes:
+        seconds: running time; a worker that is still silent `grace` seconds later is killed.
+        rows: distinct rows of a result.
+        result_bytes: text, blobs and eight bytes per number in the distinct rows.
+        cell_bytes: the longest text or blob, in results and on the way there (from Python 3.11).
+        sql_bytes: the longest statement.
+        heap_bytes: SQLite's memory.
+        memory_bytes: address space of the process.
+    """
+
+    seconds: float = 2.0
+    grace: float = 1.0
+    rows: int = 50_000
+    result_bytes: int = 16 * _MIB
+    cell_bytes: int = 1_000_000
+    sql_bytes: int = 100_000
+    heap_bytes: int = 256 * _MIB
+    memory_bytes: int = 1024 * _MIB
+
+    def as_request(self) -> dict[str, Any]:
+        """What a worker is told."""
+        sqlite = {
+            "SQLITE_LIMIT_LENGTH": self.cell_bytes,
+            "SQLITE_LIMIT_SQL_LENGTH": self.sql_bytes,
+            "SQLITE_LIMIT_ATTACHED": 0,
+            "SQLITE_LIMIT_COLUMN": 500,
+            "SQLITE_LIMIT_COMPOUND_SELECT": 50,
+            "SQLITE_LIMIT_EXPR_DEPTH": 500,
+            "SQLITE_LIMIT_FUNCTION_ARG": 100,
+            "SQLITE_LIMIT_LIKE_PATTERN_LENGTH": 1_000,
+            "SQLITE_LIMIT_TRIGGER_DEPTH": 1,
+            "SQLITE_LIMIT_VARIABLE_NUMBER": 1,
+            "SQLITE_LIMIT_VDBE_OP": 25_000,
+            "SQLITE_LIMIT_WORKER_THREADS": 0,
+        }
+        names = ("seconds", "rows", "result_bytes", "heap_bytes", "memory_bytes")
+        return {**{name: getattr(self, name) for name in names}, "sqlite": sqlite}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The distinct rows of a query, or None and the reason."""
+
+    rows: frozenset[tuple[Any, ...]] | None
+    error: str | None = None
+
+
+class _WorkerError(Exception):
+    """The worker ended before it answered."""
+
+
+class _Worker:
+    """One process and its pipes."""
+
+    def __init__(self, database: Path, limits: Limits) -> None:
+        self.limits = limits
+        # an empty environment; Windows cannot start a process without this one variable
+        env = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-B", str(_WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=env,
+            cwd=tempfile.gettempdir(),
+        )
+        request = {"database": database.resolve().as_uri(), "limits": limits.as_request()}
+        try:
+            answer = self._ask(request, 30.0)
+        except _WorkerError as error:
+            answer = {"fault": f"its process did not start: {error}"}
+        if fault := answer.get("fault"):
+            self.kill()
+            raise MedtasksError(
+                f"cannot be opened as an SQLite database ({fault})",
+                where=database,
+                remedy="put the complete file there",
+            )
+
+    def run(self, sql: str) -> dict[str, Any]:
+        """The worker's answer to one query.
+
+        Raises:
+            _WorkerError: it was killed, or died.
+        """
+        return self._ask({"sql": sql}, self.limits.seconds + self.limits.grace)
+
+    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            self.process.kill()
+
+        timer = threading.Timer(seconds, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            content = json.dumps(request).encode()
+            self.process.stdin.write(_LENGTH.pack(len(content)) + content)
+            self.process.stdin.flush()
+            head = self.process.stdout.read(_LENGTH.size)
+            if len(head) == _LENGTH.size:
+                body = self.process.stdout.read(*_LENGTH.unpack(head))
+                return json.loads(body)
+        except (OSError, ValueError):
+            pass  # a pipe that broke, or half an answer: told apart below
+        finally:
+            timer.cancel()
+        raise _WorkerError(OUT_OF_TIME if late.is_set() else "the process died (memory or processor time)")
+
+    def kill(self) -> None:
+        """End the process and wait for it."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue  # it held bytes that nobody will read
+
+
+class SqlSandbox:
+    """A pool of workers over one database. Workers start when they are needed and stay.
+
+    Args:
+        database: an SQLite file; it is never written.
+        workers: queries that run at the same time.
+        limits: what each of them may use.
+    """
+
+    def __init__(self, database: Path, *, workers: int = 2, limits: Limits | None = None) -> None:
+        self.database, self.limits = database, limits or Limits()
+        self._idle: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
+        for _ in range(workers):
+            self._idle.put(None)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sql")
+        self._live: set[_Worker] = set()
+        self._close = weakref.finalize(self, _end, self._live, self._threads)
+
+    def run(self, queries: Sequence[str]) -> list[Outcome]:
+        """The outcome of each query, in order. Never raises on what a query says.
+
+        Raises:
+            MedtasksError: the database cannot be opened.
+        """
+        return list(self._threads.map(self._run, queries))
+
+    def close(self) -> None:
+        """End all workers."""
+        self._close()
+
+    def _run(self, sql: str) -> Outcome:
+        if len(sql) > self.limits.sql_bytes:  # before it is sent, and for Pythons without setlimit
+            return Outcome(None, f"a statement of more than {self.limits.sql_bytes} bytes")
+        worker = self._idle.get()
+        try:
+            if worker is not None and worker.process.poll() is not None:  # it died between two queries
+                self._live.discard(worker)
+                worker = None
+            if worker is None:
+                worker = _Worker(self.database, self.limits)
+                self._live.add(worker)
+            answer = worker.run(sql)
+        except _WorkerError as error:
+            assert worker is not None
+            worker.kill()
+            self._live.discard(worker)
+            worker = None
+            return Outcome(None, str(error))
+        finally:
+            self._idle.put(worker)
+        if "rows" not in answer:
+            return Outcome(None, answer["error"])
+        return Outcome(frozenset(tuple(map(_cell, row)) for row in answer["rows"]))
+
+
+def _cell(value: Any) -> Any:
+    return bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
+
+
+def _end(workers: set[_Worker], threads: ThreadPoolExecutor) -> None:
+    threads.shutdown(wait=False, cancel_futures=True)
+    for worker in list(workers):
+        worker.kill()
+    workers.clear()

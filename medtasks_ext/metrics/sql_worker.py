@@ -1,0 +1,164 @@
+"""The process in which a model's SQL runs. Started by `sql_sandbox` as a script; standard library only.
+
+Requests and answers are JSON behind a length of 8 bytes, on standard input and output. The first
+request names the database (a file URI) and the limits, each further one is a query. An answer follows
+each of them. The process ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+import struct
+import time
+from typing import Any
+
+_LENGTH = struct.Struct(">Q")
+#: Instructions of SQLite's virtual machine between two looks at the clock.
+_STEPS = 5_000
+#: What a statement may do. Everything else (ATTACH, PRAGMA, writes, transactions, …) is refused.
+_ALLOWED = frozenset(
+    (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+)
+#: Functions that reach beyond the database, in whatever build of SQLite they may be compiled in.
+_REFUSED_FUNCTIONS = frozenset(("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"))
+
+
+def main() -> None:
+    """Serve queries until standard input ends."""
+    # the pipes get numbers of their own: nothing that prints can disturb the answers
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    setup = _read(requests)
+    if setup is None:
+        return
+    limits = setup["limits"]
+    try:
+        session = _Session(setup["database"], limits)
+    except sqlite3.Error as error:
+        _write(answers, {"fault": str(error)})
+        return
+    _confine(limits)
+    _write(answers, {"ready": True})
+    while (request := _read(requests)) is not None:
+        _allow_cpu(limits)
+        _write(answers, session.run(request["sql"]))
+
+
+class _Session:
+    """One read-only connection under all limits that SQLite knows."""
+
+    def __init__(self, database: str, limits: dict[str, Any]) -> None:
+        self.limits = limits
+        self.deadline = math.inf
+        self.connection = sqlite3.connect(
+            f"{database}?mode=ro&immutable=1", uri=True, isolation_level=None, cached_statements=0
+        )
+        for pragma in (
+            "temp_store=MEMORY",  # sorting makes no files
+            "query_only=ON",
+            "trusted_schema=OFF",
+            "mmap_size=0",
+            f"hard_heap_limit={limits['heap_bytes']}",
+        ):
+            self.connection.execute(f"PRAGMA {pragma}").fetchall()
+        self.connection.execute("SELECT name FROM sqlite_master").fetchall()  # is it a database at all?
+        if hasattr(self.connection, "enable_load_extension"):
+            self.connection.enable_load_extension(False)
+        if hasattr(self.connection, "setlimit"):  # Python 3.11 and newer
+            for name, value in limits["sqlite"].items():
+                self.connection.setlimit(getattr(sqlite3, name), value)
+        self.connection.set_authorizer(_authorise)
+        self.connection.set_progress_handler(lambda: time.monotonic() > self.deadline, _STEPS)
+
+    def run(self, sql: str) -> dict[str, Any]:
+        """The distinct rows of a statement, or why there are none."""
+        self.deadline = time.monotonic() + self.limits["seconds"]
+        try:
+            return self._rows(sql)
+        except MemoryError:
+            return {"error": "out of memory"}
+        except Exception as error:  # whatever a model's SQL brings about is its own result
+            late = time.monotonic() > self.deadline
+            return {"error": "out of time" if late else f"{error}"[:500]}
+        finally:
+            self.deadline = math.inf
+
+    def _rows(self, sql: str) -> dict[str, Any]:
+        # Results are compared as sets of rows, so repeated rows need not be kept.
+        rows: set[tuple[Any, ...]] = set()
+        size = 0
+        cursor = self.connection.cursor()
+        try:
+            for row in cursor.execute(sql):
+                if row in rows:
+                    continue
+                rows.add(row)
+                size += sum(len(cell) if isinstance(cell, (str, bytes)) else 8 for cell in row)
+                if len(rows) > self.limits["rows"]:
+                    return {"error": f"more than {self.limits['rows']} rows"}
+                if size > self.limits["result_bytes"]:
+                    return {"error": f"a result of more than {self.limits['result_bytes']} bytes"}
+        finally:
+            cursor.close()
+        return {"rows": [[_cell(cell) for cell in row] for row in rows]}
+
+
+def _cell(value: Any) -> Any:
+    return {"hex": value.hex()} if isinstance(value, bytes) else value
+
+
+def _authorise(action: int, first: str | None, second: str | None, *_: object) -> int:
+    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _REFUSED_FUNCTIONS:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+
+
+def _confine(limits: dict[str, Any]) -> None:
+    """What the system can refuse this process besides: files, children, memory. Not on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return
+    ceilings = {
+        "RLIMIT_AS": limits["memory_bytes"],
+        "RLIMIT_NOFILE": 0,  # no further file; those that are open stay
+        "RLIMIT_FSIZE": 0,
+        "RLIMIT_NPROC": 0,
+        "RLIMIT_CORE": 0,
+    }
+    for name, ceiling in ceilings.items():
+        try:
+            resource.setrlimit(getattr(resource, name), (ceiling, ceiling))
+        except (AttributeError, ValueError, OSError):
+            continue  # this system does not know or not grant it; the other limits stand
+
+
+def _allow_cpu(limits: dict[str, Any]) -> None:
+    """Processor time up to a little more than one query may take: it ends an orphan, too."""
+    try:
+        import resource
+
+        used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used + limits["seconds"]) + 2, hard))
+    except (ImportError, ValueError, OSError):
+        return
+
+
+def _read(stream: Any) -> Any:
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    return json.loads(stream.read(*_LENGTH.unpack(head)))
+
+
+def _write(stream: Any, answer: dict[str, Any]) -> None:
+    content = json.dumps(answer).encode()
+    stream.write(_LENGTH.pack(len(content)) + content)
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Corpus-level metrics as functions of counts that are summed over documents.
+
+Every aggregation is a `Statistic`: what each document contributes (`counts`), and what is computed
+from the sums (`value`). lm-eval calls it like a function; the bootstrap sums the same counts under
+weights, for all resamples at once. A metric is therefore written once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    import scipy.sparse
+
+    Array: TypeAlias = np.ndarray
+    #: counts, one row per item; sparse where a column stands for one of many labels
+    Matrix: TypeAlias = np.ndarray | scipy.sparse.csr_array
+
+
+class Statistic:
+    """An aggregation for a task's YAML that can be resampled, too.
+
+    Attributes:
+        name: of the aggregation, as lm-eval writes it into results.
+        counts: items of n documents -> (n, k). k may depend on the items. A statistic of several
+            documents at once (the trials of a question) puts its counts into the row of the first.
+        value: sums of the rows (..., k) -> metric (...). Never NaN: a ratio without a whole is 0.
+        published: `value` as the suite's own bootstrap takes it on a resample, where that is
+            something else; on all documents both agree.
+    """
+
+    # no dataclass: lm-eval's copy of a configuration would take it apart
+
+    def __init__(
+        self,
+        name: str,
+        counts: Callable[[Sequence[Any]], Matrix],
+        value: Callable[[Array], Array],
+        published: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self.name, self.counts, self.value = name, counts, value
+        self.published = published or value
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __call__(self, items: Sequence[Any]) -> float:
+        """The metric over all items: the aggregation that lm-eval calls."""
+        return float(self.value(np.asarray(self.counts(items).sum(axis=0))))
+
+
+def ratios(part: Array, whole: Array) -> Array:
+    """part / whole element by element, 0 where there is no whole."""
+    part, whole = np.broadcast_arrays(np.asarray(part, float), np.asarray(whole, float))
+    return np.divide(part, whole, out=np.zeros(whole.shape), where=whole != 0)
+
+
+def f1_scores(tp: Array, fp: Array, fn: Array) -> Array:
+    """Harmonic mean of precision and recall element by element; 0 where it is undefined."""
+    precision, recall = ratios(tp, tp + fp), ratios(tp, tp + fn)
+    return ratios(2 * precision * recall, precision + recall)
+
+
+# ---------------------------------------------------------------------- a few numbers per document
+
+
+def value_and_one(items: Sequence[float]) -> Array:
+    """(n, 2): the document's value, and 1."""
+    values = np.asarray(items, dtype=float).reshape(-1)
+    return np.column_stack([values, np.ones(len(values))])
+
+
+def as_they_are(items: Sequence[Sequence[float]]) -> Array:
+    """(n, k): items that are rows of counts already."""
+    return np.asarray(items, dtype=float).reshape(len(items), -1)
+
+
+def share(sums: Array) -> Array:
+    """First column as a share of the second."""
+    return ratios(sums[..., 0], sums[..., 1])
+
+
+#: lm-eval's aggregation `mean`
+mean = Statistic("mean", value_and_one, share)
+#: mean over the documents that count: items are (value, 1), and (0, 0) for the others
+mean_of_some = Statistic("mean_of_some", as_they_are, share)
+
+
+# ---------------------------------------------------------------------- three numbers per label
+
+
+def label_counts(
+    gold: Sequence[Iterable[Hashable]], predicted: Sequence[Iterable[Hashable]], labels: Sequence[Hashable]
+) -> Matrix:
+    """(n, 3 x labels): which labels a document has right, predicts, and has as gold.
+
+    Args:
+        gold: distinct gold labels of each document.
+        predicted: distinct predicted labels of each document.
+        labels: the columns; labels outside them vanish.
+    """
+    from scipy.sparse import csr_array
+
+    column, size = {label: place for place, label in enumerate(labels)}, len(labels)
+    indices: list[int] = []
+    ends = [0]
+    for wanted, given in zip(gold, predicted, strict=True):
+        true = {column[label] for label in wanted if label in column}
+        found = {column[label] for label in given if label in column}
+        indices += [*true & found, *(size + place for place in found), *(2 * size + place for place in true)]
+        ends.append(len(indices))
+    return csr_array((np.ones(len(indices)), indices, ends), shape=(len(gold), 3 * size))
+
+
+def by_label(sums: Array) -> tuple[Array, Array, Array]:
+    """Sums of `label_counts` as (hits, predicted, gold), each (..., labels)."""
+    hits, predicted, gold = np.split(sums, 3, axis=-1)
+    return hits, predicted, gold
+
+
+def macro_f1(sums: Array, counted: Array | bool = True) -> Array:
+    """Mean F1 over the labels that are `counted` (..., labels); all by default."""
+    hits, predicted, gold = by_label(sums)
+    scores = f1_scores(hits, predicted - hits, gold - hits)
+    counted = np.broadcast_to(counted, scores.shape)
+    return ratios((scores * counted).sum(axis=-1), counted.sum(axis=-1))
+
+
+def pooled_f1(sums: Array, counted: Array | bool = True) -> Array:
+    """F1 of the counts pooled over the labels that are `counted` (..., labels); all by default."""
+    hits, predicted, gold = (part * counted for part in by_label(sums))
+    tp = hits.sum(axis=-1)
+    return f1_scores(tp, predicted.sum(axis=-1) - tp, gold.sum(axis=-1) - tp)

@@ -1,0 +1,93 @@
+"""Micro-F1 of extracted tuples (MLB, Section 4.1: counts pooled over documents and classes)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtasks_ext.metrics.common import micro_f1, micro_precision, micro_recall, result, set_counts
+from medtasks_ext.metrics.statistic import Statistic, by_label, f1_scores, macro_f1
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from medtasks_ext.metrics.statistic import Array
+
+__all__ = [
+    "attribute_micro_f1",
+    "f1_macro",
+    "micro_f1",
+    "micro_precision",
+    "micro_recall",
+    "process_results",
+]
+
+#: true positives, false positives, false negatives
+Counts = tuple[int, int, int]
+
+
+def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Counts of exactly equal tuples, sets per document; an unreadable answer predicts nothing.
+
+    Beside the score, where the answer format has them: tuples with their types, attributes as
+    (entity, value) statements, and tuples class by class. A class that the format does not know is a
+    false positive of the score and belongs to no class.
+    """
+    parsed, gold = results[0], document["gold"]
+    if gold is None:
+        return result(document, parsed)
+    answer = parsed["answer"] or {}
+    tuples = _counts(gold, answer, "tuples")
+    more: dict[str, Any] = {}
+    if "typed" in gold:
+        more["micro_f1_with_types"] = _counts(gold, answer, "typed")
+    if "attributes" in gold:
+        given = answer.get("attributes", {})
+        more["attribute_micro_f1"] = [_counts(gold["attributes"], given, name) for name in gold["attributes"]]
+    if "classes" in gold:
+        given = answer.get("classes", {})
+        names = sorted({*gold["classes"], *given})
+        more["f1_macro"] = [(name, *_counts(gold["classes"], given, name)) for name in names]
+    return result(
+        document, parsed, score=tuples, micro_f1=tuples, micro_precision=tuples, micro_recall=tuples, **more
+    )
+
+
+def _counts(gold: dict[str, Any], answer: dict[str, Any], name: str) -> Counts:
+    return set_counts(_set(gold.get(name, ())), _set(answer.get(name, ())))
+
+
+def _set(items: Iterable[Sequence[Any]]) -> set[Hashable]:
+    return {tuple(tuple(value) if isinstance(value, list) else value for value in item) for item in items}
+
+
+def _by_attribute(items: Sequence[Sequence[Counts]]) -> Array:
+    """(n, 3 x attributes)."""
+    return np.asarray(items, dtype=float).reshape(len(items), -1)
+
+
+def _pooled_over_given(sums: Array) -> Array:
+    """F1 of the counts pooled over the attributes that the gold answers give at all."""
+    counts = sums.reshape(*sums.shape[:-1], -1, 3)
+    given = counts[..., 0] + counts[..., 2] > 0
+    tp, fp, fn = np.moveaxis((counts * given[..., None]).sum(axis=-2), -1, 0)
+    return f1_scores(tp, fp, fn)
+
+
+def _by_class(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> Array:
+    """(n, 3 x classes): hits, predicted and gold, of all classes that occur."""
+    place = {name: index for index, name in enumerate(sorted({item[0] for found in items for item in found}))}
+    counts = np.zeros((len(items), 3, len(place)))
+    for row, found in zip(counts, items, strict=True):
+        for name, tp, fp, fn in found:
+            row[:, place[name]] = tp, tp + fp, tp + fn
+    return counts.reshape(len(items), -1)
+
+
+#: items: per attribute (tp, fp, fn). The owner of the data may leave attributes out: one that no gold
+#: answer gives has no part.
+attribute_micro_f1 = Statistic("attribute_micro_f1", _by_attribute, _pooled_over_given)
+
+#: items: (class, tp, fp, fn) of the classes of a document; mean F1 over the classes that the gold shows
+f1_macro = Statistic("f1_macro_of_classes", _by_class, lambda sums: macro_f1(sums, by_label(sums)[2] > 0))

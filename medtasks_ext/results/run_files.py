@@ -1,0 +1,88 @@
+"""What a finished run says: its model, and the results of its tasks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runner.files import read_json
+from medtasks_ext.runner.store import document_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """One run folder.
+
+    Attributes:
+        folder: of the run.
+        model: the name that its user gave the model.
+        tasks: task -> contents of its result file, for finished tasks.
+    """
+
+    folder: Path
+    model: str
+    tasks: dict[str, dict[str, Any]]
+
+    def score(self, task: str) -> float | None:
+        """The task's score, or None where it has none."""
+        return self.tasks.get(task, {}).get("metrics", {}).get("score")
+
+    def samples(self, task: str) -> list[dict[str, Any]]:
+        """lm-eval's records of the task's documents; judged ones with the judges' `score`.
+
+        Raises:
+            MedtasksError: a file is missing or damaged.
+        """
+        path = self.folder / f"samples_{task}.jsonl"
+        try:
+            # bytes: a text may hold other line separators than the one between records
+            samples = [json.loads(line) for line in path.read_bytes().splitlines()]
+        except FileNotFoundError:
+            raise MedtasksError("no such file", where=path, remedy="run the task again") from None
+        except ValueError as error:
+            raise MedtasksError(f"damaged ({error})", where=path, remedy="`medtasks rescore RUN`") from None
+        judged = self.folder / "judgements" / f"{task}.json"
+        if judged.is_file():
+            scores = {item["document"]: item["score"] for item in read_json(judged)["documents"]}
+            for sample in samples:
+                if (score := scores.get(document_key(sample["doc"]))) is not None:
+                    sample["score"] = score
+        return samples
+
+    def document_scores(self, task: str) -> dict[str, float]:
+        """Document -> score, for tasks whose score is a mean over documents; else nothing."""
+        scores: dict[str, float] = {}
+        for sample in self.samples(task):
+            value = sample.get("score")
+            if isinstance(value, list) and len(value) == 2 and isinstance(value[1], (int, float)):
+                value = value[1]  # (run, value)
+            if isinstance(value, (int, float)):
+                scores[document_key(sample["doc"])] = float(value)
+        return scores
+
+
+def read_run(folder: Path) -> RunResults:
+    """Read a run folder.
+
+    Raises:
+        MedtasksError: it is no run folder, or a file of it is damaged.
+    """
+    manifest = read_json(folder / "run.json")
+    if manifest["identity"].get("shard"):
+        raise MedtasksError(
+            "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
+        )
+    tasks = {
+        name: read_json(folder / "tasks" / f"{name}.json")
+        for name, state in manifest["tasks"].items()
+        if state["state"] == "done" and (folder / "tasks" / f"{name}.json").is_file()
+    }
+    identity = manifest["identity"]["model"]
+    arguments = identity["model_args"]
+    name = str(arguments.get("pretrained") or arguments.get("model") or identity["model"])
+    return RunResults(folder, name, tasks)

@@ -1,0 +1,95 @@
+"""The counts behind a task's metrics, one row per unit that is resampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from lm_eval.api.metrics import mean as lm_eval_mean
+
+from medtasks_ext.metrics.statistic import Statistic, mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from medtasks_ext.metrics.statistic import Matrix
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What each unit of a task contributes to the metrics that are computed from the same counts.
+
+    Attributes:
+        matrix: (n_units, k), dense or sparse.
+        statistics: metric -> how its value follows from column sums of the matrix.
+    """
+
+    matrix: Matrix
+    statistics: dict[str, Statistic]
+
+    @property
+    def n_units(self) -> int:
+        """Number of rows."""
+        return self.matrix.shape[0]
+
+    def values(self) -> dict[str, float]:
+        """Metric -> its value over all units."""
+        sums = np.asarray(self.matrix.sum(axis=0))
+        return {name: float(statistic.value(sums)) for name, statistic in self.statistics.items()}
+
+
+def statistic_of(aggregation: Callable[..., Any]) -> Statistic | None:
+    """The statistic of an aggregation of a task; None for a plain function, which cannot be resampled."""
+    if isinstance(aggregation, Statistic):
+        return aggregation
+    return mean if aggregation is lm_eval_mean else None
+
+
+def unit_of(sample: Mapping[str, Any]) -> Hashable:
+    """What a sample is resampled with: its question, if that was asked several times; else it is alone."""
+    return sample["doc"].get("item", ("document", sample["doc_id"]))
+
+
+def counts_of(
+    samples: Sequence[Mapping[str, Any]], aggregations: Mapping[str, Callable[..., Any]]
+) -> list[Counts]:
+    """The counts of one task.
+
+    Args:
+        samples: lm-eval's records of the documents, in memory or as read from `samples_TASK.jsonl`.
+        aggregations: metric -> aggregation, as the task declares them.
+
+    Returns:
+        Metrics that share their counts share a matrix. Rows are in the order of the task's documents,
+        whatever the order of the samples. Metrics that no sample reports are left out.
+    """
+    ordered = sorted(samples, key=lambda sample: sample["doc_id"])
+    units = [unit_of(sample) for sample in ordered]
+    found: list[tuple[list[Any], Statistic, Counts]] = []
+    for metric, aggregation in aggregations.items():
+        statistic = statistic_of(aggregation)
+        items = [sample[metric] for sample in ordered if metric in sample]
+        if statistic is None or not items:
+            continue
+        for known, like, counts in found:
+            if like.counts is statistic.counts and known == items:
+                counts.statistics[metric] = statistic
+                break
+        else:
+            theirs = [unit for unit, sample in zip(units, ordered, strict=True) if metric in sample]
+            matrix = by_unit(statistic.counts(items), theirs)
+            found.append((items, statistic, Counts(matrix, {metric: statistic})))
+    return [counts for _, _, counts in found]
+
+
+def by_unit(matrix: Matrix, units: Sequence[Hashable]) -> Matrix:
+    """(n, k) -> (n_units, k): rows of the same unit summed, units in the order of their first row."""
+    place: dict[Hashable, int] = {}
+    rows = [place.setdefault(unit, len(place)) for unit in units]
+    if len(place) == len(units):
+        return matrix
+    from scipy.sparse import csr_array
+
+    member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(place), len(rows)))
+    return member @ matrix

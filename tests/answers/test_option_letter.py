@@ -1,0 +1,154 @@
+"""One option letter in a reply that may hold reasoning."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.answers import GoldError, answer_format
+from tests.metrics.build import examples
+
+FORM = answer_format({"kind": "option_letter", "letters": ["A", "B", "C", "D"]})
+OPTIONS = ["Heparin", "C. difficile colitis", "A beta blocker", "AB"]
+
+
+def read(text: str, *, cot: bool = False, options: list[str] = OPTIONS) -> str | None:
+    reading = FORM.read(text, {"options": options}, cot=cot)
+    assert reading.valid == (reading.answer is not None)
+    return reading.answer
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("Answer: B", "B"),
+        ("answer：b", "B"),
+        ("Answer:\n\nD", "D"),
+        ("**Answer:** B", "B"),
+        ("Answer: **B. Something**", "B"),
+        ("Final Answer: (C) a beta blocker", "C"),
+        (r"Answer: $\boxed{D}$", "D"),
+        (r"Answer: \boxed{\text{D}}", "D"),
+        ("Answer: Option C", "C"),
+        ("Answer: <D>", "D"),
+        ("Answer: A is right since it is fast.", "A"),
+        ("Answer: B\nNot A: it is too slow.", "B"),
+        ("A would be fast. Answer: A\nWait.\nAnswer: D", "D"),
+        ("The correct answer is (C) a beta blocker.", "C"),
+        ("The answer is B. Which answer is best is often asked.", "B"),
+        ("B", "B"),
+        ("b", "B"),
+        ("(B)", "B"),
+        ("**B**", "B"),
+        ("B. Heparin", "B"),
+        ("B) Heparin\n\nA is wrong.", "B"),
+        ("B\nB. Heparin", "B"),
+        ("<think>A. no\nAnswer: A</think>C", "C"),
+    ],
+)
+def test_a_letter_is_found(text, letter):
+    assert read(text) == letter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n",
+        "Heparin",
+        "Answer: Heparin",
+        "Answer: none of them",
+        "Answer: E",  # there are four options
+        "Answer: AB",
+        "Answer: B or C",
+        "Answer: A, C",
+        "Answer: D/A",
+        "Answer: **A** and **B**",
+        "Answer: A beta blocker",  # the article
+        "The answer is a beta blocker",
+        "Answer: B-cell lymphoma",
+        "Answer: b because",
+        "Answer: C. difficile colitis",  # the text of option B
+        "C. difficile colitis.",
+        "A. no\nB. yes",  # the options repeated
+        "A is wrong, B is right",
+        "Answer: B\nAnswer: I cannot tell",  # the last one decides
+        "<think>Answer: A",
+    ],
+)
+def test_no_letter_is_found(text):
+    assert read(text) is None
+
+
+def test_under_chain_of_thought_what_follows_the_last_result_is_read():
+    reply = "Answer: A seems right.\nResult: not yet\n**Result:** Answer: C"
+    assert read(reply, cot=True) == "C"
+    assert read("Answer: A\nResult: B", cot=True) == "B"
+    assert read("Answer: A\nResult: B") == "A"
+    assert read("Only reasoning. Answer: D", cot=True) == "D"
+
+
+def test_a_row_may_have_fewer_or_more_options():
+    assert read("Answer: C", options=["yes", "no"]) is None
+    assert read("Answer: E", options=[*OPTIONS, "none"]) == "E"
+
+
+def test_an_option_of_one_letter_is_no_reason_to_refuse_it():
+    assert read("Answer: A", options=["B", "A", "O", "AB"]) == "A"
+
+
+@examples
+@given(
+    st.sampled_from("ABCD"),
+    st.sampled_from(["{}", "({})", "**{}**", "[{}]", "{}.", "{})", "Option {}", "{}: as said", " {} "]),
+    st.sampled_from(["Answer: {}", "The answer is {}", "**Answer:** {}", "Reasons.\n\nAnswer: {}\n", "{}"]),
+)
+def test_any_usual_spelling_of_a_letter_is_read(letter, spelling, sentence):
+    assert read(sentence.format(spelling.format(letter))) == letter
+
+
+PIECES = [
+    "Answer",
+    ":",
+    " is ",
+    "A",
+    "b",
+    "C",
+    "D",
+    "E",
+    " or ",
+    "\n",
+    "**",
+    "(",
+    ")",
+    ".",
+    "Result:",
+    " word ",
+    "\\boxed{",
+]
+
+
+@examples
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join), st.booleans())
+def test_whatever_the_reply_is_an_option_is_read_or_nothing(text, cot):
+    assert read(text, cot=cot) in {"A", "B", "C", "D", None}
+
+
+@pytest.mark.parametrize(
+    "unit", ["answer: ", "answer is ", "answer ", "*", "A or ", "A. ", "\n", " ", "(", "option "]
+)
+def test_a_reply_that_repeats_itself_is_read(unit):
+    assert read((unit * 20_000)[:20_000]) in {"A", None}
+
+
+def test_gold_is_a_letter_of_the_row():
+    row = {"options": OPTIONS}
+    assert FORM.read_gold("Answer: B", row) == FORM.read_gold(" B ", row) == "B"
+    for text in ("E", "", "AB", "none", "Answer:"):
+        with pytest.raises(GoldError, match="is not the letter of one of the 4 options"):
+            FORM.read_gold(text, row)
+
+
+def test_sample_rows_must_show_every_letter():
+    assert FORM.not_covered(["A", "D", "A"]) == ["B", "C"]

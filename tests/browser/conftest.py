@@ -1,0 +1,26 @@
+"""The browser, and the forms of the other tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.chromium import Chromium, find_chromium
+from tests.human.conftest import export, made_runs, queue, runs  # noqa: F401  (fixtures)
+
+
+@pytest.fixture
+def browse(tmp_path):
+    """Start browsers: `browse("profile")`. Their downloads go to `downloads`."""
+    if find_chromium() is None:
+        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
+    started = []
+    (tmp_path / "downloads").mkdir()
+
+    def start(profile: str = "profile") -> Chromium:
+        started.append(Chromium(tmp_path / profile, tmp_path / "downloads"))
+        return started[-1]
+
+    yield start
+    for browser in started:
+        if browser.running:
+            browser.close()

@@ -1,0 +1,192 @@
+"""The page that an expert fills, in a real browser: fill, reload, export, ingest."""
+
+import csv
+import json
+import time
+
+import pytest
+
+from tests.human.conftest import MODELS, TASK, key_of, read
+
+HOSTILE = (
+    '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script><b>x</b> <!-- &amp; 中文 "\'\\'
+)
+QUESTIONS = ("factuality", "completeness", "preference", "safety")
+
+
+@pytest.fixture
+def hostile(runs):
+    """The first run answers everything with text that would like to be HTML."""
+    path = runs / MODELS[0] / f"samples_{TASK}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["filtered_resps"][0]["answer"] = HOSTILE
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def downloaded(folder, name):
+    """A file that the page has put into the downloads, once it is complete."""
+    end = time.monotonic() + 30
+    while not (folder / "downloads" / name).is_file():
+        assert time.monotonic() < end, f"{name} was not downloaded"
+        time.sleep(0.05)
+    return folder / "downloads" / name
+
+
+def progress(browser):
+    return browser.js("document.querySelector('.count').textContent")
+
+
+def status(browser):
+    return browser.js("document.querySelector('.state').textContent")
+
+
+def on_page(browser):
+    return browser.js("Number(document.querySelector('nav select').value)")
+
+
+def test_fill_reload_export_ingest(hostile, export, runs, browse, medtasks):
+    folder = export("-n", 3, "--experts", 1)
+    rows = read(folder / "expert_1.csv")[1:]
+    browser = browse()
+    browser.screen(1400, 900)
+    browser.open(folder / "expert_1.html")
+    assert progress(browser) == "0 of 12 answered"
+
+    # texts are shown as texts
+    shown = browser.js("[...document.querySelectorAll('article .text')].map((text) => text.textContent)")
+    assert HOSTILE in shown and len(shown) == 2
+    assert browser.js("document.querySelectorAll('article .text *').length") == 0
+
+    # keys: the four questions of the first page, then the next page
+    browser.press("1", "2", "3", "1", "ArrowRight")
+    assert (progress(browser), on_page(browser)) == ("4 of 12 answered", 1)
+    # mouse on the second page: two questions
+    browser.click("fieldset:nth-of-type(1) label:nth-child(3)")
+    browser.click("fieldset:nth-of-type(4) label:nth-child(2)")
+    assert progress(browser) == "6 of 12 answered" and status(browser).startswith("Saved in this browser")
+
+    browser.reload()
+    assert (progress(browser), on_page(browser)) == ("6 of 12 answered", 1)
+    browser.close()
+    browser = browse()  # another day
+    browser.open(folder / "expert_1.html")
+    checked = "[...document.querySelectorAll('input:checked')].map((input) => [input.name, input.value])"
+    assert browser.js(checked) == [[f"{rows[1][1]} factuality", "B"], [f"{rows[1][1]} safety", "tie"]]
+
+    # an export with open questions warns first
+    browser.click("#export")
+    assert "6 questions have no answer, the first of them on page 2" in browser.js(
+        "document.querySelector('dialog').textContent"
+    )
+    browser.click("dialog button.main")
+    assert not browser.js("document.querySelector('dialog').open") and not list(
+        (runs / "downloads").iterdir()
+    )
+
+    # the open questions of page 2 are those that the keys now answer, one after the other
+    browser.press("2", "2")
+    browser.click("nav button:nth-of-type(3)")
+    assert (progress(browser), on_page(browser)) == ("8 of 12 answered", 2)
+    browser.press("3", "3", "3", "3")
+    assert progress(browser) == "12 of 12 answered"
+    assert "All questions are answered" in browser.js("document.querySelector('.complete').textContent")
+    browser.click("#export")
+    file = downloaded(runs, "expert_1.csv")
+
+    assert browser.complaints() == [] and browser.requests() == [] and browser.js("window.hit") is None
+    given = [row[3:] for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines())][1:]
+    assert given == [["A", "tie", "B", "A"], ["B", "tie", "tie", "tie"], ["B"] * 4]
+    done = medtasks(
+        "human", "ingest", file, folder / "expert_1.csv", "--key", folder / "key.json", "-o", "out"
+    )
+    assert done.code == 0, done.text
+    votes = list(csv.DictReader((runs / "out" / "votes.csv").open()))
+    key = key_of(folder)["forms"]["expert_1"]
+    for row, answers in zip(rows, given, strict=True):
+        about = key[row[1]]["about"]
+        [vote] = [vote for vote in votes if vote["document"] == about["document"]]
+        outcome = {"tie": "tie", about["first_run_is"]: "win"}
+        assert [vote[name] for name in QUESTIONS] == [outcome.get(answer, "loss") for answer in answers]
+
+
+def test_a_copy_brings_the_answers_to_another_browser(export, runs, browse):
+    folder = export("-n", 2, "--experts", 2)
+    one = browse("one")
+    one.open(folder / "expert_1.html")
+    one.press("1", "3", "2")
+    one.click("#save-copy")
+    copy = downloaded(runs, "expert_1.copy.json")
+    two = browse("two")
+    two.open(folder / "expert_1.html")
+    two.press("2")
+    two.choose_file("input[type=file]", copy)
+    two.wait("document.querySelector('.state').textContent === '3 answers loaded'")
+    assert two.js("[...document.querySelectorAll('input:checked')].map((input) => input.value)") == [
+        "A",
+        "B",
+        "tie",
+    ]
+    # but not to another expert's form
+    two.open(folder / "expert_2.html")
+    two.choose_file("input[type=file]", copy)
+    two.wait("document.querySelector('.state').textContent.includes('not a copy of this form')")
+    assert progress(two) == "0 of 8 answered"
+
+
+def test_arrows_and_numbers_reach_every_question(export, browse):
+    folder = export("-n", 2, "--experts", 1)
+    browser = browse()
+    browser.screen(1400, 900)
+    browser.open(folder / "expert_1.html")
+    active = "[...document.querySelectorAll('fieldset')].findIndex((set) => set.classList.contains('active'))"
+    browser.press("ArrowLeft")
+    assert on_page(browser) == 0
+    browser.press("4", "9")
+    assert progress(browser) == "0 of 8 answered"
+    browser.click("fieldset:nth-of-type(2) label:nth-child(1)")
+    assert browser.js(active) == 1
+    browser.press("ArrowDown", "ArrowDown", "ArrowDown")
+    assert browser.js(active) == 3 and progress(browser) == "1 of 8 answered"  # moving answers nothing
+    browser.press("3", "ArrowUp", "ArrowUp", "0")
+    assert browser.js(active) == 1 and progress(browser) == "1 of 8 answered"  # 0 takes an answer back
+    browser.press("ArrowRight", "ArrowRight")
+    assert on_page(browser) == 1
+
+
+def test_nothing_is_wider_than_the_screen(export, browse):
+    folder = export("-n", 2, "--experts", 1)
+    browser = browse()
+    for width, columns in ((390, 1), (900, 2), (1400, 2)):
+        for dark in (False, True):
+            browser.screen(width, 844, dark=dark, phone=width < 500)
+            browser.open(folder / "expert_1.html")
+            assert browser.js("document.documentElement.scrollWidth <= innerWidth")
+            tops = browser.js(
+                "[...document.querySelectorAll('article')].map((one) => one.getBoundingClientRect().top)"
+            )
+            assert len(set(tops)) == 3 - columns
+            ink = browser.js("getComputedStyle(document.body).color.match(/\\d+/g).map(Number)")
+            assert (sum(ink) > 384) == dark
+
+
+def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):
+    assert medtasks("human", "export", "--kind", "points", queue, "-o", "forms").code == 0
+    browser = browse()
+    browser.open(tmp_path / "forms" / "expert_1.html")
+    assert progress(browser) == "已答 0 / 6" and browser.js("document.documentElement.lang") == "zh-Hans"
+    for _ in range(3):
+        n = browser.js("document.querySelectorAll('fieldset').length")
+        browser.press(*["1"] * (n - 1), "2", "ArrowRight")
+    assert progress(browser) == "已答 6 / 6"
+    browser.click("#export")
+    file = downloaded(tmp_path, "expert_1.csv")
+    done = medtasks("human", "ingest", file, "--key", "forms/key.json", "-o", "out")
+    assert done.code == 0, done.text
+    cases = [json.loads(line) for line in (tmp_path / "out" / "decisions.jsonl").read_text().splitlines()]
+    assert [[point["met"] for point in case["points"]] for case in cases] == [
+        [False],
+        [True, False],
+        [True, True, False],
+    ]
+    assert browser.complaints() == [] and browser.requests() == []

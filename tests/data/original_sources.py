@@ -1,0 +1,322 @@
+"""Invented sources of BRIDGE tasks in small, each in the format and layout of the real one."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+
+def jsonl(rows: list[dict]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def workbook(rows: list[list[str]]) -> bytes:
+    """A minimal .xlsx file: shared strings, and an empty cell left out as spreadsheet programs do."""
+    texts = [cell for row in rows for cell in row]
+    strings = "".join(f"<si><t>{text}</t></si>" for text in texts)
+    cells, number = [], 0
+    for place, row in enumerate(rows, start=1):
+        written = ""
+        for letter, text in zip("ABCDEF", row, strict=False):
+            written += f'<c r="{letter}{place}" t="s"><v>{number}</v></c>' if text else ""
+            number += 1
+        cells.append(f'<row r="{place}">{written}</row>')
+    name = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as book:
+        book.writestr("xl/sharedStrings.xml", f'<sst xmlns="{name}">{strings}</sst>')
+        book.writestr(
+            "xl/worksheets/sheet1.xml",
+            f'<worksheet xmlns="{name}"><sheetData>{"".join(cells)}</sheetData></worksheet>',
+        )
+    return content.getvalue()
+
+
+def many(make) -> list:
+    """21 of a kind, of which the rule takes one as test row."""
+    return [make(i) for i in range(21)]
+
+
+def clinpt() -> dict[str, str | bytes]:
+    def case(i):
+        return workbook(
+            [
+                ["Homem", "N", "homem", "O"],
+                ["de", "", "", "O"],
+                [str(i), "Z", "", "B-V"],
+                ["anos", "N", "ano", "I-V"],
+                ["sem", "P", "", "B-N"],
+                ["febre", "N", "", "B-C"],
+            ]
+        )
+
+    return {f"Texts SPN 1 Labeled English/CC{i}.xlsx": case(i) for i in range(21)}
+
+
+def imcs() -> dict[str, str | bytes]:
+    def dialogue(i, act="Request-Symptom"):
+        return {
+            "self_report": f"宝宝咳嗽{i}天",
+            "dialogue": [
+                {
+                    "speaker": "医生",
+                    "sentence": f"发热吗{i}",
+                    "dialogue_act": act,
+                    "BIO_label": "B-Symptom I-Symptom O" + " O" * len(str(i)),
+                },
+                {"speaker": "患者", "sentence": "嗯", "dialogue_act": "Other", "BIO_label": "O"},
+            ],
+            "report": [{"主诉": "咳嗽", "建议": f"复诊{i}"}, {"主诉": "其他", "建议": "无"}],
+            "implicit_info": {"Symptom": {"发热": "0", "咳嗽": "1", "皮疹": "2"}},
+        }
+
+    parts = {
+        "dev": {"7": dialogue(7), "8": dialogue(8, "Diagnose")},
+        "train": {str(i): dialogue(i) for i in range(10, 18)},
+    }
+    return {f"dataset/{name}.json": json.dumps(part, ensure_ascii=False) for name, part in parts.items()}
+
+
+def chip(name: str, rows: list[dict], suffix: str = "json") -> dict[str, str | bytes]:
+    text = jsonl(rows)
+    train = jsonl([{**row, "text": f"训练{i}"} for i, row in enumerate(rows * 6)])
+    return {f"{name}_dev.{suffix}": text, f"{name}_train.{suffix}": train}
+
+
+def codiesp() -> dict[str, str | bytes]:
+    table = "caso1\tDIAGNOSTICO\tr50.9\tfiebre\t0 6\ncaso1\tPROCEDIMIENTO\tbw03zzz\tplaca\t9 14\n"
+    files = {"v4/test/testX.tsv": table, "v4/test/text_files/caso1.txt": "Fiebre y placa."}
+    files["v4/train/trainX.tsv"] = "".join(table.replace("caso1", f"t{i}") for i in range(6))
+    return {**files, **{f"v4/train/text_files/t{i}.txt": f"Fiebre {i} y placa." for i in range(6)}}
+
+
+def pairs(*numbers: int) -> str:
+    inner = "".join(
+        f'<pair pid="{i}" value="{str(i % 2 == 0).lower()}">'
+        f"<chq>Is it flu {i}?</chq><faq>What is &lt;flu&gt;?</faq></pair>\n"
+        for i in numbers
+    )
+    return f'<?xml version="1.0"?>\n<T>{inner}</T>'
+
+
+def window(i: int) -> dict:
+    labels = [f"症状:心慌-状态:{status}" for status in ("阳性", "医生阴性")]
+    return {"utterances": ["", f"患者:心慌{i}天", "医生:无碍"], "label": [*labels, "一般信息:睡眠-状态:未知"]}
+
+
+#: task -> its source in small, the text that the prompt must end in, the gold lines of that row
+SOURCES = {
+    "ade_extraction": (
+        {
+            "DRUG-AE.rel": "".join(
+                f"{i}|Rash and itch after A {i}.|{effect}|1|5|A|6|7\n"
+                for i in range(21)
+                for effect in ("itch", "Rash")
+            )
+        },
+        r"Rash and itch after A \d+\.",
+        ["drug: A, adverse effect: itch;", "drug: A, adverse effect: Rash;"],
+    ),
+    "ade_drug_dosage": (
+        {"x/DRUG-DOSE.rel": "".join(many(lambda i: f'{i}|"A" at 5 mg, case {i}.|5 mg|1|5|"A"|6|7\n'))},
+        r'"A" at 5 mg, case \d+\.',
+        ['drug: "A", dosage: 5 mg;'],
+    ),
+    "meddocan": (
+        {
+            f"meddocan/{part}/brat/S{i}.{suffix}": text
+            for part, n in (("test", 1), ("train", 6))
+            for i in range(n)
+            for suffix, text in (
+                ("txt", f"\ufeffNombre: Ana.\nEdad: {i} {part}."),
+                ("ann", "T1\tNOMBRE_SUJETO_ASISTENCIA 9 12\tAna\n"),
+            )
+        },
+        "Nombre: Ana.\nEdad: 0 test.",
+        ["entity: Ana, type: NOMBRE SUJETO ASISTENCIA;"],
+    ),
+    "cantemist_coding": (
+        {
+            "test-set/cantemist-coding/x.tsv": "file\tcode\ncc_1\t8000/6\ncc_1\t8140/3\ncc_1\t8000/6\n",
+            "train-set/cantemist-coding/y.tsv": "".join(f"cc_2{i}\t8000/3\n" for i in range(6)),
+            "test-set/cantemist-ner/cc_1.txt": "Tumor.",
+            **{f"train-set/cantemist-ner/cc_2{i}.txt": f"Tumor {i}." for i in range(6)},
+        },
+        "Tumor.",
+        ["Morphology code: 8000/6, 8140/3"],
+    ),
+    "codiesp_icd10_cm": (codiesp, "Fiebre y placa.", ["diagnosis: fiebre, ICD-10-CM: r50.9;"]),
+    "codiesp_icd10_pcs": (codiesp, "Fiebre y placa.", ["procedure: placa, ICD-10-PCS: bw03zzz;"]),
+    "mediqa_2019_rqe": (
+        {
+            "MEDIQA2019-Task2-RQE-TestSet-wLabels.xml": pairs(1),
+            "MEDIQA2019-Task2-RQE-ValidationSet-AMIA2016.xml": pairs(*range(2, 9)),
+        },
+        r"Question A: Is it flu 1\?\nQuestion B: What is <flu>\?",
+        ["answer: false"],
+    ),
+    "rudrec_ner": (
+        {
+            "rudrec_annotated.json": jsonl(
+                many(
+                    lambda i: {
+                        "file_name": "1.tsv",
+                        "sentence_id": i,
+                        "text": f"Сыпь от Икс {i}.\n",
+                        "entities": [
+                            {
+                                "start": 8,
+                                "end": 11,
+                                "entity_type": "Drugname",
+                                "entity_text": "Икс",
+                                "concept_name": float("nan"),
+                            },
+                            {
+                                "start": 0,
+                                "end": 4,
+                                "entity_type": "ADR",
+                                "entity_text": "Сыпь",
+                                "concept_name": float("nan"),
+                            },
+                        ],
+                    }
+                )
+            )
+        },
+        r"Сыпь от Икс \d+\.",
+        ["entity: Сыпь, type: Adverse Drug Reaction;", "entity: Икс, type: Drugname;"],
+    ),
+    "clinpt_ner": (
+        clinpt,
+        r"Homem de \d+ anos sem febre",
+        [
+            r"entity: \d+ anos, type: value;",
+            "entity: sem, type: negation;",
+            "entity: febre, type: condition;",
+        ],
+    ),
+    "norsynthclinical_ner": (
+        {
+            "all_sentences.vert.entity": "\n".join(
+                many(
+                    lambda i: (
+                        f"# sent_id = \nBror\tFAMILY\ner\tO\n{i}\tAGE\når\tAGE\n"
+                        "i\tTEMPORAL\ndag\tTEMPORAL\nNN\tYEAR\n.\tO \n"
+                    )
+                )
+            )
+        },
+        r"Bror er \d+ år i dag NN \.",
+        ["entity: Bror, type: FAMILY;", r"entity: \d+ år, type: AGE;", "entity: i dag, type: EMPORAL;"],
+    ),
+    "norsynthclinical_phi": (
+        {
+            "reference_standard_annotated.txt": "\ufeffIngen opplysninger.\n"
+            + "\n".join(many(lambda i: f"<First_Name>Ola</First_Name> er <Age>{i} år</Age>."))
+        },
+        r"Ola er \d+ år\.",
+        ["entity: Ola, type: First_Name;", r"entity: \d+ år, type: Age;"],
+    ),
+    "clinicalnotes_upmc": (
+        {
+            "Annotations-1-120-random.txt": "".join(
+                many(lambda i: f'{i}\tfever\t"Denies ""FEVER"", case {i}."\tNegated\n')
+            )
+        },
+        r'Denies "FEVER", case \d+\.',
+        ["affirmed: No"],
+    ),
+    "mie": (
+        {
+            "data/test.json": json.dumps([[window(1)], [window(2)]]),
+            "data/dev.json": json.dumps([[window(i) for i in range(3, 10)]]),
+        },
+        r"患者:心慌1天\n医生:无碍",
+        [
+            "entity: 心慌, type: symptom, status: 病人-阳性;",
+            "entity: 心慌, type: symptom, status: 医生-阴性;",
+            "entity: 睡眠, type: general information, status: 未知;",
+        ],
+    ),
+    "jp_sts": (
+        lambda: {"dataset_JA_Clinical_STS.xlsx": workbook(many(lambda i: [f"発熱{i}日", "熱", "4.0"]))},
+        r"Sentence A: 発熱\d+日\nSentence B: 熱",
+        ["similarity score: 4"],
+    ),
+    "imcs_v2_dac": (imcs, "发热吗7", ["dialogue act: 提问-症状"]),
+    "imcs_v2_ner": (imcs, "发热吗7", ["entity: 发热, type: symptom;"]),
+    "imcs_v2_sr": (
+        imcs,
+        "患者：宝宝咳嗽7天\n医生：发热吗7\n患者：嗯",
+        [
+            "symptom: 发热, status: negative;",
+            "symptom: 咳嗽, status: positive;",
+            "symptom: 皮疹, status: uncertain;",
+        ],
+    ),
+    "imcs_v2_mrg": (imcs, "患者：宝宝咳嗽7天\n医生：发热吗7\n患者：嗯", ["主诉: 咳嗽", "建议: 复诊7"]),
+    "cblue_cdn": (
+        chip("CHIP-CDN", [{"text": "冠心病房颤", "normalized_result": "冠心病##心房颤动"}]),
+        "冠心病房颤",
+        ["Normalized terms: 冠心病, 心房颤动"],
+    ),
+    "chip_ctc": (
+        chip(
+            "CHIP-CTC",
+            [
+                {"text": "哺乳期", "label": "Pregnancy-related Activity"},
+                {"text": "其他", "label": "Multiple"},
+            ],
+        ),
+        "哺乳期",
+        ["clinical trial criterion: 怀孕相关"],
+    ),
+    "chip_cdee": (
+        chip(
+            "CHIP-CDEE",
+            [
+                {
+                    "text": "头痛，无发热",
+                    "event": [
+                        {
+                            "core_name": "头痛",
+                            "tendency": "",
+                            "character": ["剧烈", "阵发"],
+                            "anatomy_list": [],
+                        },
+                        {"core_name": "发热", "tendency": "否定 ", "character": [], "anatomy_list": []},
+                    ],
+                }
+            ],
+        ),
+        "头痛，无发热",
+        [
+            r"subject: 头痛, description: \[剧烈,阵发\], location: \[\], status: 肯定;",
+            r"subject: 发热, description: \[\], location: \[\], status: 否定;",
+        ],
+    ),
+    "chip_mdcfnpc": (
+        {
+            f"CHIP-MDCFNPC_{part}.jsonl": jsonl(
+                [
+                    {
+                        "dialog_id": i,
+                        "dialog_info": [
+                            {
+                                "sender": "患者",
+                                "text": f"咳嗽{i}{part}",
+                                "ner": [{"mention": "咳嗽", "attr": "阳性"}, {"mention": "嗽", "attr": ""}],
+                            },
+                            {"sender": "医生", "text": "好的", "ner": []},
+                        ],
+                    }
+                    for i in range(n)
+                ]
+            )
+            for part, n in (("dev", 1), ("train", 6))
+        },
+        "患者：咳嗽0dev",
+        ["findings: 咳嗽, status: 阳性;", "findings: 嗽, status: 不标注;"],
+    ),
+}

@@ -1,0 +1,72 @@
+"""What the engine tests share: a clean environment, and a server on loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+START_SECONDS = 240
+
+#: model folder, names, more flags -> the server's address without path
+Served = Callable[..., AbstractContextManager[str]]
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str]:
+    """Without the user's settings, offline, this environment's commands first."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
+    return {
+        **clean,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
+@pytest.fixture(scope="session")
+def served(environment, tmp_path_factory) -> Served:
+    """`vllm serve` on a free loopback port, for as long as the context lasts."""
+
+    @contextmanager
+    def serve(model: Path, *names: str, context: int = 16384, more: tuple[str, ...] = ()) -> Iterator[str]:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        address = f"http://127.0.0.1:{port}"
+        log = (tmp_path_factory.mktemp("server") / "log").open("w+")
+        flags = ["--host", "127.0.0.1", "--port", port, "--dtype", "float32", "--enforce-eager"]
+        flags += ["--max-model-len", context, "--served-model-name", *names, *more]
+        process = subprocess.Popen(
+            ["vllm", "serve", model, *map(str, flags)],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            while True:
+                try:
+                    urllib.request.urlopen(f"{address}/health", timeout=2)
+                    break
+                except OSError:
+                    log.seek(0)
+                    assert time.monotonic() < deadline and process.poll() is None, log.read()[-3000:]
+                    time.sleep(0.5)
+            yield address
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(timeout=60)
+
+    return serve

@@ -1,0 +1,105 @@
+"""A jury on the real vLLM engine: one `vllm serve` under three model names, tiny random weights."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.engine.tiny_model import make
+
+pytestmark = pytest.mark.engine
+
+BIN = Path(sys.executable).parent
+NAMES = ["tiny-a", "tiny-b", "tiny-c"]
+TASKS = "medhelm_mediqa"
+
+
+@pytest.fixture(scope="module")
+def server(served, tmp_path_factory):
+    with served(make(tmp_path_factory.mktemp("model")), *NAMES) as address:
+        yield f"{address}/v1"
+
+
+@pytest.fixture
+def run(environment, tmp_path):
+    """A run on sample rows, and the `medtasks` command in its folder."""
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["medtasks", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+
+    made = command("run", "--tasks", TASKS, "--data", "sample", "--model", "oracle", "--output_path", "run")
+    assert made.returncode == 0, made.stderr
+    return command
+
+
+def jury(folder: Path, server: str, names: list[str] = NAMES) -> None:
+    # A random model closes a text only by chance: a temperature, and room for the texts to end.
+    judges = [
+        {"name": name, "model": name, "base_url": server, "temperature": 1.0, "max_tokens": 8000,
+         "max_concurrent": 2}
+        for name in names
+    ]  # fmt: skip
+    (folder / "jury.yaml").write_text(yaml.safe_dump({"judges": judges}))
+
+
+def lines(folder: Path, pattern: str) -> list[dict]:
+    return [
+        json.loads(line)
+        for path in sorted((folder / "run" / "judgements").glob(pattern))
+        for line in path.read_bytes().splitlines()  # a text may hold other line separators
+        if line.endswith(b"}")
+    ]
+
+
+def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(run, server, environment, tmp_path):
+    jury(tmp_path, server)
+    process = subprocess.Popen(
+        ["medtasks", "judge", "run", "--jury", "jury.yaml"], cwd=tmp_path, env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 300
+    while len(lines(tmp_path, "medhelm_mediqa.jsonl")) < 4:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    kept = {item["key"] for item in lines(tmp_path, "*.jsonl") if "verdict" in item}
+    done = run("judge", "run", "--jury", "jury.yaml")
+    assert done.returncode in (0, 1), done.stderr
+    found = [item for item in lines(tmp_path, "*.jsonl") if "verdict" in item]
+    keys = [item["key"] for item in found]
+    assert len(keys) == len(set(keys)) and kept < set(keys)
+    missing = {item["reason"] for item in lines(tmp_path, "*.failures.jsonl")}
+    assert missing <= {"reply cut at max_tokens"}  # the schema leaves no other way to fail
+    assert {item["judge"] for item in found} == set(NAMES)
+    for item in found:
+        assert item["usage"]["counted"] and item["usage"]["completion_tokens"] > 0
+        assert all(part["score"] in (1, 2, 3, 4, 5) for part in item["verdict"].values())
+    for task in TASKS.split(","):
+        by_document: dict[str, list[float]] = {}
+        for item in lines(tmp_path, f"{task}.jsonl"):
+            by_document.setdefault(item["document"], []).extend(item["ratings"].values())
+        means = [sum(ratings) / len(ratings) for ratings in by_document.values()]
+        stored = json.loads((tmp_path / "run" / "tasks" / f"{task}.json").read_text())["metrics"]
+        assert stored["score"] == pytest.approx((sum(means) / len(means) - 1) / 4)
+    assert "SAMPLE DATA" in done.stdout
+
+
+def test_a_model_that_is_not_served_is_said_before_anyone_is_asked(run, server, tmp_path):
+    jury(tmp_path, server, ["tiny-a", "tiny-z"])
+    done = run("judge", "run", "--jury", "jury.yaml")
+    assert done.returncode == 2 and "it has: tiny-a, tiny-b, tiny-c" in done.stderr
+    assert not lines(tmp_path, "*.jsonl")

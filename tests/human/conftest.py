@@ -1,0 +1,123 @@
+"""Two runs on the same documents, and experts who fill forms."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import write_jsonl
+from tests.judge.conftest import answer
+from tests.judge.made import make_rows, make_task, rows
+
+N = 12
+TASK, GATED = "medhelm_qa", "medhelm_gated"
+MODELS = ("runs/llama-med", "runs/gpt-x")
+
+
+@pytest.fixture(scope="session")
+def made_runs(tmp_path_factory) -> Path:
+    """A folder with the tasks and the runs of two models on them."""
+    root = tmp_path_factory.mktemp("human")
+    for name, access in (("qa", "open"), ("gated", "gated")):
+        make_task(root / "tasks", name, access=access)
+        make_rows(root / "data", name, rows(N))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        patch.setenv("MEDTASKS_TASKS_DIR", str(root / "tasks"))
+        patch.setenv("MEDTASKS_DATA_DIR", str(root / "data"))
+        for number, run in enumerate(MODELS):
+            _call(patch, "run", "--model", "oracle", "--tasks", f"{TASK},{GATED}", "--output_path", run)
+            texts = {f"d{i}": f"<think>the trace of {run}</think>{text_of(number, i)}" for i in range(N)}
+            for task in (TASK, GATED):
+                answer(root / run, task, texts)
+            _call(patch, "rescore", run)
+    return root
+
+
+def _call(patch: pytest.MonkeyPatch, *command: str) -> None:
+    from medtasks_ext.cli.main import main
+
+    patch.setattr(sys, "argv", ["medtasks", *command])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+
+
+def text_of(run: int, document: int) -> str:
+    """The answer of a run (0 or 1); the second run leaves document 3 without one."""
+    return "" if (run, document) == (1, 3) else f"Advice {'ab'[run]}{document}: rest."
+
+
+@pytest.fixture
+def runs(made_runs, tmp_path, monkeypatch) -> Path:
+    """A folder of one's own with a copy of both runs."""
+    shutil.copytree(made_runs / "runs", tmp_path / "runs")
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(made_runs / "tasks"))
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(made_runs / "data"))
+    return tmp_path
+
+
+@pytest.fixture
+def export(runs, medtasks):
+    """Export forms: `export("-n", 5)` writes the folder `forms`."""
+
+    def call(*options: object, tasks: str = TASK, out: str = "forms") -> Path:
+        done = medtasks("human", "export", *MODELS, "--tasks", tasks, *options, "-o", out)
+        assert done.code == 0, done.text
+        return runs / out
+
+    return call
+
+
+QUEUE = [
+    {
+        "id": f"c{case}",
+        "question": f"胸痛患者{case},如何处理?",
+        "answer": f"=立即行心电图检查,第{case}例。",
+        "points": [
+            {"id": f"p{point}", "text": f"要点{point}:及时再灌注", "weight": point + 1}
+            for point in range(case + 1)
+        ],
+    }
+    for case in range(3)
+]
+
+
+@pytest.fixture
+def queue(tmp_path) -> Path:
+    """Three cases with one, two and three points."""
+    return write_jsonl(tmp_path / "queue.jsonl", QUEUE)
+
+
+def key_of(folder: Path) -> dict:
+    return json.loads((folder / "key.json").read_text(encoding="utf-8"))
+
+
+def read(path: Path) -> list[list[str]]:
+    """All cells of a form."""
+    return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+
+
+def write(path: Path, table: list[list[str]], **dialect) -> None:
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, **dialect).writerows(table)
+
+
+def asked(header: list[str]) -> list[tuple[int, str]]:
+    """Column and name of each question."""
+    return [(place, name.split(" [")[0]) for place, name in enumerate(header) if " [" in name]
+
+
+def fill(path: Path, choose) -> None:
+    """Answer every question: `choose(row id, question)`."""
+    table = read(path)
+    for cells in table[1:]:
+        for place, question in asked(table[0]):
+            cells[place] = choose(cells[1], question)
+    write(path, table)

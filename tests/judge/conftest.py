@@ -1,0 +1,99 @@
+"""Runs of judged tasks, and a server whose behaviour is scripted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from medtasks_ext.judge import engine
+from tests.judge.made import make_rows, make_task, rows
+from tests.judge.server import Server
+
+
+@pytest.fixture
+def server():
+    """A server on loopback that judges as it is told to."""
+    with Server() as one:
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def quick_pauses(monkeypatch):
+    """Back-off in milliseconds."""
+    monkeypatch.setattr(engine, "FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture
+def tasks(tmp_path, monkeypatch, data_dir) -> Path:
+    """A tasks folder with three judged tasks: with gold, without, and one whose data is gated."""
+    root = tmp_path / "tasks"
+    make_task(root, "qa")
+    make_task(root, "note", gold=False)
+    make_task(root, "gated", access="gated")
+    for name in ("qa", "note", "gated"):
+        make_rows(data_dir, name, rows(6))
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    return root
+
+
+@pytest.fixture
+def run(tasks, medtasks, tmp_path):
+    """Make a run folder: `run("qa")` answers a task with its references; answers can be changed."""
+
+    def make(*names: str, folder: str = "run", answers: dict[str, str] | None = None) -> Path:
+        named = ",".join(f"medhelm_{name}" for name in names)
+        command = ("run", "--model", "oracle", "--tasks", named, "--output_path", folder)
+        made = medtasks(*command)
+        assert made.code == 0, made.text
+        if answers is not None:
+            for name in names:
+                answer(tmp_path / folder, f"medhelm_{name}", answers)
+            assert medtasks("rescore", folder).code == 0
+        return tmp_path / folder
+
+    return make
+
+
+def answer(folder: Path, task: str, answers: dict[str, str]) -> None:
+    """Replace stored responses by document."""
+    path = folder / "responses" / f"{task}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["response"] = answers.get(line["document"], line["response"])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def jury(tmp_path, server):
+    """Write a jury file of judges on the scripted server."""
+
+    def write(*names: str, file: str = "jury.yaml", **settings: object) -> Path:
+        judges = [
+            {"name": name, "model": name, "base_url": server.url, "max_concurrent": 4, **settings}
+            for name in names
+        ]
+        path = tmp_path / file
+        path.write_text(yaml.safe_dump({"judges": judges}))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def metrics(tmp_path):
+    """The stored metrics of a task."""
+
+    def read(folder: Path, task: str = "medhelm_qa") -> dict[str, float]:
+        return json.loads((folder / "tasks" / f"{task}.json").read_text())["metrics"]
+
+    return read
+
+
+def judgements(folder: Path, task: str = "medhelm_qa", kind: str = "") -> list[dict]:
+    """The stored judgements of a task, or its failures."""
+    path = folder / "judgements" / f"{task}{kind}.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.is_file() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]  # one may be being written

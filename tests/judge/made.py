@@ -1,0 +1,106 @@
+"""Small judged tasks and runs, made on the spot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from medtasks_ext.registry import tasks_folder
+
+AXES = {
+    "accuracy": "Is everything in it correct?",
+    "completeness": "Does it answer all parts?",
+    "clarity": "Is it easy to follow?",
+}
+NOTE_AXES = {"accuracy": AXES["accuracy"], "structure": "Are all parts in place?", "clarity": AXES["clarity"]}
+
+_TASK = """
+include: {root}/_medtasks.yaml
+task: {name}
+process_results: !function medtasks_ext.metrics.open_ended.process_results
+metric_list:
+  - {{metric: rouge_1, aggregation: mean, higher_is_better: true}}
+  - {{metric: rouge_2, aggregation: mean, higher_is_better: true}}
+  - {{metric: rouge_l, aggregation: mean, higher_is_better: true}}
+  - {{metric: valid, aggregation: mean, higher_is_better: true}}
+  - {{metric: unclosed_reasoning, aggregation: mean, higher_is_better: false}}
+  - {{metric: scored, aggregation: mean, higher_is_better: true}}
+  - {{metric: SAMPLE_DATA, aggregation: mean, higher_is_better: false}}
+dataset_kwargs:
+  medtasks_dataset:
+    source:
+      rows:
+        - columns: {{question: what is asked, reply: the reference}}
+      identity: question
+    prompt:
+      instruction: "Answer the question. {{{{ strategy }}}}"
+      input: "{{{{ question }}}}"
+      target: "{target}"
+    answer: {{kind: free_text, reference: question}}
+    judge:
+      protocol: likert_jury
+      question: "{{{{ question }}}}"
+      role: a medical expert who judges replies to patients
+      axes: {axes}
+      show_gold: {show_gold}
+filter_list:
+  - name: answer
+    filter:
+      - function: !function medtasks_ext.filters.ParseAnswer
+        answer: {{kind: free_text, reference: question}}
+metadata:
+  version: 1-A
+  medtasks:
+    benchmark: medhelm
+    name: {name}
+    summary: Answer a question.
+    language: en
+    task_type: question_answering
+    documents: [general_ehr_note]
+    specialties: {{value: [general], suite_value: general, assigned_by: medtasks}}
+    stage: {{value: initial_assessment, assigned_by: medtasks}}
+    category: patient_communication
+    subcategory: providing_patient_education_resources
+    access: {{value: {access}, suite_value: {access}, assigned_by: paper, scoreable: false}}
+    url: https://example.org
+    licence: none
+    citation: none
+    n_test: 4
+    primary_metric: jury_1_to_5
+"""
+
+
+def make_task(root: Path, name: str, *, gold: bool = True, access: str = "open") -> None:
+    """A judged task below a tasks folder. Without gold it is like NoteExtract: other axes, no reference."""
+    folder = root / "medhelm" / name
+    folder.mkdir(parents=True)
+    text = _TASK.format(
+        root=tasks_folder(),
+        name=f"medhelm_{name}",
+        access=access,
+        target="{{ reply }}" if gold else "",
+        show_gold=str(gold).lower(),
+        axes=json.dumps(AXES if gold else NOTE_AXES),
+    )
+    (folder / "zero_shot.yaml").write_text(text)
+    for strategy in ("cot", "five_shot"):
+        variant = {"include": "zero_shot.yaml", "task": f"medhelm_{name}_{strategy}"}
+        (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
+
+
+def make_rows(data: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    """Local rows of a task."""
+    folder = data / "medhelm" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def rows(n: int) -> list[dict[str, Any]]:
+    """Questions d0, d1, ... with their references."""
+    return [
+        {"id": f"d{i}", "question": f"Question number {i}?", "reply": f"Reference reply {i}."}
+        for i in range(n)
+    ]

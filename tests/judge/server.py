@@ -1,0 +1,179 @@
+"""An OpenAI-compatible server on loopback that does what a script says, and counts what it was paid for.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+FENCED = re.compile(r"^<<<(\w+) (\w{16})\n(.*?)\n\2 END OF \1>>>$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass
+class Asked:
+    """One chat request as the server got it."""
+
+    model: str
+    system: str
+    user: str
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """label -> fenced text."""
+        return {label.lower(): text for label, _, text in FENCED.findall(self.user)}
+
+    @property
+    def axes(self) -> list[str]:
+        return re.search(r"Its keys are exactly ([^.]+)\.", self.system)[1].split(", ")
+
+
+@dataclass
+class Reply:
+    """What the server does: a completion, an error, a delay, half an answer, or no answer."""
+
+    content: str | None = None
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+    delay: float = 0.0
+    hang_up: bool = False
+    half: bool = False
+    finish: str = "stop"
+    usage: dict[str, int] | None = None
+
+
+def verdict(axes: list[str], score: Any, explanation: str = "as it is") -> str:
+    """A judge's object."""
+    return json.dumps({axis: {"score": score, "explanation": explanation} for axis in axes})
+
+
+Script = Callable[[Asked, int], Reply]
+
+
+def fair(asked: Asked, seen: int) -> Reply:
+    """Rates everything 4."""
+    return Reply(verdict(asked.axes, 4))
+
+
+class Server:
+    """Runs in a thread. `script` gets each chat request and how often that very one came before."""
+
+    def __init__(self, script: Script = fair, models: list[str] | None = None) -> None:
+        self.script, self.models = script, models
+        self.probe = Reply("1", usage={"prompt_tokens": 1, "completion_tokens": 1})
+        self.asked: list[Asked] = []
+        self.paid: Counter[str] = Counter()
+        self.under_way: Counter[str] = Counter()
+        self.most_under_way: Counter[str] = Counter()
+        self.listed = 0
+        self._seen: Counter[str] = Counter()
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Server:
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop)
+        self._thread.join()
+
+    def _stop(self) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.call_soon(self._loop.stop)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._client, "127.0.0.1", 0))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+        self._loop.close()
+
+    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                first, *lines = head.decode().splitlines()
+                headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines if line)}
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                if not await self._answer(first, headers, body, writer):
+                    break
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, first: str, headers: dict, body: bytes, writer: asyncio.StreamWriter) -> bool:
+        if first.startswith("GET /v1/models"):
+            self.listed += 1
+            if self.models is None:
+                return await self._send(writer, 404, b"{}")
+            listed = {"data": [{"id": name} for name in self.models]}
+            return await self._send(writer, 200, json.dumps(listed).encode())
+        request = json.loads(body)
+        messages = request["messages"]
+        system = messages[0]["content"] if len(messages) > 1 else ""
+        asked = Asked(request["model"], system, messages[-1]["content"], request, headers)
+        if self.models is not None and asked.model not in self.models:
+            missing = {
+                "error": {"message": f"The model {asked.model} does not exist", "code": "model_not_found"}
+            }
+            return await self._send(writer, 404, json.dumps(missing).encode())
+        probe = request.get("max_tokens") == 1
+        key = f"{asked.model} {asked.user}"
+        if not probe:
+            self.asked.append(asked)
+        reply = self.probe if probe else self.script(asked, self._seen[key])
+        self._seen[key] += not probe
+        self.under_way[asked.model] += 1
+        self.most_under_way[asked.model] = max(self.most_under_way[asked.model], self.under_way[asked.model])
+        try:
+            if reply.delay:
+                await asyncio.sleep(reply.delay)
+        finally:
+            self.under_way[asked.model] -= 1
+        if reply.hang_up:
+            return False
+        usage = reply.usage or {"prompt_tokens": len(asked.user) // 4, "completion_tokens": 50}
+        text = reply.body
+        if text is None and reply.status == 200:
+            choice = {"message": {"content": reply.content}, "finish_reason": reply.finish}
+            text = json.dumps({"choices": [choice], "usage": usage})
+            if not probe and not reply.half:
+                self.paid[key] += 1
+        if text is None:
+            text = json.dumps({"error": {"message": f"status {reply.status} as scripted"}})
+        data = text.encode()
+        if reply.half:
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+            writer.write(head + data[: len(data) // 2])
+            await writer.drain()
+            return False
+        return await self._send(writer, reply.status, data, reply.headers)
+
+    @staticmethod
+    async def _send(writer: asyncio.StreamWriter, status: int, data: bytes, headers: tuple = ()) -> bool:
+        more = "".join(f"{name}: {value}\r\n" for name, value in headers)
+        more += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
+        head = f"HTTP/1.1 {status} x\r\n{more}\r\n"
+        writer.write(head.encode() + data)
+        await writer.drain()
+        return True

@@ -1,0 +1,328 @@
+"""The judge model: training data without a question on both sides, and its evaluation against experts."""
+
+import csv
+import json
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from medtasks_ext.judge.evaluation import (
+    METRICS,
+    evaluate,
+    kappa_from_rates,
+    published_sizes,
+    published_table,
+    share_met,
+    sizes_that_fit,
+)
+from medtasks_ext.judge.fence import fence_code
+from medtasks_ext.judge.scoring_point import point_rubric
+from medtasks_ext.judge.sft import Case, expert_decisions, point_texts, split_by_question
+from tests.conftest import ROOT, write_jsonl
+from tests.judge.server import Reply
+
+PUBLISHED = list(csv.DictReader((ROOT / "results" / "reference" / "mlb_judge.csv").open()))
+
+
+def case(name: str, question: str = "", decisions: dict | None = None, **more) -> dict:
+    return {
+        "id": name, "question": question or f"问题 {name}", "answer": f"回答 {name}",
+        "points": [{"id": "p1", "text": "休息", "weight": 2}, {"id": "p2", "text": "就医"}],
+        "decisions": {"p1": True, "p2": False} if decisions is None else decisions,
+        "decided_by": "expert", **more,
+    }  # fmt: skip
+
+
+def lines(path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# ---------------------------------------------------------------------- training data
+
+
+def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_decision(medtasks, tmp_path):
+    write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(10)])
+    outcome = medtasks("judge-data", "cases.jsonl", "--test-share", "0.2")
+    assert outcome.code == 0 and "train: 8 questions, 8 answers, 16 points (50.0% met)" in outcome.out
+    rubric = point_rubric()
+    for row in lines(tmp_path / "judge_data" / "train.jsonl"):
+        asked = Case(**case(row["case"]))
+        point = next(item for item in asked.points if item.id == row["point"])
+        texts = point_texts(asked, point)
+        assert row["prompt"] == rubric.messages(texts)
+        shown = (*texts.values(), fence_code(texts.values()))
+        assert all(text in row["prompt"][1]["content"] for text in shown)
+        [turn] = row["completion"]
+        verdict = rubric.read(turn["content"], row["prompt"])
+        assert turn["role"] == "assistant" and verdict == {"decision": {"met": row["point"] == "p1"}}
+
+
+@st.composite
+def asked_alike(draw):
+    """Cases, some of which share a question (written with other blanks) or a document; one stands alone."""
+    n = draw(st.integers(1, 25))
+    cases = [case("alone", "没有第二个人问的题目")]
+    for number in range(n):
+        question = draw(st.sampled_from([f"题目{k}" for k in range(8)]))
+        blanks = draw(st.sampled_from(["", " ", "\n"]))
+        document = draw(st.sampled_from(["", *"abcdef"]))
+        cases.append(
+            case(f"c{number}", question[:1] + blanks + question[1:], task="mlb_maethic", document=document)
+        )
+    return cases
+
+
+def by_id(cases) -> dict[str, Case]:
+    return {item["id"]: Case(**item) for item in cases}
+
+
+@given(asked_alike(), st.floats(0.05, 0.95), st.integers(0, 3))
+@settings(max_examples=80, deadline=None)
+def test_no_question_and_no_document_is_on_both_sides(cases, share, seed):
+    found = by_id(cases)
+    split = split_by_question(found, expert_decisions(found), share, seed)
+    sides = {side: split.cases[side] for side in ("train", "test")}
+    assert all(sides.values()) and sum(map(len, sides.values())) == len(cases)
+    for mark in (lambda item: "".join(item.question.split()), lambda item: item.document or item.id):
+        train, test = ({mark(item) for item in sides[side]} for side in ("train", "test"))
+        assert not train & test
+    assert {row["case"] for row in split.rows["test"]} == {item.id for item in sides["test"]}
+
+
+@given(asked_alike(), st.randoms())
+@settings(max_examples=30, deadline=None)
+def test_the_order_of_the_cases_has_no_influence(cases, rng):
+    first, second = by_id(cases), by_id(rng.sample(cases, len(cases)))
+    one, other = (split_by_question(found, expert_decisions(found), 0.5) for found in (first, second))
+    assert one == other
+
+
+def test_decisions_may_come_from_filled_forms(medtasks, tmp_path):
+    queue = [
+        {key: value for key, value in case(f"c{n}").items() if key not in ("decisions", "decided_by")}
+        for n in range(4)
+    ]
+    forms = [
+        {
+            "id": f"c{n}",
+            "points": [
+                {"id": "p1", "weight": 2, "met": n % 2 == 0, "votes": {"expert_1": True}},
+                {"id": "p2", "weight": 1, "met": None, "votes": {}},
+            ],
+        }
+        for n in range(4)
+    ]
+    write_jsonl(tmp_path / "queue.jsonl", queue)
+    write_jsonl(tmp_path / "decisions.jsonl", forms)
+    outcome = medtasks("judge-data", "queue.jsonl", "--expert", "decisions.jsonl", "--test-share", "0.5")
+    assert outcome.code == 0 and "left out: 4 of 8 points, which no expert has decided" in outcome.out
+    rows = [row for side in ("train", "test") for row in lines(tmp_path / "judge_data" / f"{side}.jsonl")]
+    verdicts = {row["case"]: json.loads(row["completion"][0]["content"])["decision"]["met"] for row in rows}
+    assert verdicts == {"c0": True, "c1": False, "c2": True, "c3": False}
+
+
+def test_what_a_judge_decided_is_nothing_to_learn_from(medtasks, tmp_path):
+    write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}", decided_by="judge") for n in range(4)])
+    outcome = medtasks("judge-data", "cases.jsonl")
+    assert outcome.code == 2 and "no decision of an expert" in outcome.err and "--expert" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"id": "a"}], "cases.jsonl:1: case.points"),
+        ([case("a"), case("a", "anders")], "cases.jsonl:2: case a occurs twice"),
+        ([case("a", decisions={"p9": True})], "'p9', which is no point of the case"),
+        ([case("a", decisions={"p1": "yes"})], "cases.jsonl:1: case.decisions"),
+        ([{**case("a"), "question": " "}], "no text of the question, or of a point"),
+        ([case("a")], "one question cannot be split"),
+        ([case("a", "gleich"), case("b", "gleich")], "one question cannot be split"),
+        ([], "no cases"),
+    ],
+)
+def test_cases_that_cannot_be_used_are_one_message(medtasks, tmp_path, rows, message):
+    write_jsonl(tmp_path / "cases.jsonl", rows)
+    outcome = medtasks("judge-data", "cases.jsonl")
+    assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
+    assert not (tmp_path / "judge_data").exists()
+
+
+@pytest.mark.parametrize("share", ["0", "1", "nan", "-0.5"])
+def test_a_share_is_between_none_and_all(medtasks, tmp_path, share):
+    write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(4)])
+    assert "is no share" in medtasks("judge-data", "cases.jsonl", "--test-share", share).err
+
+
+# ---------------------------------------------------------------------- figures against experts
+
+
+def decided(*rows: tuple[int, str, bool, bool]):
+    """(question, point, expert, judge) -> cases and both decisions."""
+    cases, expert, judge = {}, {}, {}
+    for question, point, truth, given_ in rows:
+        name = f"c{question}"
+        points = [{"id": p, "text": p} for q, p, _, _ in rows if q == question]
+        cases[name] = Case(id=name, question=f"q{question}", points=points)
+        expert[name, point], judge[name, point] = truth, given_
+    return cases, expert, judge
+
+
+decisions = st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.booleans()), min_size=1, max_size=40)
+
+
+@given(decisions)
+@settings(max_examples=60, deadline=None)
+def test_figures_are_those_of_the_four_counts(found):
+    rows = [(q, f"p{place}", truth, given_) for place, (q, truth, given_) in enumerate(found)]
+    figures = evaluate(*decided(*rows)).figures
+    truth, judged = np.array([row[2:] for row in rows]).T
+    n, tp = len(rows), int((truth & judged).sum())
+    po = (truth == judged).mean()
+    pe = truth.mean() * judged.mean() + (1 - truth.mean()) * (1 - judged.mean())
+    expected = {
+        "accuracy": po,
+        "precision": tp / judged.sum() if judged.any() else None,
+        "recall": tp / truth.sum() if truth.any() else None,
+        "f1": 2 * tp / (truth.sum() + judged.sum()) if truth.any() or judged.any() else None,
+        "cohen_kappa": (po - pe) / (1 - pe) if pe < 1 - 1e-12 else None,
+    }
+    assert n == evaluate(*decided(*rows)).points
+    for name, value in expected.items():
+        assert figures[name].value == (None if value is None else pytest.approx(value)), name
+
+
+def test_intervals_resample_questions_with_all_their_points():
+    rng = random.Random(3)
+    rows = []
+    for question in range(60):
+        right = rng.random() < 0.7  # all points of a question alike: there are 60 facts, not 240
+        rows += [(question, f"p{k}", truth := rng.random() < 0.6, truth == right) for k in range(4)]
+    interval = evaluate(*decided(*rows)).figures["accuracy"].interval
+    by_question = np.array([[t == g for q, _, t, g in rows if q == question] for question in range(60)])
+    draws = np.random.default_rng(0).integers(0, 60, (4000, 60))
+    low, high = np.quantile(by_question[draws].mean(axis=(1, 2)), [0.025, 0.975])
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.02)
+    alone = np.quantile(
+        np.random.default_rng(0).choice(by_question.ravel(), (4000, 240)).mean(axis=1), [0.025, 0.975]
+    )
+    assert interval.high - interval.low > 1.5 * (alone[1] - alone[0])
+
+
+def test_kappa_resampled_is_kappa():
+    rows = [(q, "p", q % 3 > 0, (q * 7) % 5 > 1) for q in range(40)]
+    figure = evaluate(*decided(*rows)).figures["cohen_kappa"]
+    truth, judged = np.array([row[2:] for row in rows]).T
+    draws = np.random.default_rng(1).integers(0, 40, (2000, 40))
+    values = [sk.cohen_kappa_score(truth[draw], judged[draw]) for draw in draws]
+    assert (figure.interval.low, figure.interval.high) == pytest.approx(
+        tuple(np.quantile(values, [0.025, 0.975])), abs=0.05
+    )
+
+
+def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(medtasks, tmp_path):
+    write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(6)])
+    answers = [{"p1": True, "p2": False}] * 3 + [{"p1": True, "p2": True}, {"p1": False}]
+    judged = [case(f"c{n}", decisions=found, decided_by="judge") for n, found in enumerate(answers)]
+    write_jsonl(tmp_path / "judge.jsonl", judged)
+    outcome = medtasks("judge-eval", "cases.jsonl", "--judge", "judge.jsonl")
+    found = json.loads((tmp_path / "judge_eval" / "judge_eval.json").read_text())["judge.jsonl"]
+    assert outcome.code == 1 and "judge.jsonl did not decide 3 points" in outcome.out
+    assert (found["points"], found["missing"], found["questions"]) == (9, 3, 5)
+    assert found["accuracy"]["value"] == pytest.approx(7 / 9)
+    assert found["precision"]["value"] == found["recall"]["value"] == pytest.approx(4 / 5)
+
+
+def test_decisions_about_other_cases_are_refused(medtasks, tmp_path):
+    write_jsonl(tmp_path / "cases.jsonl", [case("a")])
+    write_jsonl(tmp_path / "other.jsonl", [case("b", decided_by="judge")])
+    outcome = medtasks("judge-eval", "cases.jsonl", "--judge", "other.jsonl")
+    assert outcome.code == 2 and "a decision about case b, which is not among the cases" in outcome.err
+    assert "either decisions (--judge FILE) or judges to ask" in medtasks("judge-eval", "cases.jsonl").err
+
+
+# ---------------------------------------------------------------------- judges that are asked
+
+
+def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, server, jury):
+    def decide(asked, seen):
+        wrong = "c1" in asked.texts["response"] and asked.model == "two"
+        return Reply(json.dumps({"decision": {"met": ("休息" in asked.texts["point"]) != wrong}}))
+
+    server.script = decide
+    write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(3)])
+    command = ("judge-eval", "cases.jsonl", "--jury", jury("one", "two"), "-o", "out")
+    assert medtasks(*command).code == 0 and len(server.asked) == 12
+    found = json.loads((tmp_path / "out" / "judge_eval.json").read_text())
+    assert found["one"]["cohen_kappa"]["value"] == 1
+    assert found["two"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert medtasks(*command).code == 0 and len(server.asked) == 12
+
+
+def test_a_reply_that_cannot_be_read_is_missing(medtasks, tmp_path, server, jury):
+    server.script = lambda asked, seen: Reply('{"decision": {"met": "yes"}}')
+    write_jsonl(tmp_path / "cases.jsonl", [case("a")])
+    outcome = medtasks("judge-eval", "cases.jsonl", "--jury", jury("one"))
+    assert outcome.code == 1 and "one did not decide 2 points" in outcome.out
+    assert "missing: one: 2 (decision.met is not one of False, True)" in outcome.err
+
+
+def test_cases_go_to_no_judge_elsewhere_unless_allowed(medtasks, tmp_path):
+    write_jsonl(tmp_path / "cases.jsonl", [case("a")])
+    (tmp_path / "jury.yaml").write_text(
+        "judges: [{name: far, model: far, base_url: 'https://judge.example/v1'}]"
+    )
+    outcome = medtasks("judge-eval", "cases.jsonl", "--jury", "jury.yaml")
+    assert outcome.code == 2 and "would be sent to https://judge.example/v1" in outcome.err
+
+
+# ---------------------------------------------------------------------- the published table
+
+
+def test_f1_and_kappa_of_all_nine_published_rows_follow_from_the_other_columns():
+    assert len(PUBLISHED) == len(published_table()) == 9
+    for row, found in zip(PUBLISHED, published_table(), strict=True):
+        printed = {name: float(row[name]) for name in METRICS}
+        accuracy, precision, recall = (printed[name] for name in METRICS[:3])
+        assert found.f1 == pytest.approx(printed["f1"], abs=1e-4)
+        assert found.cohen_kappa == pytest.approx(printed["cohen_kappa"], abs=2e-4)
+        assert kappa_from_rates(accuracy, precision, recall) == found.cohen_kappa
+        assert share_met(accuracy, precision, recall) == pytest.approx(0.678, abs=1.1e-3)
+
+
+@given(st.lists(st.integers(1, 300), min_size=4, max_size=4))
+def test_kappa_from_rates_is_the_kappa_of_the_counts(counts):
+    tp, fp, fn, tn = counts
+    truth, judged = [1] * tp + [0] * fp + [1] * fn + [0] * tn, [1] * (tp + fp) + [0] * (fn + tn)
+    scores = (sk.accuracy_score, sk.precision_score, sk.recall_score)
+    rates = [score(truth, judged) for score in scores]
+    assert kappa_from_rates(*rates) == pytest.approx(sk.cohen_kappa_score(truth, judged), abs=1e-9)
+    assert share_met(*rates) == pytest.approx((tp + fn) / sum(counts))
+
+
+@pytest.mark.parametrize("rates", [(1.0, 1.0, 1.0), (0.5, 0.0, 0.0)])
+def test_rates_that_fit_any_share_determine_no_kappa(rates):
+    with pytest.raises(ValueError, match="do not determine"):
+        kappa_from_rates(*rates)
+
+
+def test_only_1194_decisions_give_all_accuracies_and_810_met_all_recalls_but_one():
+    accuracies = [float(row["accuracy"]) for row in PUBLISHED]
+    assert sizes_that_fit(accuracies, 1500) == [1194]
+    assert published_sizes(published_table()) == (1194, 810, 8)
+    for row in PUBLISHED:  # 1,194 decisions of which 810 are met give the row itself, GLM-4.6 aside
+        accuracy, recall = float(row["accuracy"]), float(row["recall"])
+        tp = round(recall * 810)
+        fp = 1194 - round(accuracy * 1194) - (810 - tp)
+        fits = round(tp / (tp + fp), 4) == float(row["precision"]) and round(tp / 810, 4) == recall
+        assert fits == (row["model"] != "GLM-4.6"), row
+
+
+def test_the_command_prints_what_follows_from_the_published_table(medtasks):
+    outcome = medtasks("judge-eval", "--published")
+    assert outcome.code == 0 and "1,194 is the only number of decisions up to 1,500" in outcome.out
+    row = next(line for line in outcome.out.splitlines() if "19,000" in line).split()
+    assert row[2:] == ["0.9213", "0.9163", "0.9728", "0.9437", "0.8132", "0.9437", "0.8134", "67.8%"]

@@ -1,0 +1,353 @@
+"""EHRSQL: HELM's metrics against a plain implementation, the repaired ones by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.answers import GoldError, answer_format
+from medtasks_ext.data import load_documents
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics import ehrsql
+from medtasks_ext.metrics.statistic import mean_of_some
+from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from tests.conftest import write_jsonl
+from tests.metrics.build import documents, examples
+
+TASKS = registry()
+DATASET = TASKS.datasets["medhelm_ehrsql"]
+FORMAT = answer_format({"kind": "sql"})
+HELM = ["execution_accuracy", "query_validity", "precision_answerable", "recall_answerable"]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory) -> str:
+    """Three patients; two are women."""
+    path = tmp_path_factory.mktemp("ehrsql") / "tiny.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "CREATE TABLE patient (id INT, gender TEXT, heartrate INT, admitted TEXT, discharged TEXT);"
+            "INSERT INTO patient VALUES (1, 'female', 88, '2105-03-01 10:00:00', '2105-04-02 10:00:00'),"
+            "(2, 'male', 130, '2104-12-30 00:00:00', NULL), (3, 'female', NULL, '2105-12-31 08:00:00', NULL);"
+        )
+    return str(path)
+
+
+def gold(query: str, *, answerable: bool = True, slots: bool = True) -> dict:
+    return {"query": query, "answerable": answerable, "slots": slots}
+
+
+UNANSWERABLE = gold("null", answerable=False, slots=False)
+WOMEN = gold("select id from patient where gender = 'female'")
+
+
+def scored(reply: str, gold: dict, database: str) -> dict:
+    (document,) = documents([gold])
+    document.loaded.database_file = database
+    reading = FORMAT.read(reply, document, cot=False)
+    parsed = {"answer": reading.answer, "valid": reading.valid, "unclosed_reasoning": False}
+    return ehrsql.process_results(document, [parsed])
+
+
+# ---------------------------------------------------------------- reading a reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "sql", "valid"),
+    [
+        ("select 1;", "select 1;", True),
+        ("  SELECT 1 \n", "SELECT 1", True),
+        ("```sql\nselect 1\n```", "select 1", True),
+        ("```\nselect 1\n```", "select 1", True),
+        ("<sql>select 1</sql> as asked", "select 1", True),
+        ("< SQL >\nselect 1< sql>", "select 1", True),
+        ("`select` 1", "select 1", True),
+        ("Here it is:\n```sql\nselect 1\n```", "Here it is:\nselect 1", True),  # HELM runs that, and it fails
+        ("", "", True),
+        (" \n ", "", True),
+        ("<sql></sql>", "", False),
+        ("null", "null", False),
+        ("I do not know.", "I do not know.", False),
+        ("<think>select 2</think>select 1", "select 1", True),
+        ("<think>select 2</think>", "", True),
+    ],
+)
+def test_sql_is_taken_from_a_reply_as_helm_takes_it(reply, sql, valid):
+    reading = FORMAT.read(reply, {}, cot=False)
+    blank = not reply.partition("</think>")[2].strip() if "think" in reply else not reply.strip()
+    assert reading == ({"empty": blank, "sql": sql}, valid)
+
+
+@pytest.mark.parametrize(
+    ("reply", "sql"),
+    [
+        ("There are two tables.\nResult: select 1;", "select 1;"),
+        ("There are two tables.\nResult:\n```sql\nselect 1\n```", "select 1"),
+        ("No table holds it.\nResult:", ""),
+    ],
+)
+def test_under_chain_of_thought_the_query_follows_the_result_line(reply, sql):
+    assert FORMAT.read(reply, {}, cot=True).answer == {"empty": not sql, "sql": sql}
+
+
+def test_reasoning_that_never_ended_is_no_abstention(database):
+    assert FORMAT.read("<think>which table", {}, cot=False) == (None, False)
+    for own in (UNANSWERABLE, WOMEN):
+        got = scored("<think>which table", own, database)
+        assert got["score"] == 0 and got["valid"] == 0 and got["ehr_sql_query_validity"] == 0
+        assert got["ehr_sql_execution_accuracy_repaired"] == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"query": "", "is_impossible": False}, "query is empty"),
+        ({"query": None, "is_impossible": False}, "query is empty"),
+        ({"query": "select 1", "is_impossible": "no"}, "is_impossible"),
+    ],
+)
+def test_a_row_that_cannot_be_scored_is_refused(row, message):
+    with pytest.raises(GoldError, match=message):
+        FORMAT.read_gold("", row)
+
+
+# ---------------------------------------------------------------- HELM's metrics
+
+NONE = gold("select id from patient where gender = 'x'")
+NONE_WITHOUT_SLOTS = gold("select id from patient where gender = 'x'", slots=False)
+BROKEN = gold("select id from patient where heartrate > heart_rate_upper")
+
+BY_HAND = [
+    # reply, gold, accuracy, validity, precision and recall of answerable
+    ("select id from patient where gender = 'female'", WOMEN, 1, 1, 1),
+    ("select id from patient where gender <> 'male' order by id desc", WOMEN, 1, 1, 1),
+    ("select 1 union all select 3 union all select 3", WOMEN, 1, 1, 1),  # order and repeats do not count
+    ("select 1.0 union select 3.0", WOMEN, 1, 1, 1),
+    ("select '1' union select '3'", WOMEN, 0, 1, 1),
+    ("select id, 1 from patient where gender = 'female'", WOMEN, 0, 1, 1),
+    ("select id from patient", WOMEN, 0, 1, 1),
+    ("select id from patient where 0", WOMEN, 0, 1, 1),
+    ("", WOMEN, 0, 0, 0),
+    ("selct", WOMEN, 0, 0, 1),
+    ("null", UNANSWERABLE, 0, 0, 0),  # attempted, and the question has no answer
+    ("", UNANSWERABLE, 1, 0, 0),
+    ("<sql></sql>", UNANSWERABLE, 0, 0, 0),  # not blank: an attempt
+    ("select 1", UNANSWERABLE, 0, 1, 0),
+    ("select 1 where 0", UNANSWERABLE, 0, 1, 0),
+    ("select id from patient where gender = 'x'", NONE, 0, 1, 1),  # the gold query itself
+    ("", NONE, 0, 0, 0),
+    ("select id from patient where gender = 'x'", NONE_WITHOUT_SLOTS, 0, 1, 1),
+    ("", NONE_WITHOUT_SLOTS, 1, 0, 0),
+    (BROKEN["query"], BROKEN, 0, 0, 1),
+    ("drop table patient", WOMEN, 0, 0, 1),
+]
+
+
+@pytest.mark.parametrize(("reply", "own", "accuracy", "validity", "answerable"), BY_HAND)
+def test_helms_metrics_by_hand(database, reply, own, accuracy, validity, answerable):
+    got = scored(reply, own, database)
+    assert [got[f"ehr_sql_{name}"] for name in HELM] == [accuracy, validity, answerable, answerable]
+    assert got["score"] == accuracy
+
+
+def plain_helm(reply: str, own: dict, database: str) -> list[int]:
+    """HELM's annotator and metric once more, on a connection of their own."""
+
+    def run(sql: str) -> tuple[list, bool]:
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            try:
+                return connection.execute(sql).fetchall(), True
+            except Exception:
+                return [], False
+
+    expected = run(own["query"])[0]
+    if not expected and own["slots"]:
+        expected = ["slot value"]
+    prediction = reply.strip()
+    tagged = re.search(r"<\s*sql\s*>(.*?)<\/?\s*sql\s*>", prediction, re.S | re.I)
+    sql = (tagged.group(1) if tagged else prediction).strip().replace("`", "").strip()
+    sql = re.sub(r"^sql\n", "", sql, flags=re.M)
+    found, ran = run(sql) if sql else ([], False)
+    if expected and found:
+        accuracy = set(expected) == set(found)
+    else:
+        accuracy = not expected and not found and not prediction
+    attempted = bool(prediction) and own["answerable"]
+    return [int(accuracy), int(bool(prediction) and ran), int(attempted), int(attempted)]
+
+
+QUERIES = [reply for reply, *_ in BY_HAND if "drop" not in reply] + [
+    "```sql\nselect count(*) from patient\n```", "<sql>select 2</sql>", "select max(heartrate) from patient",
+    "select null", "select 0", "select count(*) > 0 from patient where strftime('%y', admitted) = '2105'",
+    "select id from patient where datetime(admitted) >= datetime(current_time, '-1 year')", "sql\nselect 2",
+]  # fmt: skip
+
+
+@examples
+@given(st.sampled_from(QUERIES), st.sampled_from(QUERIES), st.booleans(), st.booleans())
+def test_helms_metrics_are_those_of_a_plain_implementation(database, reply, query, answerable, slots):
+    own = gold(query or "null", answerable=answerable, slots=slots and answerable)
+    got = scored(reply, own, database)
+    assert [got[f"ehr_sql_{name}"] for name in HELM] == plain_helm(reply, own, database)
+
+
+# ---------------------------------------------------------------- the repaired metrics
+
+
+@pytest.mark.parametrize(
+    ("reply", "own", "accuracy", "precision", "recall"),
+    [
+        ("select 1 union select 3", WOMEN, (1, 1), (1, 1), (1, 1)),
+        ("select 1", WOMEN, (0, 1), (1, 1), (1, 1)),
+        ("", WOMEN, (0, 1), (0, 0), (0, 1)),
+        ("null;", WOMEN, (0, 1), (0, 0), (0, 1)),
+        ("", UNANSWERABLE, (1, 1), (0, 0), (0, 0)),
+        ("null", UNANSWERABLE, (1, 1), (0, 0), (0, 0)),
+        ("<sql> </sql>", UNANSWERABLE, (1, 1), (0, 0), (0, 0)),
+        ("select 1", UNANSWERABLE, (0, 1), (0, 1), (0, 0)),
+        ("select id from patient where gender = 'x'", NONE, (1, 1), (1, 1), (1, 1)),  # empty equals empty
+        ("selct", NONE, (0, 1), (1, 1), (1, 1)),
+        ("", NONE_WITHOUT_SLOTS, (0, 1), (0, 0), (0, 1)),
+        ("select id from patient where heartrate > 100", BROKEN, (1, 1), (1, 1), (1, 1)),
+        ("select 1", gold("select nonsense"), (0, 0), (1, 1), (1, 1)),  # nothing could be right
+    ],
+)
+def test_repaired_metrics_by_hand(database, reply, own, accuracy, precision, recall):
+    got = scored(reply, own, database)
+    names = ["execution_accuracy", "precision_answerable", "recall_answerable"]
+    assert [got[f"ehr_sql_{name}_repaired"] for name in names] == [accuracy, precision, recall]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("select id from patient where strftime('%y', admitted) = '2105'", {(1,), (3,)}),
+        ("select id from patient where datetime(admitted) >= datetime(current_time, '-1 month')", {(3,)}),
+        ("select id from patient where admitted > datetime('now', '-1 month')", {(3,)}),
+        ("select id from patient where date(admitted) = CURRENT_DATE", {(3,)}),
+        ("select strftime('%j', discharged) - strftime('%j', admitted) from patient where id = 1", {(32.0,)}),
+        ("select id from patient where heartrate between heart_rate_lower and heart_rate_upper", {(1,)}),
+        ("select datetime(CURRENT_TIMESTAMP)", {("2105-12-31 23:59:00",)}),
+        ("select gender from patient where id = 1", {("female",)}),
+    ],
+)
+def test_queries_run_as_the_dataset_means_them(database, query, rows):
+    with closing(sqlite3.connect(database)) as connection:
+        assert set(connection.execute(ehrsql.as_dataset_means(query))) == rows
+
+
+def test_precision_is_taken_over_attempts_and_recall_over_answerable_questions(database):
+    cases = [
+        ("select 1", WOMEN),
+        ("select 1", UNANSWERABLE),
+        ("", WOMEN),
+        ("", UNANSWERABLE),
+        ("null", WOMEN),
+    ]
+    table = [scored(reply, own, database) for reply, own in cases]
+
+    def value(name: str) -> float:
+        return mean_of_some([row[f"ehr_sql_{name}_repaired"] for row in table])
+
+    assert value("precision_answerable") == pytest.approx(1 / 2)
+    assert value("recall_answerable") == pytest.approx(1 / 3)
+    assert value("execution_accuracy") == pytest.approx(1 / 5)
+    assert mean_of_some([(0, 0)]) == 0
+    # HELM divides both by the number of documents; `null` counts as an attempt there
+    assert sum(row["ehr_sql_precision_answerable"] for row in table) / 5 == pytest.approx(2 / 5)
+
+
+# ---------------------------------------------------------------- the task and its database
+
+
+def test_the_prompt_shows_the_tables_of_the_database_that_is_used(data_dir, database):
+    folder = data_dir / "medhelm" / "ehrsql"
+    row = {"query": "select id from patient", "value": {"x": "y"}, "is_impossible": False}
+    rows = [{"id": str(number), "question": f"Question {number}?", **row} for number in range(3)]
+    write_jsonl(folder / "test.jsonl", rows)
+    shutil.copy(database, folder / "eicu.sqlite")
+    document = load_documents(DATASET.folder, cot=False)["test"][0]
+    assert "CREATE TABLE patient (id INT, gender TEXT" in document["prompt"]
+    assert document.loaded.database_file == str(folder / "eicu.sqlite")
+    assert "vitalperiodic" not in document["prompt"]
+
+
+def test_a_missing_database_is_said_before_anything_is_asked(data_dir, tmp_path, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    folder = data_dir / "medhelm" / "ehrsql"
+    write_jsonl(folder / "test.jsonl", [{"id": "1", "question": "?", "query": "null", "is_impossible": True}])
+    with pytest.raises(MedtasksError, match="medhelm_ehrsql needs this database") as caught:
+        load_documents(DATASET.folder, cot=False)
+    assert str(folder / "eicu.sqlite") in str(caught.value)
+    (folder / "eicu.sqlite").write_bytes(b"<!doctype html>" * 500)
+    with pytest.raises(MedtasksError, match="is not an SQLite database"):
+        load_documents(DATASET.folder, cot=True)
+
+
+def test_another_database_is_another_result(data_dir, database):
+    folder = data_dir / "medhelm" / "ehrsql"
+    write_jsonl(folder / "test.jsonl", [{"id": "1", "question": "?", "query": "null", "is_impossible": True}])
+    shutil.copy(database, folder / "eicu.sqlite")
+    one = load_documents(DATASET.folder, cot=False)["test"][0].loaded.record()
+    with closing(sqlite3.connect(folder / "eicu.sqlite")) as connection:
+        connection.execute("DELETE FROM patient")
+        connection.commit()
+    other = load_documents(DATASET.folder, cot=True)["test"][0].loaded.record()
+    assert one["database"] != other["database"]
+
+
+def metrics(strategy: str, data: str) -> dict[str, float]:
+    settings = Settings(data=data)
+    outcome = evaluate_task(Oracle(), build_task(TASKS, DATASET.task(strategy), settings), settings)
+    return outcome.metrics
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_gold_queries_are_right_by_the_repaired_rule_too(strategy):
+    got = metrics(strategy, "sample")
+    assert got["score"] == got["ehr_sql_execution_accuracy_repaired"] == 1
+    assert got["ehr_sql_precision_answerable_repaired"] == got["ehr_sql_recall_answerable_repaired"] == 1
+    assert 0 < got["ehr_sql_precision_answerable"] == got["ehr_sql_recall_answerable"] < 1
+
+
+REAL_ROWS = os.environ.get("MEDTASKS_REAL_ROWS", "")
+
+
+@pytest.mark.skipif(not REAL_ROWS, reason="MEDTASKS_REAL_ROWS is not set")
+def test_real_rows_on_the_sample_database(data_dir):
+    rows = json.loads((Path(REAL_ROWS) / "ehrsql_eicu" / "eicu" / "valid.json").read_text())
+    folder = data_dir / "medhelm" / "ehrsql"
+    folder.mkdir(parents=True)
+    (folder / "test.json").write_text(json.dumps(rows))
+    with closing(sqlite3.connect(folder / "eicu.sqlite")) as connection:
+        connection.executescript((DATASET.folder / "sample_db.sql").read_text())
+    loaded = load_documents(DATASET.folder, cot=False, origin="local")["test"]
+    assert len(loaded) == len(rows)
+    expected = [
+        plain_helm(document["target"], document["gold"], str(folder / "eicu.sqlite")) for document in loaded
+    ]
+    got = metrics("zero_shot", "local")
+    for place, name in enumerate(HELM):
+        assert got[f"ehr_sql_{name}"] == pytest.approx(sum(row[place] for row in expected) / len(rows)), name
+    assert got["ehr_sql_execution_accuracy_repaired"] == 1 and got["valid"] == 1
+    assert 1 / 3 <= got["score"] < 1
+
+
+def test_a_gold_query_that_runs_out_of_time_is_said(database, caplog):
+    forever = "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r"
+    assert scored("select 1", gold(forever), database)["ehr_sql_execution_accuracy_repaired"] == (0, 0)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "ran out of time" in caplog.text and forever in caplog.text
+    scored("select 2", gold(forever), database)
+    assert len(caplog.records) == 1

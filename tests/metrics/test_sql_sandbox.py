@@ -1,0 +1,366 @@
+"""A model's SQL can read one database and do nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics import sql_sandbox
+from medtasks_ext.metrics.sql_sandbox import Limits, SqlSandbox
+from tests.metrics.build import examples
+
+WORKER = Path(sql_sandbox.__file__).with_name("sql_worker.py")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+with_setlimit = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="sqlite3.Connection.setlimit came with Python 3.11"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with a database, and beside it a text and a second database that nobody may read."""
+    folder = tmp_path_factory.mktemp("sandbox")
+    for name, word in (("db #1.sqlite", "public"), ("other.sqlite", "canary")):
+        with closing(sqlite3.connect(folder / name)) as connection:
+            connection.executescript("CREATE TABLE t (number INT, word TEXT); CREATE INDEX i ON t (number);")
+            connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, word), (2, word), (3, None)])
+            connection.commit()
+    (folder / "secret.txt").write_text("canary")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sandbox(folder):
+    sandbox = SqlSandbox(folder / "db #1.sqlite")
+    yield sandbox
+    sandbox.close()
+
+
+@pytest.fixture(scope="module")
+def hurried(folder):
+    """Little time, memory and room, so that bombs are small."""
+    limits = Limits(seconds=0.3, grace=0.3, rows=1000, result_bytes=1_000_000, heap_bytes=16 << 20)
+    sandbox = SqlSandbox(folder / "db #1.sqlite", limits=limits)
+    yield sandbox
+    sandbox.close()
+
+
+def state(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t",
+        "SELECT word FROM t",  # repeated rows
+        "SELECT 1, 2.5, 9e999, NULL, 'é\x07', x'00ff', 9223372036854775807",
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 50) SELECT n FROM r",
+        "SELECT number, dense_rank() OVER (ORDER BY word) FROM t",
+        "VALUES (1), (2)",
+        "SELECT strftime('%Y', '2105-01-01'), julianday('2105-01-01')",
+        "SELECT name FROM sqlite_master",
+        "SELECT 1 WHERE 0",
+        "-- a comment\nSELECT 1;",
+        "",
+    ],
+)
+def test_a_query_gives_the_rows_that_sqlite_gives(sandbox, folder, sql):
+    (outcome,) = sandbox.run([sql])
+    with closing(sqlite3.connect(folder / "db #1.sqlite")) as plain:
+        assert outcome.rows == set(plain.execute(sql).fetchall())
+    assert outcome.error is None
+
+
+OUTSIDE = {
+    "attach": "ATTACH 'other.sqlite' AS o",
+    "attach by absolute path": "ATTACH '{folder}/other.sqlite' AS o",
+    "attach by URI": "ATTACH 'file:{folder}/other.sqlite?mode=ro' AS o",
+    "attach something new": "ATTACH '{folder}/new.sqlite' AS o",
+    "attach memory": "ATTACH ':memory:' AS o",
+    "detach": "DETACH main",
+    "vacuum": "VACUUM",
+    "vacuum into a file": "VACUUM INTO '{folder}/copy.sqlite'",
+    "pragma that tells": "PRAGMA table_info(t)",
+    "pragma that changes": "PRAGMA writable_schema = 1",
+    "pragma that lifts the limit": "PRAGMA hard_heap_limit = 0",
+    "pragma that leads to files": "PRAGMA temp_store_directory = '{folder}'",
+    "pragma as a table": "SELECT * FROM pragma_table_info('t')",
+    "list of databases": "SELECT * FROM pragma_database_list",
+    "load_extension": "SELECT load_extension('{folder}/evil.so')",
+    "load_extension with entry point": "SELECT LOAD_EXTENSION('evil', 'main')",
+    "load_extension in a subquery": "SELECT * FROM t WHERE number = (SELECT load_extension('evil'))",
+    "readfile": "SELECT readfile('{folder}/secret.txt')",
+    "writefile": "SELECT writefile('{folder}/new.txt', 'x')",
+    "edit": "SELECT edit('x', 'vi')",
+    "fsdir": "SELECT * FROM fsdir('{folder}')",
+    "csv table": "CREATE VIRTUAL TABLE temp.c USING csv(filename='{folder}/secret.txt')",
+    "full-text table": "CREATE VIRTUAL TABLE f USING fts5(x)",
+    "full-text tokenizer": "SELECT fts3_tokenizer('simple', x'41414141')",
+    "insert": "INSERT INTO t VALUES (4, 'x')",
+    "insert and return": "INSERT INTO t VALUES (4, 'x') RETURNING number",
+    "replace": "REPLACE INTO t VALUES (1, 'x')",
+    "update": "UPDATE t SET word = 'x'",
+    "delete": "DELETE FROM t",
+    "delete behind a WITH": "WITH a AS (SELECT 1) DELETE FROM t",
+    "create": "CREATE TABLE u (x)",
+    "create from a query": "CREATE TABLE u AS SELECT * FROM t",
+    "temporary table": "CREATE TEMP TABLE u (x)",
+    "temporary view": "CREATE TEMP VIEW u AS SELECT 1",
+    "trigger": "CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END",
+    "index": "CREATE INDEX j ON t (word)",
+    "drop": "DROP TABLE t",
+    "drop if exists": "DROP TABLE IF EXISTS t",
+    "alter": "ALTER TABLE t RENAME TO u",
+    "write to the schema": "UPDATE sqlite_master SET sql = ''",
+    "analyze": "ANALYZE",
+    "reindex": "REINDEX",
+    "begin": "BEGIN IMMEDIATE",
+    "commit": "COMMIT",
+    "savepoint": "SAVEPOINT s",
+    "a second statement": "SELECT 1; DROP TABLE t",
+    "a second statement behind a comment": "SELECT 1; -- x\nATTACH 'other.sqlite' AS o",
+    "table-valued function": "SELECT * FROM json_each('[1, 2]')",
+    "raw pages": "SELECT data FROM sqlite_dbpage",
+    "other database": "SELECT * FROM other.t",
+}
+
+
+@pytest.mark.parametrize("attack", OUTSIDE)
+def test_nothing_beyond_the_rows_can_be_reached(sandbox, folder, attack):
+    before = state(folder)
+    (outcome,) = sandbox.run([OUTSIDE[attack].format(folder=folder)])
+    assert outcome.rows is None and outcome.error
+    assert state(folder) == before
+    assert sandbox.run(["SELECT word FROM t WHERE number = 1"])[0].rows == {("public",)}
+
+
+def test_all_attacks_at_once_leave_the_workers_alive(sandbox, folder):
+    before = state(folder)
+    queries = [sql.format(folder=folder) for sql in OUTSIDE.values()] * 2
+    assert all(outcome.rows is None for outcome in sandbox.run(queries))
+    assert [outcome.rows for outcome in sandbox.run(["SELECT 7"] * 5)] == [{(7,)}] * 5
+    assert state(folder) == before
+
+
+ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) "
+NUMBERS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT {}) "
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        (ENDLESS + "SELECT count(*) FROM r", "out of time"),
+        (ENDLESS + "SELECT 1 FROM r", "out of time"),  # one row for ever
+        (NUMBERS.format(3000) + "SELECT count(*) FROM r a, r b, r c, r d", "out of time"),
+        (ENDLESS + "SELECT n FROM r", "more than 1000 rows"),
+        (NUMBERS.format(900) + "SELECT n, hex(zeroblob(4000)) FROM r", "more than 1000000 bytes"),
+        ("SELECT length(printf('%.*c', 2000000000, 'x'))", "out of time|too big|memory"),
+        ("SELECT " + "(" * 5000 + "1" + ")" * 5000, "parser stack overflow|Recursion|too large"),
+        ("SELECT " + "9" * 200_000, "statement of more than 100000 bytes"),
+        ("SELECT '" + "é" * 60_000 + "'", "too big|too large|bytes"),
+    ],
+)
+def test_a_bomb_ends_at_its_limit(hurried, sql, reason):
+    (outcome,) = hurried.run([sql])
+    assert outcome.rows is None
+    assert re.search(reason, outcome.error), outcome.error
+    assert hurried.run(["SELECT 1"])[0].rows == {(1,)}
+
+
+@with_setlimit
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT zeroblob(2000000000)", "too big"),
+        ("SELECT replace(hex(zeroblob(100000)), '00', hex(zeroblob(100000)))", "too big"),
+        (NUMBERS.format(9000) + "SELECT group_concat(hex(zeroblob(400)), '') FROM r", "too big"),
+        ("SELECT " + "+".join(["1"] * 600), "too large"),
+        (" UNION ".join(["SELECT 1"] * 60), "too many terms"),
+        ("SELECT " + ",".join(["1"] * 600), "too many columns"),
+        ("SELECT 'a' LIKE '" + "%a" * 600 + "'", "too complex"),
+        ("SELECT max(" + ",".join(["1"] * 110) + ")", "too many arguments"),
+        ("SELECT ?5", "variable number"),
+    ],
+)
+def test_sizes_are_limited_before_they_cost_anything(hurried, sql, reason):
+    (outcome,) = hurried.run([sql])
+    assert outcome.rows is None and reason in outcome.error
+
+
+def test_memory_is_limited(folder):
+    sandbox = SqlSandbox(folder / "db #1.sqlite", limits=Limits(heap_bytes=8 << 20))
+    sql = NUMBERS.format(5000) + "SELECT count(*) FROM (SELECT n, hex(zeroblob(5000)) x FROM r ORDER BY x)"
+    assert sandbox.run([sql])[0].error == "out of memory"
+    assert sandbox.run(["SELECT 1"])[0].rows == {(1,)}
+    sandbox.close()
+
+
+def test_a_worker_that_does_not_look_at_the_clock_is_killed_and_replaced(hurried):
+    # one instruction of SQLite's machine, which nothing can interrupt from inside
+    search = "SELECT instr(hex(zeroblob(490000)), hex(zeroblob(240000)) || '1')"
+    first, second = hurried.run([search, search])
+    assert first.rows is None and first.error in ("out of time", second.error)
+    assert hurried.run(["SELECT 1", "SELECT 2"])[1].rows == {(2,)}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["null", "I cannot answer this.", "SELECT \x00", "SELECT '\ud800'", "SELECT CAST(x'ff' AS TEXT)",
+     "SELECT ?", "SELECT FROM", "SELECT * FROM nowhere", "SELECT abs(-9223372036854775808)",
+     "SELECT json('{')", "◇◇◇", "SELECT 'open", ";" * 99 + "x", "EXPLAIN DROP TABLE t"],
+)  # fmt: skip
+def test_what_is_no_sql_fails_with_a_reason(sandbox, sql):
+    (outcome,) = sandbox.run([sql])
+    assert outcome.rows is None and outcome.error
+
+
+STATEMENT = (
+    "SELECT * FROM t WHERE number word = ( ) , ; ' \" -- /* */ 1 2.5 x'00' NULL UNION ALL WITH AS LIMIT"
+)
+ACTIONS = "RECURSIVE ORDER BY JOIN ON ATTACH PRAGMA INSERT INTO VALUES DROP TABLE load_extension count max"
+WORDS = [*STATEMENT.split(), *ACTIONS.split(), "\x00", "\ud800", "é", "\n", "{", "%s"]
+
+
+@examples
+@given(st.lists(st.sampled_from(WORDS), max_size=12), st.text(max_size=20))
+def test_no_text_raises_or_changes_anything(sandbox, folder, words, tail):
+    before = state(folder)
+    (outcome,) = sandbox.run([" ".join(words) + tail])
+    assert (outcome.rows is None) == (outcome.error is not None)
+    assert state(folder) == before
+
+
+def test_outcomes_come_in_the_order_of_the_queries(sandbox):
+    outcomes = sandbox.run([f"SELECT {number}" for number in range(200)])
+    assert [outcome.rows for outcome in outcomes] == [{(number,)} for number in range(200)]
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"not a database, though it is long enough to be looked at" * 50]
+)
+def test_a_file_that_is_no_database_is_one_clear_error(tmp_path, content):
+    path = tmp_path / "broken.sqlite"
+    if content is not None:
+        path.write_bytes(content)
+    sandbox = SqlSandbox(path)
+    if content == b"":  # to SQLite an empty file is a database without tables
+        assert sandbox.run(["SELECT * FROM t"])[0].error == "no such table: t"
+    else:
+        with pytest.raises(MedtasksError, match="cannot be opened as an SQLite database"):
+            sandbox.run(["SELECT 1"])
+    sandbox.close()
+
+
+# ---------------------------------------------------------------- the process
+
+
+def workers_of(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            command = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            if b"sql_worker.py" in command and f"PPid:\t{pid}\n" in (entry / "status").read_text():
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it ended meanwhile
+    return found
+
+
+def ended(pid: int) -> bool:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            if "State:\tZ" in Path(f"/proc/{pid}/status").read_text():
+                return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@on_linux
+def test_a_worker_has_no_environment_and_no_way_out(folder, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
+    before = set(workers_of(os.getpid()))
+    sandbox.run(["SELECT 1"])
+    (pid,) = set(workers_of(os.getpid())) - before
+    assert Path(f"/proc/{pid}/environ").read_bytes() == b""
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    for name in ("Max file size", "Max open files", "Max processes", "Max core file size"):
+        assert re.search(rf"{name} +0 +0 ", limits), name
+    opened = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    files = [name for name in opened if not name.startswith("pipe:") and name != "/dev/null"]
+    assert files == [str(folder / "db #1.sqlite")]
+    sandbox.close()
+    assert ended(pid)
+
+
+@on_linux
+def test_the_system_refuses_files_and_sockets_to_a_worker(folder):
+    script = f"""
+import importlib.util, socket, sys
+spec = importlib.util.spec_from_file_location("worker", {str(WORKER)!r})
+worker = importlib.util.module_from_spec(spec); spec.loader.exec_module(worker)
+worker._confine({{"memory_bytes": 1 << 30}})
+def attempt(action):
+    try: action()
+    except (OSError, MemoryError) as error: return type(error).__name__
+    return "done"
+print(attempt(lambda: open({str(folder / "secret.txt")!r})), attempt(lambda: open("new.txt", "w")),
+      attempt(socket.socket), attempt(lambda: bytearray(2 << 30)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=folder)
+    assert done.stdout.split() == ["OSError", "OSError", "OSError", "MemoryError"], done.stderr
+    assert not (folder / "new.txt").exists()
+
+
+@on_linux
+def test_a_killed_parent_leaves_no_worker_behind(folder):
+    script = f"""
+import time
+from pathlib import Path
+from medtasks_ext.metrics.sql_sandbox import SqlSandbox
+sandbox = SqlSandbox(Path({str(folder / "db #1.sqlite")!r}), workers=1)
+sandbox.run(["SELECT 1"])
+print(next(iter(sandbox._live)).process.pid, flush=True)
+sandbox.run([{ENDLESS + "SELECT count(*) FROM r"!r}])
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    worker = int(parent.stdout.readline())
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    assert ended(worker)
+
+
+@on_linux
+def test_a_worker_that_died_between_two_queries_costs_nothing(folder):
+    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
+    sandbox.run(["SELECT 1"])
+    (worker,) = sandbox._live
+    os.kill(worker.process.pid, signal.SIGKILL)
+    assert ended(worker.process.pid)
+    assert sandbox.run(["SELECT 2"])[0].rows == {(2,)}
+    sandbox.close()
+
+
+def test_a_closed_sandbox_has_no_processes(folder):
+    sandbox = SqlSandbox(folder / "db #1.sqlite")
+    sandbox.run(["SELECT 1"] * 4)
+    processes = [worker.process for worker in sandbox._live]
+    sandbox.close()
+    assert processes and all(process.poll() is not None for process in processes)

@@ -1,0 +1,269 @@
+"""Micro-F1 of extracted tuples against a plain count, through the answers of MLB's extraction tasks."""
+
+from __future__ import annotations
+
+import json
+import random
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from medtasks_ext.answers import answer_format
+from medtasks_ext.data import load_documents
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.filters import ParseAnswer
+from medtasks_ext.metrics import tuples
+from medtasks_ext.registry import registry
+from tests.metrics.build import documents, examples
+
+TASKS = registry().datasets
+NAMES = [
+    name
+    for name, dataset in TASKS.items()
+    if dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"]["kind"] == "mlb_tuples"
+]
+CMEEE, CMEIE, CDEE, SYMPTOMS = (
+    TASKS[f"mlb_{name}"].config["dataset_kwargs"]["medtasks_dataset"]["answer"]
+    for name in ("cmeee", "cmeie", "chip_cdee", "maeesymp")
+)
+TYPES = list(CMEEE["closed_values"]["type"])
+STATISTICS = {
+    "score": tuples.micro_f1,
+    "micro_f1": tuples.micro_f1,
+    "micro_precision": tuples.micro_precision,
+    "micro_recall": tuples.micro_recall,
+    "micro_f1_with_types": tuples.micro_f1,
+    "attribute_micro_f1": tuples.attribute_micro_f1,
+    "f1_macro": tuples.f1_macro,
+}
+
+
+def scores(block: dict, pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """The metrics of documents given as gold and answer texts."""
+    form, reader = answer_format(block), ParseAnswer(answer=block)
+    docs = documents([form.read_gold(gold, {}) for gold, _ in pairs])
+    parsed = reader.apply([[answer] for _, answer in pairs], docs)
+    results = [tuples.process_results(doc, [answer]) for doc, answer in zip(docs, parsed, strict=True)]
+    return {
+        name: statistic([result[name] for result in results])
+        for name, statistic in STATISTICS.items()
+        if name in results[0]
+    }
+
+
+def entities(*pairs: tuple[str, str]) -> str:
+    return json.dumps([{"entity": name, "type": kind} for name, kind in pairs], ensure_ascii=False)
+
+
+def rounded(values: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 6) for name, value in values.items()}
+
+
+# ---------------------------------------------------------------- worked by hand
+
+
+def test_counts_are_pooled_over_documents_and_classes():
+    got = scores(
+        CMEEE,
+        [
+            (
+                entities(("肺炎", "dis"), ("咳嗽", "sym"), ("肺", "bod")),
+                entities(("肺炎", "dis"), ("咳嗽", "dis")),
+            ),
+            (entities(("头痛", "sym")), entities(("头痛", "sym"), ("头", "bod"), ("恶心", "sym"))),
+        ],
+    )
+    # tp 肺炎, 头痛; fp 咳嗽 as disease, 头, 恶心; fn 咳嗽, 肺
+    assert got["micro_precision"] == pytest.approx(2 / 5)
+    assert got["micro_recall"] == pytest.approx(2 / 4)
+    assert got["micro_f1"] == got["score"] == pytest.approx(4 / 9)
+    # dis: tp 1, fp 1; sym: tp 1, fp 1, fn 1; bod: fp 1, fn 1
+    assert got["f1_macro"] == pytest.approx((2 / 3 + 2 / 4 + 0) / 3)
+
+
+def test_a_tuple_that_is_right_in_another_document_is_wrong():
+    got = scores(
+        CMEEE,
+        [(entities(("a", "dis")), entities(("b", "dis"))), (entities(("b", "dis")), entities(("a", "dis")))],
+    )
+    assert got["score"] == 0
+
+
+def test_repeats_neither_help_nor_harm():
+    gold = entities(("a", "dis"), ("b", "sym"))
+    once, often = (scores(CMEEE, [(gold, entities(*[("a", "dis")] * n))]) for n in (1, 500))
+    assert once == often and once["micro_precision"] == 1 and once["micro_recall"] == 0.5
+
+
+def test_an_invented_type_is_a_false_positive_and_no_class():
+    gold = entities(("a", "dis"))
+    plain = scores(CMEEE, [(gold, entities(("a", "dis")))])
+    invented = scores(CMEEE, [(gold, entities(("a", "dis"), ("a", "病"), ("b", "entity")))])
+    assert invented["micro_precision"] == pytest.approx(1 / 3)
+    assert invented["f1_macro"] == plain["f1_macro"] == 1
+
+
+def test_a_document_without_entities_is_right_when_nothing_is_found():
+    gold = entities(("a", "dis"))
+    for answer, expected in (("[]", 1.0), ("没有实体", 1.0), (entities(("x", "dis")), 2 / 3)):
+        assert scores(CMEEE, [(gold, gold), ("[]", answer)])["score"] == pytest.approx(expected)
+
+
+def test_an_answer_that_breaks_off_predicts_nothing():
+    gold = entities(*[(f"e{i}", "dis") for i in range(20)])
+    assert scores(CMEEE, [(gold, gold[:-30])])["micro_recall"] == 0
+
+
+def triple(kind: str) -> str:
+    keys = ("subject", "predicate", "object", "subject_type", "object_type")
+    return json.dumps([dict(zip(keys, ("肝", "同义词", "肝脏", kind, kind), strict=True))])
+
+
+def test_types_of_a_relation_count_apart_from_the_score():
+    got = scores(CMEIE, [(triple("部位"), triple("其他"))])
+    assert got["score"] == 1 and got["micro_f1_with_types"] == 0 and got["f1_macro"] == 1
+
+
+EVENT = "主体词：疼痛；发生状态：；描述词：{};解剖部位：{}"
+
+
+def test_an_event_counts_only_if_all_four_fields_agree_and_lists_are_sets():
+    gold = EVENT.format("持续，剧烈", "右上腹")
+    assert scores(CDEE, [(gold, EVENT.format("剧烈，持续", "右上腹"))])["score"] == 1
+    got = scores(CDEE, [(gold, EVENT.format("持续", "右上腹"))])
+    assert got["score"] == 0
+    assert got["attribute_micro_f1"] == pytest.approx(2 * 2 / (2 + 3))  # 持续 and 右上腹 of three
+
+
+def symptoms(*records: dict) -> str:
+    return json.dumps(list(records), ensure_ascii=False)
+
+
+def test_a_symptom_is_its_name_and_its_attributes_are_scored_apart():
+    gold = symptoms({"name": "咳嗽", "status": "阳性"}, {"name": "发热", "status": "阴性"})
+    answer = symptoms({"name": "咳嗽", "status": "阴性"}, {"name": "发热", "status": "阴性"})
+    got = scores(SYMPTOMS, [(gold, answer)])
+    assert got["score"] == 1 and got["attribute_micro_f1"] == pytest.approx(0.5)
+
+
+def test_attributes_that_no_gold_answer_gives_have_no_part():
+    gold = symptoms({"name": "咳嗽", "status": "阳性"})
+    answer = symptoms({"name": "咳嗽", "status": "阳性", "duration": "3天", "severity": "重"})
+    assert scores(SYMPTOMS, [(gold, answer)])["attribute_micro_f1"] == 1
+    other = symptoms({"name": "发热", "status": "阳性", "duration": "1天"})
+    # once a gold answer gives the duration, an invented one is wrong
+    assert scores(SYMPTOMS, [(gold, answer), (other, other)])["attribute_micro_f1"] == pytest.approx(6 / 7)
+
+
+# ---------------------------------------------------------------- against other implementations
+
+NAME = st.sampled_from(["咳嗽", "ＣＴ", "ct", "肺 炎", "A", "a"])
+ENTITY = st.tuples(NAME, st.sampled_from(TYPES[:4]))
+ENTITIES = st.lists(ENTITY, max_size=8)
+
+
+def folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).lower()
+
+
+@examples
+@given(st.lists(st.tuples(ENTITIES, ENTITIES), min_size=1, max_size=8))
+def test_metrics_are_those_of_scikit_learn_on_all_possible_tuples(rows):
+    got = scores(CMEEE, [(entities(*gold), entities(*answer)) for gold, answer in rows])
+    places, gold_marks, answer_marks = [], [], []
+    for number, (gold, answer) in enumerate(rows):
+        wanted, given_ = ({(folded(name), kind) for name, kind in side} for side in (gold, answer))
+        for item in sorted(wanted | given_):
+            places.append((number, item))
+            gold_marks.append(int(item in wanted))
+            answer_marks.append(int(item in given_))
+    assert got["score"] == pytest.approx(
+        f1_score(gold_marks, answer_marks, zero_division=0) if places else 0.0, abs=1e-12
+    )
+    by_class = []
+    for kind in sorted({item[1] for (_, item), mark in zip(places, gold_marks, strict=True) if mark}):
+        chosen = [i for i, (_, item) in enumerate(places) if item[1] == kind]
+        sides = ([marks[i] for i in chosen] for marks in (gold_marks, answer_marks))
+        by_class.append(f1_score(*sides, zero_division=0))
+    assert got["f1_macro"] == pytest.approx(sum(by_class) / len(by_class) if by_class else 0.0, abs=1e-12)
+
+
+@examples
+@given(st.lists(ENTITY, min_size=1, max_size=8), st.randoms())
+def test_the_order_of_entities_and_keys_and_the_width_of_letters_do_not_matter(found, rng):
+    gold = entities(*found)
+    records = [
+        dict(rng.sample([("entity", f" {name.upper()}\u3000"), ("type", kind)], 2)) for name, kind in found
+    ]
+    rng.shuffle(records)
+    answer = f"```json\n{json.dumps(records, ensure_ascii=rng.random() < 0.5, indent=1)}\n```"
+    assert rounded(scores(CMEEE, [(gold, answer)]))["score"] == 1
+
+
+# ---------------------------------------------------------------- answers that are none
+
+HOSTILE = [
+    "[" * 100_000,
+    "[{" * 50_000,
+    '[{"entity":' * 9_000,
+    '[{"entity": "a", "type": "dis"}, ' * 3_000,
+    '{"entity": "a", "type": "dis"}\n' * 3_000,
+    "主体词：" * 25_000,
+    "主体词：a；发生状态：；描述词：" * 5_000,
+    "；" * 100_000,
+    "#" * 100_000,
+    " " * 100_000 + "答案：",
+    "答案：" * 30_000,
+    '[{"entity": ' + "9" * 100_000 + ', "type": "dis"}]',
+    '[{"entity": 1e999, "type": NaN, "name": true}]',
+    '[{"name": {"name": [{"name": "a"}]}, "entity": null}]',
+    '[{"entity": "\\ud83d", "type": "dis", "name": "\\ud83d", "subject": "\\ud83d"}]',
+    '[null, 1, "a"]',
+    "\x00\ud83d",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_hostile_answer_is_right_or_fails(name):
+    docs = load_documents(TASKS[name].folder, cot=False, origin="sample")["test"]
+    reader = ParseAnswer(answer=TASKS[name].config["dataset_kwargs"]["medtasks_dataset"]["answer"])
+    for text in HOSTILE:
+        results = [
+            tuples.process_results(doc, [answer])
+            for doc, answer in zip(docs[:2], reader.apply([[text]] * 2, docs[:2]), strict=True)
+        ]
+        json.dumps(results)
+        assert tuples.micro_f1([result["score"] for result in results]) == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gold_answers_are_right_and_those_of_other_documents_are_not(name):
+    docs = load_documents(TASKS[name].folder, cot=False, origin="sample")["test"]
+    reader = ParseAnswer(answer=TASKS[name].config["dataset_kwargs"]["medtasks_dataset"]["answer"])
+    for shift, expected in ((0, 1.0), (1, 0.3)):
+        texts = [docs[(place + shift) % len(docs)]["target"] for place in range(len(docs))]
+        answers = reader.apply([[text] for text in texts], docs)
+        results = [tuples.process_results(doc, [answer]) for doc, answer in zip(docs, answers, strict=True)]
+        score = tuples.micro_f1([result["score"] for result in results])
+        assert score == 1 if expected == 1 else score < expected
+
+
+def test_an_answer_block_names_its_own_fields():
+    for wrong in (
+        {"compared": ["x"]},
+        {"by_class": "a"},
+        {"lists": ["a"]},
+        {"by_class": "x"},
+        {"closed_values": {"x": []}},
+    ):
+        with pytest.raises(MedtasksError, match=r"field|lines"):
+            answer_format({"kind": "mlb_tuples", "form": "json", "fields": ["a"], **wrong})
+
+
+def test_a_shuffled_answer_of_many_entities_is_read_whole():
+    rng = random.Random(0)
+    found = [(f"实体{i}", rng.choice(TYPES)) for i in range(3_000)]
+    assert scores(CMEEE, [(entities(*found), entities(*rng.sample(found, len(found))))])["score"] == 1

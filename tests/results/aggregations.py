@@ -1,0 +1,203 @@
+"""Every aggregation of the registry by plain counting, and items as a model's answers would give them.
+
+Written without the package's own arithmetic: scikit-learn, fractions, dictionaries.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import f1_score
+from sklearn.preprocessing import MultiLabelBinarizer
+
+LABELS = [f"label {number}" for number in range(6)]
+
+
+def mean(items: Sequence[float]) -> float:
+    return float(sum(map(Fraction, items)) / len(items))
+
+
+def share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def pooled_ratio(items: Sequence[tuple[float, float]]) -> float:
+    return share(sum(item[0] for item in items), sum(item[1] for item in items))
+
+
+def micro_f1(items: Sequence[tuple[int, int, int]]) -> float:
+    tp, fp, fn = (sum(item[place] for item in items) for place in range(3))
+    return share(2 * tp, 2 * tp + fp + fn)
+
+
+def micro_ratio(missed: int) -> Callable[[Sequence[tuple[int, int, int]]], float]:
+    """True positives as a share of them and of the counts in one place: 1 false positives, 2 negatives."""
+    return lambda items: share(sum(item[0] for item in items), sum(item[0] + item[missed] for item in items))
+
+
+def single_label(average: str) -> Callable[[Sequence[tuple[str, str]]], float]:
+    def f1(pairs: Sequence[tuple[str, str]]) -> float:
+        gold, predicted = zip(*pairs, strict=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            return f1_score(gold, predicted, labels=sorted(set(gold)), average=average, zero_division=0)
+
+    return f1
+
+
+def label_lists(average: str) -> Callable[[Sequence[tuple[list[str], list[str]]]], float]:
+    def f1(pairs: Sequence[tuple[list[str], list[str]]]) -> float:
+        labels = sorted({label for pair in pairs for side in pair for label in side})
+        if not labels:
+            return 0.0
+        binarise = MultiLabelBinarizer(classes=labels)
+        gold, predicted = (binarise.fit_transform([pair[side] for pair in pairs]) for side in (0, 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            return f1_score(gold, predicted, average=average, zero_division=0)
+
+    return f1
+
+
+def questions(trials: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
+    asked = defaultdict(list)
+    for trial in trials:
+        asked[trial[0]].append(trial)
+    return [found for found in asked.values() if len(found) == 3]
+
+
+def accuracy_all3(trials: Sequence[Sequence[Any]]) -> float:
+    full = questions(trials)
+    return share(sum(all(trial[2] for trial in asked) for asked in full), len(full))
+
+
+def position_consistency(trials: Sequence[Sequence[Any]]) -> float:
+    pairs = [pair for asked in questions(trials) for pair in combinations(asked, 2)]
+    return share(sum(1 for one, other in pairs if one[3] and one[3] == other[3]), len(pairs))
+
+
+def single_trial_accuracy(trials: Sequence[Sequence[Any]]) -> float:
+    return mean([trial[2] for trial in trials if trial[1] == 0])
+
+
+def attribute_micro_f1(items: Sequence[Sequence[tuple[int, int, int]]]) -> float:
+    attributes = list(zip(*items, strict=True))
+    given = [counts for counts in attributes if any(tp or fn for tp, _, fn in counts)]
+    return micro_f1([count for counts in given for count in counts])
+
+
+def f1_macro_of_classes(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> float:
+    counts = defaultdict(list)
+    for found in items:
+        for name, *count in found:
+            counts[name].append(count)
+    scores = [micro_f1(found) for found in counts.values() if any(tp or fn for tp, _, fn in found)]
+    return share(sum(scores), len(scores))
+
+
+def shares(letters: Counter[int]) -> defaultdict[int, float]:
+    total = sum(letters.values())
+    return defaultdict(float, {letter: float(count / total) for letter, count in letters.items()})
+
+
+def position_bias(uniform: bool) -> Callable[[Sequence[Any]], float]:
+    def distance(trials: Sequence[tuple[list[int], list[int], int]]) -> float:
+        chosen: Counter[int] = Counter()
+        expected: Counter[int] = Counter()
+        for given, right, size in trials:
+            chosen.update(given)
+            if uniform and given:
+                expected.update({place: Fraction(len(given), size) for place in range(size)})
+            elif given:
+                expected.update(right)
+        one, other = shares(chosen), shares(expected)
+        return sum(abs(one[place] - other[place]) for place in range(9)) / 2 if chosen else 0.0
+
+    return distance
+
+
+def chosen_letter(place: int) -> Callable[[Sequence[Any]], float]:
+    return lambda trials: shares(Counter(letter for given, _, _ in trials for letter in given))[place]
+
+
+def accuracy_gold(place: int) -> Callable[[Sequence[Any]], float]:
+    def accuracy(trials: Sequence[tuple[list[int], list[int], int]]) -> float:
+        asked = [set(given) == set(right) for given, right, _ in trials if place in right]
+        return share(sum(asked), len(asked))
+
+    return accuracy
+
+
+def mean_of_runs(items: Sequence[tuple[str, float]]) -> float:
+    runs = defaultdict(list)
+    for run, value in items:
+        runs[run].append(value)
+    return mean([mean(values) for values in runs.values()])
+
+
+PLAIN: dict[str, Callable[[Sequence[Any]], float]] = {
+    "mean": mean,
+    "mean_of_some": pooled_ratio,
+    "micro_f1": micro_f1,
+    "micro_precision": micro_ratio(1),
+    "micro_recall": micro_ratio(2),
+    "single_label.f1_macro": single_label("macro"),
+    "single_label.f1_micro": single_label("micro"),
+    "multi_label.f1_macro": label_lists("macro"),
+    "multi_label.f1_micro": label_lists("micro"),
+    "accuracy_all3": accuracy_all3,
+    "single_trial_accuracy": single_trial_accuracy,
+    "position_consistency": position_consistency,
+    "mean_of_runs": mean_of_runs,
+    "attribute_micro_f1": attribute_micro_f1,
+    "f1_macro_of_classes": f1_macro_of_classes,
+    "position_bias": position_bias(uniform=False),
+    "position_bias_uniform": position_bias(uniform=True),
+    **{f"chosen_{letter}": chosen_letter(place) for place, letter in enumerate("abcde")},
+    **{f"accuracy_gold_{letter}": accuracy_gold(place) for place, letter in enumerate("abcde")},
+}
+
+
+def some_items(kind: str, rng: random.Random, n: int) -> list[Any]:
+    """Items of n documents; for trials n questions, three trials each."""
+    if kind == "mean":
+        return [rng.choice([0.0, 1.0, rng.random()]) for _ in range(n)]
+    if kind == "mean_of_some":
+        return [(rng.choice([0.0, 1.0]), 1.0) if rng.random() < 0.8 else (0.0, 0.0) for _ in range(n)]
+    if kind in ("micro_f1", "micro_precision", "micro_recall"):
+        return [(rng.randrange(3), rng.randrange(3), rng.randrange(3)) for _ in range(n)]
+    if kind == "mean_of_runs":
+        return [(rng.choice("abc"), rng.random()) for _ in range(n)]
+    if kind == "attribute_micro_f1":
+        return [[tuple(rng.randrange(3) for _ in range(3)), (0, rng.randrange(2), 0)] for _ in range(n)]
+    if kind == "f1_macro_of_classes":
+        return [
+            [(name, *(rng.randrange(3) for _ in range(3))) for name in rng.sample("abcd", rng.randrange(4))]
+            for _ in range(n)
+        ]
+    if kind.startswith(("position_bias", "chosen", "accuracy_gold")):
+        sizes = [rng.choice([4, 5, 5, 5, 6]) for _ in range(n)]
+        return [
+            (
+                sorted(rng.sample(range(size), rng.choice([0, 1, 1, 2]))),
+                sorted(rng.sample(range(size), rng.choice([1, 1, 1, 2]))),
+                size,
+            )
+            for size in sizes
+        ]
+    if kind.startswith("single_label"):
+        return [(rng.choice(LABELS[:5]), rng.choice([*LABELS, ""])) for _ in range(n)]
+    if kind.startswith("multi_label"):
+        return [tuple(sorted(rng.sample(LABELS, rng.randrange(4))) for _ in range(2)) for _ in range(n)]
+    return [
+        (f"question {number}", trial, float(rng.random() < 0.7), rng.choice([["yes"], ["no"], []]))
+        for number in range(n)
+        for trial in range(3)
+    ]

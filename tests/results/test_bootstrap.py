@@ -1,0 +1,313 @@
+"""Intervals: the resamples are those of documents, and the intervals cover what they should."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lm_eval.api.metrics import mean as lm_eval_mean
+from scipy import stats
+
+from medtasks_ext.metrics import common, multi_label
+from medtasks_ext.metrics import single_label as single
+from medtasks_ext.metrics.statistic import label_counts, mean, value_and_one
+from medtasks_ext.results.bootstrap import (
+    mean_over_tasks,
+    percentile_interval,
+    resample,
+    resampled_sums,
+    resampling_weights,
+    t_interval_of_bootstrap_mean,
+    task_intervals,
+)
+from medtasks_ext.results.statistics import counts_of
+from tests.conftest import ROOT
+from tests.metrics.build import examples
+from tests.results.aggregations import PLAIN, some_items
+from tests.results.test_statistics import AGGREGATIONS, samples_of
+
+
+def counted(kind: str, items: list) -> list:
+    return counts_of(samples_of(kind, items), {"m": AGGREGATIONS[kind]})
+
+
+# ---------------------------------------------------------------- weights
+
+
+@given(n=st.integers(1, 400), resamples=st.integers(1, 30), seed=st.integers(0, 99))
+@examples
+def test_each_resample_has_as_many_documents_as_the_task(n, resamples, seed):
+    weights = resampling_weights("task", n, resamples, seed)
+    assert weights.shape == (resamples, n)
+    assert (weights.sum(axis=1) == n).all()
+    again = resampling_weights("task", n, resamples + 3, seed)
+    assert (again[:resamples] == weights).all()
+
+
+def test_weights_are_multinomial():
+    """Each document is drawn once on average, with the variance and covariance of n equal chances."""
+    n = 5
+    weights = resampling_weights("task", n, 200_000).astype(float)
+    covariance = np.cov(weights, rowvar=False)
+    assert weights.mean(axis=0) == pytest.approx(np.ones(n), abs=0.01)
+    assert covariance == pytest.approx(np.eye(n) - 1 / n, abs=0.01)
+    shares = np.bincount(weights[:, 0].astype(int), minlength=n + 1) / len(weights)
+    assert shares == pytest.approx(stats.binom.pmf(range(n + 1), n, 1 / n), abs=0.005)
+
+
+def test_weights_depend_on_dataset_size_and_seed_and_on_nothing_else():
+    weights = resampling_weights("bridge_mie", 100)
+    np.random.seed(1)
+    assert (resampling_weights("bridge_mie", 100) == weights).all()
+    for other in (resampling_weights("bridge_mts", 100), resampling_weights("bridge_mie", 100, seed=43)):
+        assert (other != weights).mean() > 0.5
+        assert abs(np.corrcoef(other.ravel(), weights.ravel())[0, 1]) < 0.02
+
+
+def test_weights_are_the_same_in_every_process_and_with_every_numpy():
+    """The digest is written down: another one means that intervals are no longer those of before."""
+    digest = "cd5287c318aa4a58558b0c4fca0f607c37152479badf14158e68034eadc8149a"
+    assert sha256(resampling_weights("bridge_mie", 2084, 50).tobytes()).hexdigest() == digest
+    code = (
+        "from hashlib import sha256\nfrom medtasks_ext.results.bootstrap import resampling_weights\n"
+        "print(sha256(resampling_weights('bridge_mie', 2084, 50).tobytes()).hexdigest())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == digest, done.stderr
+
+
+# ---------------------------------------------------------------- resamples
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_resampled_values_are_those_of_documents_drawn_and_scored_anew(kind):
+    n = 40
+    items = some_items(kind, random.Random(3), n)
+    per_unit = len(items) // n
+    values = resample(counted(kind, items), "task")["m"].values
+    weights = resampling_weights("task", n)
+    for row in range(0, 1000, 50):
+        drawn = [
+            (f"{item[0]} {copy}", *item[1:]) if per_unit > 1 else item
+            for unit, times in enumerate(weights[row])
+            for copy in range(times)
+            for item in items[unit * per_unit : (unit + 1) * per_unit]
+        ]
+        assert values[row] == pytest.approx(PLAIN[kind](drawn), abs=1e-12)
+
+
+def test_the_models_of_a_task_can_be_resampled_in_one_product():
+    rng = np.random.default_rng(0)
+    models = [value_and_one(rng.random(300)) for _ in range(5)]
+    weights = resampling_weights("task", 300, 100)
+    [together] = resampled_sums([np.hstack(models)], weights)
+    alone = resampled_sums(models, weights)
+    assert together.reshape(100, 5, 2) == pytest.approx(np.stack(alone, axis=1), rel=1e-12)
+
+
+def test_sums_of_many_labels_are_exact():
+    rng = random.Random(0)
+    labels = list(range(200))
+    lists = [[rng.sample(labels, 3) for _ in range(3000)] for _ in range(2)]
+    matrix = label_counts(*lists, labels)
+    weights = resampling_weights("task", 3000, 40)
+    [sums] = resampled_sums([matrix], weights)
+    assert np.array_equal(sums, weights.astype(np.int64) @ matrix.toarray().astype(np.int64))
+
+
+def test_two_models_are_resampled_alike_and_so_compared_in_pairs():
+    """The interval of a difference between similar models is far narrower than unpaired ones would be."""
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 2, 500).astype(float)
+    second = np.where(rng.random(500) < 0.02, 1 - first, first)
+    one, other = (resample(counted("mean", list(items)), "task")["m"].values for items in (first, second))
+    paired = np.std(one - other)
+    assert paired < 0.3 * np.hypot(np.std(one), np.std(other))
+    exact = np.std(first - second) / np.sqrt(500)
+    assert paired == pytest.approx(exact, rel=0.15)
+
+
+# ---------------------------------------------------------------- intervals
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=200))
+@examples
+def test_the_percentile_interval_is_that_of_scipy(values):
+    given = type("Given", (), {"bootstrap_distribution": np.asarray(values)})()
+    expected = stats.bootstrap(
+        ([0.0, 1.0],), np.mean, n_resamples=0, bootstrap_result=given, method="percentile"
+    ).confidence_interval
+    found = percentile_interval(np.asarray(values))
+    assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+def test_the_interval_of_a_mean_agrees_with_scipys_own_bootstrap():
+    items = np.random.default_rng(1).beta(2, 5, 400)
+    expected = stats.bootstrap(
+        (items,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(2)
+    ).confidence_interval
+    found = percentile_interval(resample(counted("mean", list(items)), "task")["m"].values)
+    width = expected.high - expected.low
+    assert found.low == pytest.approx(expected.low, abs=0.08 * width)
+    assert found.high == pytest.approx(expected.high, abs=0.08 * width)
+
+
+def test_the_interval_of_a_pooled_f1_agrees_with_scipys_own_bootstrap():
+    items = np.asarray(some_items("micro_f1", random.Random(7), 300), dtype=float)
+
+    def f1(tp, fp, fn, axis):
+        tp, fp, fn = (part.sum(axis=axis) for part in (tp, fp, fn))
+        return 2 * tp / (2 * tp + fp + fn)
+
+    expected = stats.bootstrap(
+        tuple(items.T), f1, paired=True, vectorized=True, n_resamples=10_000, method="percentile",
+        rng=np.random.default_rng(2),
+    ).confidence_interval  # fmt: skip
+    found = percentile_interval(resample(counted("micro_f1", items.tolist()), "task")["m"].values)
+    width = expected.high - expected.low
+    assert found.low == pytest.approx(expected.low, abs=0.08 * width)
+    assert found.high == pytest.approx(expected.high, abs=0.08 * width)
+
+
+def test_the_official_interval_is_the_t_interval_of_the_bootstrap_mean_and_32_times_too_narrow():
+    values = resample(counted("mean", some_items("mean", random.Random(0), 200)), "task")["m"].values
+    found = t_interval_of_bootstrap_mean(values)
+    expected = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-14)
+    proper = percentile_interval(values)
+    assert (proper.high - proper.low) / (found.high - found.low) == pytest.approx(np.sqrt(1000), rel=0.1)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=50), st.floats(0.1, 3), st.floats(-1, 1))
+@examples
+def test_intervals_lie_within_the_resamples_and_follow_a_change_of_scale(values, scale, shift):
+    values = np.asarray(values)
+    found = percentile_interval(values)
+    assert values.min() <= found.low <= found.high <= values.max()
+    moved = percentile_interval(scale * values + shift)
+    assert (moved.low, moved.high) == pytest.approx(
+        (scale * found.low + shift, scale * found.high + shift), abs=1e-9
+    )
+    wider = percentile_interval(values, level=0.99)
+    assert wider.low <= found.low and found.high <= wider.high
+
+
+# ---------------------------------------------------------------- coverage
+
+REPLICATIONS = 2000
+
+
+def coverage(values: np.ndarray, truth: float) -> float:
+    """Share of replications, (replications, resamples), whose interval holds the truth."""
+    intervals = [percentile_interval(row) for row in values]
+    return float(np.mean([item.low <= truth <= item.high for item in intervals]))
+
+
+def resampled(counts: np.ndarray, value) -> np.ndarray:
+    """(replications, n, k) counts -> (replications, resamples)."""
+    replications, n, k = counts.shape
+    weights = resampling_weights("coverage", n)
+    [sums] = resampled_sums([counts.transpose(1, 0, 2).reshape(n, -1)], weights)
+    return value(sums.reshape(len(weights), replications, k)).T
+
+
+def test_nominal_95_percent_of_means_are_covered():
+    rng = np.random.default_rng(11)
+    items = rng.beta(2, 3, (REPLICATIONS, 150))
+    counts = np.stack([items, np.ones_like(items)], axis=-1)
+    assert 0.93 < coverage(resampled(counts, mean.value), 0.4) < 0.97
+
+
+def test_nominal_95_percent_of_pooled_f1_scores_are_covered():
+    rng = np.random.default_rng(12)
+    rates = np.array([2.0, 1.0, 0.7])
+    busy = rng.gamma(2, 0.5, (REPLICATIONS, 200, 1))  # long documents have more of everything
+    counts = rng.poisson(rates * busy).astype(float)
+    truth = 2 * rates[0] / (2 * rates[0] + rates[1] + rates[2])
+    assert 0.93 < coverage(resampled(counts, common.micro_f1.value), truth) < 0.97
+
+
+def test_nominal_95_percent_of_macro_averages_are_covered():
+    rng = np.random.default_rng(13)
+    n, classes, right = 300, 4, 0.7
+    gold = rng.choice(classes, p=[0.4, 0.3, 0.2, 0.1], size=(REPLICATIONS, n))
+    wrong = (gold + rng.integers(1, classes, gold.shape)) % classes
+    predicted = np.where(rng.random(gold.shape) < right, gold, wrong)
+    counts = one_hot_counts(gold, predicted, classes)
+    shares = np.array([0.4, 0.3, 0.2, 0.1])
+    tp, given_ = right * shares, right * shares + (1 - right) * (1 - shares) / (classes - 1)
+    truth = np.mean(2 * tp / (shares + given_))
+    assert 0.93 < coverage(resampled(counts, single.f1_macro.value), truth) < 0.97
+
+
+def one_hot_counts(gold: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
+    gold, predicted = (np.eye(classes)[side] for side in (gold, predicted))
+    return np.concatenate([gold * predicted, predicted, gold], axis=-1)
+
+
+def test_nominal_95_percent_of_group_means_are_covered():
+    """Documents are resampled within tasks; three tasks of unequal size count alike."""
+    rng = np.random.default_rng(14)
+    tasks = []
+    for number, (n, p) in enumerate([(60, 0.5), (200, 0.7), (400, 0.3)]):
+        hits = rng.binomial(1, p, (REPLICATIONS, n)).astype(float)
+        weights = resampling_weights(f"task {number}", n)
+        tasks.append(resampled_sums([hits.T], weights)[0].T / n)
+    assert 0.93 < coverage(mean_over_tasks(tasks), 0.5) < 0.97
+
+
+def test_the_official_interval_covers_next_to_nothing():
+    rng = np.random.default_rng(15)
+    items = rng.beta(2, 3, (300, 150))
+    counts = np.stack([items, np.ones_like(items)], axis=-1)
+    found = [t_interval_of_bootstrap_mean(row) for row in resampled(counts, mean.value)]
+    assert np.mean([item.low <= 0.4 <= item.high for item in found]) < 0.15
+
+
+# ---------------------------------------------------------------- what results record
+
+
+def record_of(items: list, aggregation, *, official: bool = False) -> tuple[dict, object]:
+    samples = [{"doc_id": i, "doc": {}, "score": item, "scored": 1.0} for i, item in enumerate(items)]
+    aggregations = {"score": aggregation, "scored": lm_eval_mean}
+    return task_intervals(samples, aggregations, "task", official=official)
+
+
+def test_a_record_holds_both_ends_the_method_and_the_number_of_resamples():
+    records, values = record_of([0.0, 1.0] * 50, lm_eval_mean)
+    record = records["score"]
+    assert set(records) == {"score"}  # whether there was gold is no estimate
+    assert 0.38 < record["interval_low"] < 0.43 and 0.57 < record["interval_high"] < 0.62
+    assert (record["interval_method"], record["resamples"]) == ("percentile bootstrap, 95 %", 1000)
+    assert "t_interval_of_bootstrap_mean" not in record
+    assert percentile_interval(values).low == record["interval_low"]
+
+
+@pytest.mark.parametrize("items", [[], [1.0]])
+def test_fewer_than_two_documents_have_no_interval(items):
+    records, values = record_of(items, lm_eval_mean)
+    assert values is None
+    for record in records.values():
+        assert record["interval_low"] is record["interval_high"] is None
+        assert record["interval_method"].startswith("none") and record["resamples"] == 0
+
+
+def test_the_official_bootstrap_counts_labels_that_a_resample_lacks_as_0():
+    """BRIDGE keeps the label columns of the whole file; here every label has one document, all right."""
+    items = [([f"label {number}"], [f"label {number}"]) for number in range(50)]
+    records, values = record_of(items, multi_label.f1_macro, official=True)
+    assert (values == 1).all() and records["score"]["interval_low"] == 1
+    present = (resampling_weights("task", 50) > 0).mean(axis=1)
+    official = records["score"]["t_interval_of_bootstrap_mean"]
+    assert official["mean"] == pytest.approx(present.mean(), abs=1e-12)
+    assert official["low"] < official["mean"] < official["high"] < 0.65

@@ -1,0 +1,113 @@
+"""What a run prints and writes about intervals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from lm_eval.utils import make_table
+
+from medtasks_ext.results.resampled import load_resampled, save_resampled
+from medtasks_ext.results.rollup import roll_up
+
+GROUP = ("--tasks", "bridge_de,bridge_mie,mlb_cmexam", "--data", "sample", "--output_path", "run")
+
+
+def printed(outcome, name: str) -> str:
+    return next(line for line in outcome.out.splitlines() if line.split()[:1] == [name])
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_every_score_is_printed_with_its_interval(medtasks, tmp_path):
+    outcome = medtasks("run", "--model", "random-label", *GROUP)
+    assert outcome.code == 0 and "score [95 % interval]" in outcome.out
+    results = read(tmp_path / "run" / "results.json")
+    intervals = results["medtasks"]["intervals"]
+    for name, score in (
+        ("bridge_de", results["groups"]["bridge_de"]["score,answer"]),
+        ("bridge_mie", results["results"]["bridge_mie"]["score,answer"]),
+        ("mlb_cmexam", results["results"]["mlb_cmexam"]["score,answer"]),
+    ):
+        record = intervals[name]["score"]
+        assert record["interval_low"] <= score <= record["interval_high"]
+        assert record["resamples"] == 1000
+        assert f"{score:.4f} [{record['interval_low']:.3f}, {record['interval_high']:.3f}]" in printed(
+            outcome, name
+        )
+
+
+def test_all_metrics_have_intervals_and_bridge_has_its_official_one_beside(medtasks, tmp_path):
+    medtasks("run", "--model", "random-label", *GROUP)
+    bridge, mlb = (read(tmp_path / "run" / "tasks" / f"{name}.json") for name in ("bridge_mie", "mlb_cmexam"))
+    assert bridge["intervals"].keys() == bridge["metrics"].keys() - {"scored", "SAMPLE_DATA"}
+    for name, record in bridge["intervals"].items():
+        assert record["interval_low"] <= bridge["metrics"][name] <= record["interval_high"], name
+        official = record["t_interval_of_bootstrap_mean"]
+        assert record["interval_low"] <= official["low"] <= official["mean"] <= official["high"]
+    assert all("t_interval_of_bootstrap_mean" not in record for record in mlb["intervals"].values())
+
+
+def test_lm_eval_reads_the_results_as_before(medtasks, tmp_path):
+    medtasks("run", "--model", "random-label", *GROUP)
+    results = read(tmp_path / "run" / "results.json")
+    table = make_table({**results, "higher_is_better": {}})
+    assert "bridge_mie" in table and "interval" not in table
+    for metrics in results["results"].values():
+        assert all(isinstance(value, float) for name, value in metrics.items() if name != "alias")
+
+
+def test_one_document_has_no_interval_and_the_table_says_so(medtasks, tmp_path):
+    outcome = medtasks("run", "--model", "oracle", "--limit", 1, *GROUP)
+    assert "1.0000 [–]" in printed(outcome, "bridge_de")
+    assert "[–]: no interval, since a task has fewer than two documents" in outcome.out
+    record = read(tmp_path / "run" / "tasks" / "bridge_mie.json")["intervals"]["score"]
+    assert record["interval_low"] is record["interval_high"] is None
+    assert not (tmp_path / "run" / "tasks" / "bridge_mie.npy").exists()
+
+
+def test_without_gold_there_is_neither_score_nor_interval(medtasks, chip_ctc, tmp_path):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    path.write_text(json.dumps([{**row, "output": ""} for row in read(path)]))
+    outcome = medtasks("run", "--model", "nearest-shot", "--tasks", "bridge_chip_ctc", "--output_path", "run")
+    assert printed(outcome, "bridge_chip_ctc").split()[1] == "–" and "[–]" not in outcome.out
+    intervals = read(tmp_path / "run" / "tasks" / "bridge_chip_ctc.json")["intervals"]
+    assert intervals["valid"]["interval_low"] == 1 and "score" not in intervals
+
+
+def test_rescoring_gives_the_same_intervals(medtasks, tmp_path):
+    medtasks("run", "--model", "random-label", *GROUP)
+    path = tmp_path / "run" / "results.json"
+    before = read(path)["medtasks"]["intervals"]
+    for file in (tmp_path / "run" / "tasks").glob("*.npy"):
+        file.unlink()
+    outcome = medtasks("rescore", "run")
+    assert read(path)["medtasks"]["intervals"] == before and "[–]" not in outcome.out
+
+
+def test_the_interval_of_a_group_is_that_of_the_mean_of_its_tasks():
+    rng = np.random.default_rng(0)
+    resampled = {"a": rng.normal(0.2, 0.01, 1000), "b": rng.normal(0.6, 0.03, 1000)}
+    metrics = {"a": {"score": 0.2}, "b": {"score": 0.6}, "c": {"valid": 1.0}}
+    row = roll_up("g", ["a", "b", "c"], metrics, {}, resampled)
+    half = 1.96 * np.hypot(0.01, 0.03) / 2
+    assert (row.interval.low, row.interval.high) == pytest.approx((0.4 - half, 0.4 + half), abs=0.003)
+
+
+def test_a_group_with_a_task_that_cannot_be_resampled_has_no_interval():
+    metrics = {"a": {"score": 0.2}, "b": {"score": 0.6}}
+    assert roll_up("g", ["a", "b"], metrics, {}, {"a": np.zeros(1000)}).interval is None
+    assert roll_up("g", ["a", "b"], metrics, {}).interval is None
+
+
+def test_stored_resamples_come_back_and_damaged_ones_are_none(tmp_path):
+    path, values = tmp_path / "tasks" / "t.npy", np.linspace(0, 1, 1000)
+    save_resampled(path, values)
+    assert (load_resampled(path) == values).all()
+    path.write_bytes(path.read_bytes()[:500])
+    assert load_resampled(path) is None
+    save_resampled(path, None)
+    assert not path.exists() and load_resampled(path) is None

@@ -1,0 +1,213 @@
+"""The counts behind the metrics: they give the metric back, for every task and under any weights."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lm_eval.api.metrics import mean as lm_eval_mean
+
+from medtasks_ext.metrics import codes, common, events, multi_label, permutation, relations, runs, tuples
+from medtasks_ext.metrics import single_label as single
+from medtasks_ext.metrics.statistic import Statistic, mean_of_some
+from medtasks_ext.models.baselines import Baseline
+from medtasks_ext.registry import registry
+from medtasks_ext.results.statistics import by_unit, counts_of, statistic_of
+from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from tests.metrics.build import examples
+from tests.results.aggregations import PLAIN, some_items
+
+TASKS = registry()
+
+AGGREGATIONS: dict[str, Callable] = {
+    "mean": lm_eval_mean,
+    "mean_of_some": mean_of_some,
+    "micro_f1": common.micro_f1,
+    "micro_precision": common.micro_precision,
+    "micro_recall": common.micro_recall,
+    "single_label.f1_macro": single.f1_macro,
+    "single_label.f1_micro": single.f1_micro,
+    "multi_label.f1_macro": multi_label.f1_macro,
+    "multi_label.f1_micro": multi_label.f1_micro,
+    "accuracy_all3": permutation.accuracy_all3,
+    "single_trial_accuracy": permutation.single_trial_accuracy,
+    "position_consistency": permutation.position_consistency,
+    "mean_of_runs": runs.mean_of_runs,
+    "attribute_micro_f1": tuples.attribute_micro_f1,
+    "f1_macro_of_classes": tuples.f1_macro,
+    "position_bias": permutation.position_bias,
+    "position_bias_uniform": permutation.position_bias_uniform,
+    **{
+        f"{name}_{letter}": getattr(permutation, f"{name}_{letter}")
+        for name in ("chosen", "accuracy_gold")
+        for letter in "abcde"
+    },
+}
+#: computed by a model that the tests do not have; per-document values are averaged as by `mean`
+BY_A_MODEL = "BERTScore", "bertscore"
+
+
+def samples_of(kind: str, items: list) -> list[dict]:
+    """lm-eval's records of documents that report one metric, `m`."""
+    trials = kind in ("accuracy_all3", "single_trial_accuracy", "position_consistency")
+    return [
+        {"doc_id": number, "doc": {"item": item[0]} if trials else {}, "m": item}
+        for number, item in enumerate(items)
+    ]
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_an_aggregation_is_what_plain_counting_gives(kind):
+    for seed in range(20):
+        items = some_items(kind, random.Random(seed), 1 + seed)
+        assert AGGREGATIONS[kind](items) == pytest.approx(PLAIN[kind](items), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
+@examples
+def test_weights_say_how_often_a_document_is_there(kind, seed, n):
+    """Counts under weights give what the aggregation gives on the documents written out that often."""
+    rng = random.Random(seed)
+    items = some_items(kind, rng, n)
+    [counts] = counts_of(samples_of(kind, items), {"m": AGGREGATIONS[kind]})
+    per_unit = len(items) // n
+    weights = [rng.randrange(4) for _ in range(n)]
+    weights[0] += 1  # never nothing at all
+    repeated = [
+        (f"{item[0]} {copy}", *item[1:]) if per_unit > 1 else item  # a question drawn twice is two questions
+        for unit, times in enumerate(weights)
+        for copy in range(times)
+        for item in items[unit * per_unit : (unit + 1) * per_unit]
+    ]
+    value = counts.statistics["m"].value(np.asarray(weights) @ counts.matrix)
+    assert counts.n_units == n
+    assert float(value) == pytest.approx(PLAIN[kind](repeated), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_many_sums_are_evaluated_at_once(kind):
+    [counts] = counts_of(samples_of(kind, some_items(kind, random.Random(0), 9)), {"m": AGGREGATIONS[kind]})
+    weights = np.random.default_rng(0).integers(0, 3, (20, 9))
+    sums = (weights @ counts.matrix).reshape(4, 5, -1)
+    value = counts.statistics["m"].value
+    assert value(sums).shape == (4, 5)
+    assert value(sums)[2, 3] == pytest.approx(float(value(sums[2, 3])), abs=1e-15)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_nothing_drawn_is_0_and_no_fault(kind):
+    [counts] = counts_of(samples_of(kind, some_items(kind, random.Random(1), 5)), {"m": AGGREGATIONS[kind]})
+    with np.errstate(all="raise"):
+        assert counts.statistics["m"].value(np.zeros(counts.matrix.shape[1])) == 0
+
+
+class Mixed(Baseline):
+    """Answers with the gold, another document's gold, or prose, by the document."""
+
+    def answer(self, request, requests):
+        targets = request.doc.loaded.targets
+        draw = random.Random(f"{request.doc['id']} {request.doc.get('trial')}")
+        return draw.choice([request.doc["target"], draw.choice(targets), "no answer at all"])
+
+
+@pytest.mark.parametrize("dataset", TASKS.datasets)
+def test_every_metric_of_every_task_follows_from_its_counts(dataset):
+    settings = Settings(data="sample")
+    task = build_task(TASKS, dataset, settings)
+    outcome = evaluate_task(Mixed(), task, settings)
+    aggregations = task.aggregation()
+    assert {name for name, item in aggregations.items() if statistic_of(item) is None} == set()
+    values = {
+        name: value
+        for item in counts_of(outcome.samples, aggregations)
+        for name, value in item.values().items()
+    }
+    assert values == pytest.approx(outcome.metrics, abs=1e-12)
+    for name, aggregation in aggregations.items():
+        items = [sample[name] for sample in outcome.samples if name in sample]
+        if items and not name.startswith(BY_A_MODEL):
+            family = (
+                "multi_label."
+                if isinstance(items[0], tuple) and isinstance(items[0][0], list)
+                else "single_label."
+            )
+            statistic = statistic_of(aggregation).name
+            plain = PLAIN.get(statistic) or PLAIN.get(family + statistic)
+            assert plain, f"{statistic}: count it plainly in tests/results/aggregations.py, too"
+            assert values[name] == pytest.approx(plain(items), abs=1e-12), name
+    assert values.keys() >= {"valid"}
+
+
+def test_files_and_memory_and_any_order_give_the_same_counts():
+    settings = Settings(data="sample")
+    for dataset in ("bridge_dialmed", "bridge_mie", "mlb_cmexam"):
+        task = build_task(TASKS, dataset, settings)
+        outcome = evaluate_task(Mixed(), task, settings)
+        stored = [json.loads(json.dumps(sample, default=str)) for sample in reversed(outcome.samples)]
+        here, there = (counts_of(samples, task.aggregation()) for samples in (outcome.samples, stored))
+        for one, other in zip(here, there, strict=True):
+            assert one.statistics.keys() == other.statistics.keys()
+            dense = [
+                item if isinstance(item, np.ndarray) else item.toarray()
+                for item in (one.matrix, other.matrix)
+            ]
+            assert np.array_equal(*dense)
+
+
+def test_a_question_and_not_a_trial_is_resampled_in_every_metric():
+    task = build_task(TASKS, "mlb_cmexam", Settings(data="sample"))
+    outcome = evaluate_task(Mixed(), task, Settings(data="sample"))
+    n_questions = len({sample["doc"]["item"] for sample in outcome.samples})
+    assert len(outcome.samples) == 3 * n_questions
+    assert {item.n_units for item in counts_of(outcome.samples, task.aggregation())} == {n_questions}
+
+
+def test_metrics_of_the_same_items_share_their_counts():
+    items = some_items("multi_label.f1_macro", random.Random(0), 30)
+    samples = [
+        {"doc_id": i, "doc": {}, "acc": 1.0, "score": 1.0, "f1_macro": x, "f1_micro": x}
+        for i, x in enumerate(items)
+    ]
+    aggregations = {
+        "acc": lm_eval_mean,
+        "score": lm_eval_mean,
+        "f1_macro": multi_label.f1_macro,
+        "f1_micro": multi_label.f1_micro,
+    }
+    assert [set(item.statistics) for item in counts_of(samples, aggregations)] == [
+        {"acc", "score"},
+        {"f1_macro", "f1_micro"},
+    ]
+
+
+def test_many_labels_take_little_room():
+    rng = random.Random(0)
+    labels = [f"code {number}" for number in range(600)]
+    items = [(rng.sample(labels, 3), rng.sample(labels, 3)) for _ in range(10_000)]
+    [counts] = counts_of(
+        [{"doc_id": i, "doc": {}, "m": item} for i, item in enumerate(items)], {"m": multi_label.f1_macro}
+    )
+    assert counts.matrix.shape == (10_000, 1800)
+    assert counts.matrix.data.nbytes + counts.matrix.indices.nbytes < 2e6
+
+
+def test_rows_of_a_unit_are_summed_in_the_order_of_first_rows():
+    rows = np.array([[1.0, 0], [2, 1], [4, 1]])
+    assert by_unit(rows, ["b", "a", "b"]).tolist() == [[5, 1], [2, 1]]
+
+
+def test_aggregations_keep_their_names_in_the_yaml():
+    for module in (events, relations, codes):
+        assert module.micro_f1 is common.micro_f1
+    assert isinstance(single.f1_macro, Statistic) and repr(single.f1_macro) == "f1_macro"
+
+
+def test_a_plain_function_has_no_statistic():
+    assert statistic_of(max) is None
+    assert counts_of([{"doc_id": 0, "doc": {}, "m": 1.0}], {"m": max}) == []

@@ -1,0 +1,548 @@
+"""`medtasks run --shard` and `medtasks merge`: a run in parts is the run."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import registry
+from medtasks_ext.runner.shards import Shard
+from tests.conftest import ROOT, sft_row
+
+CHIP_CTC = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run")
+
+
+def every_kind() -> list[str]:
+    """A task of every family of metrics, and the strategies that load documents in their own way."""
+    families: dict[str, str] = {}
+    for dataset in registry().datasets.values():
+        included = dataset.file.read_text(encoding="utf-8").partition("include:")[2].split()[0]
+        families.setdefault(f"{dataset.metadata.benchmark} {included}", dataset.id)
+    return [*families.values(), "bridge_mie_5shot", "bridge_chip_ctc_cot", "mlb_cmexam_5shot"]
+
+
+@pytest.fixture
+def half_right(monkeypatch):
+    """A model that knows about half of the answers, always the same ones."""
+    right = Oracle.answer
+
+    def answer(self, request, requests):
+        known = crc32(str(request.doc["id"]).encode()) % 2 or request.doc.get("trial") == 1
+        return right(self, request, requests) if known else "不知道 B"
+
+    monkeypatch.setattr(Oracle, "answer", answer)
+
+
+@pytest.fixture
+def split(medtasks):
+    """Run a command in n shards, the last one first; returns their folders."""
+
+    def call(n: int, *command: object, folder: str = "run") -> list[str]:
+        for index in range(n, 0, -1):
+            outcome = medtasks(*command, "--shard", f"{index}/{n}")
+            assert outcome.code == 0, outcome.text
+        return [f"{folder}-shard-{index}-of-{n}" for index in range(1, n + 1)]
+
+    return call
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What a run says: responses, samples, and the results of its tasks with their resamples."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("run.json", "results.json")
+    }
+
+
+def documents(folder: str | Path, task: str = "bridge_chip_ctc") -> list[str]:
+    lines = (Path(folder) / "responses" / f"{task}.jsonl").read_text().splitlines()
+    return [json.loads(line)["document"] for line in lines]
+
+
+def results(folder: str | Path) -> dict:
+    return json.loads((Path(folder) / "results.json").read_text())
+
+
+# ---------------------------------------------------------------------- the same as in one piece
+
+
+def test_shards_of_any_number_make_the_run_that_one_machine_makes(medtasks, split, half_right, tmp_path):
+    command = ("run", "--model", "oracle", "--data", "sample", "--output_path", "run", "--tasks")
+    command += (",".join(every_kind()),)
+    assert medtasks(*command).code == 0
+    whole = files(tmp_path / "run")
+    scores = [item.get("score,answer") for item in results("run")["results"].values()]
+    assert sum(score is not None and 0 < score < 1 for score in scores) > 10
+    for n in (1, 2, 3, 7):
+        outcome = medtasks("merge", *split(n, *command), "-o", f"merged-{n}")
+        assert outcome.code == 0, outcome.text
+        assert files(tmp_path / f"merged-{n}") == whole
+        merged, single = results(f"merged-{n}"), results("run")
+        for there in (merged, single):
+            del there["medtasks"]["manifest"]
+        assert merged == single
+
+
+@pytest.mark.parametrize(
+    "more", [("--limit", "5"), ("--limit", "0.5"), ("--samples", '{"mlb_cmexam": [1, 2, 4, 7, 8, 20]}')]
+)
+def test_a_limit_or_a_list_chooses_documents_of_the_whole_run(medtasks, split, half_right, tmp_path, more):
+    command = ("run", "--model", "oracle", "--data", "sample", "--tasks", "mlb_cmexam", *more)
+    command += ("--output_path", "run")
+    medtasks(*command)
+    assert medtasks("merge", *split(3, *command), "-o", "merged").code == 0
+    assert files(tmp_path / "merged") == files(tmp_path / "run")
+
+
+def test_tokens_and_cut_answers_are_those_of_the_whole(medtasks, split, monkeypatch, chip_ctc, tmp_path):
+    monkeypatch.setattr(Oracle, "tokenizer", staticmethod(tokens), raising=False)
+    monkeypatch.setattr(Oracle, "tok_encode", lambda self, text: list(text), raising=False)
+    monkeypatch.setattr(Oracle, "max_length", 2160, raising=False)
+    command = (*CHIP_CTC, "--num_fewshot", "3", "--gen_kwargs", "max_gen_toks=25")
+    medtasks(*command)
+    stored = json.loads((tmp_path / "run/tasks/bridge_chip_ctc.json").read_text())
+    assert stored["tokens"]["output"] == 8 * len("clinical trial criterion: 年龄")
+    assert stored["cut"] == {"shots_dropped": 8, "inputs_cut": 0, "answers_cut": 8}
+    assert medtasks("merge", *split(3, *command), "-o", "merged").code == 0
+    for file in ("tasks/bridge_chip_ctc.json", "responses/bridge_chip_ctc.jsonl"):
+        assert (tmp_path / "merged" / file).read_bytes() == (tmp_path / "run" / file).read_bytes()
+
+
+def tokens(texts, **_):
+    return {"input_ids": [list(text) for text in texts]}
+
+
+def test_a_template_without_system_turn_is_the_same_in_parts(medtasks, split, monkeypatch, tmp_path):
+    def without_system(self, turns, add_generation_prompt=True):
+        return "\n".join(turn["content"] for turn in turns if turn["role"] != "system")
+
+    monkeypatch.setattr(Oracle, "apply_chat_template", without_system)
+    command = ("run", "--model", "oracle", "--data", "sample", "--apply_chat_template")
+    command += ("--tasks", "medhelm_medcalc_bench", "--output_path", "run")
+    medtasks(*command)
+    before = (tmp_path / "run/tasks/medhelm_medcalc_bench.json").read_bytes()
+    outcome = medtasks("merge", *split(2, *command), "-o", "merged")
+    assert outcome.code == 0 and "instructions go into the first user turn" in outcome.err
+    assert (tmp_path / "merged/tasks/medhelm_medcalc_bench.json").read_bytes() == before
+    medtasks("rescore", "run")
+    assert (tmp_path / "run/tasks/medhelm_medcalc_bench.json").read_bytes() == before
+    assert "1 of 1 tasks are done already" in medtasks(*command).err
+    assert "1 of 1 tasks are done already" in medtasks(*command, "--shard", "1/2").err
+
+
+def test_a_merged_run_goes_on_as_any_other(medtasks, split, chip_ctc, tmp_path):
+    medtasks(*CHIP_CTC)
+    medtasks("merge", *split(3, *CHIP_CTC), "-o", "merged")
+    before = files(tmp_path / "merged")
+    assert medtasks("rescore", "merged").code == 0 and files(tmp_path / "merged") == before
+    assert "1 of 1 tasks are done already" in medtasks(*CHIP_CTC[:-1], "merged").err
+    for run in ("run", "merged"):
+        assert medtasks("export", "bridge", run, "-o", f"{run}-out").code == 0
+    assert files(tmp_path / "run-out") == files(tmp_path / "merged-out")
+
+
+# ---------------------------------------------------------------------- how documents are dealt
+
+
+@st.composite
+def _tests(draw):
+    """Documents of a test file, some asked several times, and the places that a run asks."""
+    rows = []
+    for number, trials in enumerate(draw(st.lists(st.integers(0, 4), max_size=40))):
+        if trials:
+            rows += [{"id": str(number), "item": str(number), "trial": trial} for trial in range(trials)]
+        else:
+            rows.append({"id": str(number)})
+    chosen = sorted(draw(st.sets(st.sampled_from(range(len(rows)))))) if rows else []
+    return rows, chosen
+
+
+@given(_tests(), st.integers(1, 50), st.text(min_size=1, max_size=20))
+def test_shards_are_disjoint_complete_and_even_and_keep_trials_together(test, n, task):
+    rows, chosen = test
+    parts = [Shard(index, n).places(task, rows, chosen) for index in range(1, n + 1)]
+    assert sorted(place for part in parts for place in part) == chosen
+    assert all(part == sorted(part) for part in parts)
+    questions = [{rows[place]["id"] for place in part} for part in parts]
+    assert sum(map(len, questions)) == len({rows[place]["id"] for place in chosen})
+    assert max(map(len, questions)) - min(map(len, questions)) <= 1
+
+
+def test_small_tasks_do_not_all_fall_to_the_same_shard():
+    owners = defaultdict(int)
+    for task in registry().tasks:
+        for index in range(1, 9):
+            owners[index] += len(Shard(index, 8).places(task, [{"id": "1"}], [0]))
+    assert min(owners.values()) > sum(owners.values()) / 16
+
+
+# ---------------------------------------------------------------------- what a shard leaves
+
+
+def test_a_shard_stores_its_responses_and_shows_no_score(medtasks, chip_ctc, tmp_path):
+    outcome = medtasks(*CHIP_CTC, "--shard", "2/3")
+    assert outcome.code == 0 and "no scores" in outcome.out
+    assert "medtasks merge run-shard-*-of-3 -o run" in outcome.err
+    shard = tmp_path / "run-shard-2-of-3"
+    stored = json.loads((shard / "tasks/bridge_chip_ctc.json").read_text())
+    assert list(stored["requests"]) == documents(shard)
+    assert (stored["n"], stored["n_all"]) == (len(documents(shard)), 8)
+    record = results(shard)
+    assert record["results"] == {} and record["medtasks"]["shard"] == "2/3"
+    assert record["n-samples"] == {"bridge_chip_ctc": {"original": 8, "effective": stored["n"]}}
+
+
+@pytest.mark.parametrize("command", [("rescore",), ("judge", "--jury", "local")])
+def test_what_needs_a_whole_run_refuses_a_shard(medtasks, chip_ctc, command):
+    medtasks(*CHIP_CTC, "--shard", "1/2")
+    outcome = medtasks(*command, "run-shard-1-of-2")
+    assert outcome.code == 2
+    assert "is shard 1/2 of a run" in outcome.err and "medtasks merge" in outcome.err
+
+
+def test_a_shard_without_a_document_is_complete(medtasks, split, chip_ctc, tmp_path):
+    medtasks(*CHIP_CTC, "--limit", "2")
+    folders = split(5, *CHIP_CTC, "--limit", "2")
+    assert sorted(len(documents(folder)) for folder in folders) == [0, 0, 0, 1, 1]
+    assert medtasks("merge", *folders, "-o", "merged").code == 0
+    assert files(tmp_path / "merged") == files(tmp_path / "run")
+
+
+def test_a_finished_shard_asks_again_only_for_responses_that_were_lost(medtasks, split, chip_ctc, tmp_path):
+    folder = Path(split(2, *CHIP_CTC)[0])
+    assert "1 of 1 tasks are done already" in medtasks(*CHIP_CTC, "--shard", "1/2").err
+    stored = folder / "responses/bridge_chip_ctc.jsonl"
+    before = stored.read_text().splitlines(keepends=True)
+    stored.write_text("".join(before[1:]))
+    assert medtasks(*CHIP_CTC, "--shard", "1/2").code == 0
+    assert stored.read_text().splitlines(keepends=True) == [*before[1:], before[0]]
+    assert json.loads((folder / "run.json").read_text())["tasks"]["bridge_chip_ctc"]["generated"] == 1
+
+
+class Ranks:
+    """Two processes of one model, as threads that exchange objects."""
+
+    def __init__(self) -> None:
+        self.objects, self.barrier = {}, threading.Barrier(2, timeout=20)
+
+    def model(self, rank: int) -> Oracle:
+        model = Oracle()
+        model._rank, model._world_size = rank, 2
+
+        def gather_object(obj, dst=0):
+            self.objects[rank] = obj
+            self.barrier.wait()
+            return [self.objects[0], self.objects[1]] if rank == dst else None
+
+        model.gather_object = gather_object
+        return model
+
+
+@pytest.mark.parametrize("limit", [None, 2.0])
+def test_the_ranks_of_a_model_share_the_documents_of_a_shard(medtasks, chip_ctc, tmp_path, limit):
+    from medtasks_ext.runner.run import Settings, build_tasks
+    from medtasks_ext.runner.shards import ShardRun
+    from medtasks_ext.runner.store import StoringLM
+
+    settings, name = Settings(limit=limit), "bridge_chip_ctc"
+    medtasks(*CHIP_CTC, *(("--limit", "2") if limit else ()))
+
+    def work(index: int, ranks: Ranks, rank: int) -> None:
+        shard = Shard(index, 2)
+        run = ShardRun(shard.folder(Path("run")), registry(), shard)
+        run.open({"model": "oracle", "model_args": {}}, settings, [name], [name])
+        tasks, _ = build_tasks(registry(), [name], settings)
+        run.execute(StoringLM(ranks.model(rank)), tasks, settings, lambda *_: None)
+
+    for index in (1, 2):
+        ranks = Ranks()
+        other = threading.Thread(target=work, args=(index, ranks, 1))
+        other.start()
+        work(index, ranks, 0)
+        other.join()
+    stored = sorted(path.name for path in Path("run-shard-1-of-2/responses").iterdir())
+    assert stored == [f"{name}.rank0.jsonl", f"{name}.rank1.jsonl"]
+    outcome = medtasks("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "merged")
+    assert outcome.code == 0, outcome.text
+    assert documents("merged") == documents("run")
+    whole, merged = ((tmp_path / run / "samples_bridge_chip_ctc.jsonl") for run in ("run", "merged"))
+    assert whole.read_bytes() == merged.read_bytes()
+
+
+@pytest.mark.parametrize("more", [(), ("--shard", "1/2")])
+def test_only_the_first_rank_writes_results(medtasks, chip_ctc, monkeypatch, tmp_path, more):
+    from medtasks_ext.runner import run
+
+    monkeypatch.setattr(run, "evaluate_task", lambda *_: None)  # lm-eval's answer on other ranks
+    monkeypatch.setattr(Oracle, "rank", 1)
+    monkeypatch.setattr(Oracle, "world_size", 2)
+    monkeypatch.setattr(Oracle, "gather_object", lambda *_, **__: None)
+    outcome = medtasks(*CHIP_CTC, *more)
+    assert outcome.code == 0 and not outcome.out
+    assert list(tmp_path.glob("run*/run.json")) and not list(tmp_path.glob("run*/results.json"))
+
+
+# ---------------------------------------------------------------------- stopped and continued
+
+SLOW_SHARD = """
+import sys, time
+from medtasks_ext.models.baselines import Oracle
+answer = Oracle.answer
+def slow(self, request, requests):
+    with open("calls", "a") as log:
+        log.write(request.doc["id"] + "\\n")
+    time.sleep(0.02)
+    return answer(self, request, requests)
+Oracle.answer = slow
+from medtasks_ext.cli.main import main
+sys.argv = ["medtasks", "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run",
+            "--shard", "1/2"]
+main()
+"""
+
+
+def test_a_killed_shard_goes_on_where_it_stopped_and_is_not_merged_before(medtasks, chip_ctc, tmp_path):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    path.write_text(
+        json.dumps([sft_row(i, f"第{i}条", "clinical trial criterion: 年龄") for i in range(160)])
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_SHARD], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+    )
+    stored = tmp_path / "run-shard-1-of-2/responses/bridge_chip_ctc.jsonl"
+    deadline = time.monotonic() + 60
+    while not (stored.is_file() and stored.stat().st_size):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    kept = documents("run-shard-1-of-2")
+    assert 0 < len(kept) < 80
+    medtasks(*CHIP_CTC, "--shard", "2/2")
+    merge = ("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "run")
+    outcome = medtasks(*merge)
+    assert outcome.code == 2 and not Path("run").exists() and not Path("run.part").exists()
+    assert f"shard 1/2 (run-shard-1-of-2): {80 - len(kept)}: bridge_chip_ctc" in outcome.err
+    Path("calls").unlink()
+    subprocess.run([sys.executable, "-c", SLOW_SHARD], cwd=tmp_path, env=environment, check=True)
+    asked_again = Path("calls").read_text().split()
+    assert len(asked_again) == 80 - len(kept) and not set(asked_again) & set(kept)
+    assert medtasks(*merge).code == 0
+    assert documents("run") == [f"test-{i}" for i in range(160)]
+    assert results("run")["results"]["bridge_chip_ctc"]["score,answer"] == 1
+
+
+KILLED_MERGE = """
+import os, signal, sys
+from medtasks_ext.runner.run import Run
+score = Run.score
+def once(self, task, *more):
+    if task.task_name == "bridge_chip_ctc_cot":
+        os.kill(os.getpid(), signal.SIGKILL)
+    score(self, task, *more)
+Run.score = once
+from medtasks_ext.cli.main import main
+sys.argv = ["medtasks", "merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "merged"]
+main()
+"""
+
+
+def test_a_killed_merge_leaves_no_run_and_the_next_one_makes_it(medtasks, split, chip_ctc, tmp_path):
+    command = (*CHIP_CTC, "--tasks", "bridge_chip_ctc,bridge_chip_ctc_cot")
+    medtasks(*command)
+    folders = split(2, *command)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_MERGE], cwd=tmp_path, env=environment, capture_output=True
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert not Path("merged").exists()
+    assert medtasks("merge", *folders, "-o", "merged").code == 0
+    assert files(tmp_path / "merged") == files(tmp_path / "run")
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_merging_again_changes_nothing_and_keeps_what_was_added_since(medtasks, split, chip_ctc, tmp_path):
+    folders = split(2, *CHIP_CTC)
+    medtasks("merge", *folders, "-o", "merged")
+    added = tmp_path / "merged" / "notes.txt"
+    added.write_text("rated by hand")
+    before = files(tmp_path / "merged")
+    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "merged/responses").iterdir()}
+    assert medtasks("merge", *reversed(folders), "-o", "merged").code == 0
+    assert files(tmp_path / "merged") == before
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+
+
+# ---------------------------------------------------------------------- parts that do not fit together
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "x", "1/0", "1-4", "-1/4", "1/4/2", "", "1.0/4"])
+def test_what_is_no_shard_gets_one_message(medtasks, chip_ctc, tmp_path, text):
+    outcome = medtasks(*CHIP_CTC, f"--shard={text}")
+    assert outcome.code == 2 and "write I/N with I from 1 to N" in outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def refused(medtasks, *arguments: str, out: str = "merged") -> str:
+    outcome = medtasks("merge", *arguments, "-o", out)
+    assert outcome.code == 2 and outcome.err.startswith("medtasks: ") and "→" in outcome.err, outcome.text
+    assert "Traceback" not in outcome.err
+    assert not Path("merged").exists() and not Path("merged.part").exists()
+    return outcome.err
+
+
+def test_a_folder_that_is_no_shard_is_named(medtasks, split, chip_ctc, tmp_path):
+    folders = split(2, *CHIP_CTC)
+    medtasks(*CHIP_CTC)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "run.json").write_text("[1]")
+    assert "nowhere: no such folder" in refused(medtasks, *folders, "nowhere")
+    assert "empty/run.json: no such file" in refused(medtasks, *folders, "empty")
+    assert "odd: is no shard" in refused(medtasks, *folders, "odd")
+    assert "run: is a run of its own, not a shard" in refused(medtasks, *folders, "run")
+
+
+def test_shards_of_different_splits_are_refused(medtasks, split, chip_ctc):
+    error = refused(medtasks, *split(2, *CHIP_CTC), *split(3, *CHIP_CTC))
+    assert "is shard 1/3, but run-shard-1-of-2 is shard 1/2" in error
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--limit", "3"), "settings.limit was None, is 3"),
+        (("--model_args", "seed=7"), "model.model_args.seed was None, is 7"),
+    ],
+)
+def test_shards_of_another_model_or_other_settings_are_refused(medtasks, chip_ctc, change, message):
+    medtasks(*CHIP_CTC, "--shard", "1/2")
+    medtasks(*CHIP_CTC, "--shard", "2/2", "--output_path", "other", *change)
+    assert message in refused(medtasks, "run-shard-1-of-2", "other-shard-2-of-2")
+
+
+def test_where_a_shard_was_run_does_not_matter(medtasks, chip_ctc, tmp_path):
+    medtasks(*CHIP_CTC)
+    for index in (1, 2):
+        medtasks(
+            *CHIP_CTC, "--shard", f"{index}/2", "--model_args", f"timeout={index},num_concurrent={index}"
+        )
+    assert medtasks("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "merged").code == 0
+    assert files(tmp_path / "merged") == files(tmp_path / "run")
+
+
+def test_a_shard_of_another_schema_is_refused(medtasks, split, chip_ctc):
+    folders = split(2, *CHIP_CTC)
+    manifest = json.loads(Path(folders[1], "run.json").read_text())
+    Path(folders[1], "run.json").write_text(json.dumps({**manifest, "schema": 99}))
+    assert "another version of medtasks (schema 99" in refused(medtasks, *folders)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("CHIP-CTC.SFT.json", "rows_hash was"),
+        ("example/CHIP-CTC.example.json", "pool_hash was"),
+    ],
+)
+def test_shards_that_read_other_rows_or_examples_are_refused(medtasks, chip_ctc, file, message):
+    medtasks(*CHIP_CTC, "--shard", "1/2")
+    path = chip_ctc / "bridge" / file
+    rows = json.loads(path.read_text())
+    path.write_text(json.dumps([{**rows[0], "input": "换了一条"}, *rows[1:]]))
+    from medtasks_ext.data import load
+
+    load._build.cache_clear()
+    medtasks(*CHIP_CTC, "--shard", "2/2")
+    error = refused(medtasks, "run-shard-1-of-2", "run-shard-2-of-2")
+    assert "run-shard-1-of-2: bridge_chip_ctc: other rows or prompts" in error and message in error
+
+
+def test_a_shard_that_was_run_twice_must_say_the_same(medtasks, split, chip_ctc, tmp_path):
+    folders = split(2, *CHIP_CTC)
+    medtasks(*CHIP_CTC, "--output_path", "again", "--shard", "1/2")
+    twice = [*folders, "again-shard-1-of-2"]
+    assert medtasks("merge", *twice, "-o", "good").code == 0
+    path = Path(twice[-1], "responses/bridge_chip_ctc.jsonl")
+    path.write_text(path.read_text().replace("clinical trial", "another trial", 1))
+    first = documents(twice[-1])[0]
+    error = refused(medtasks, *twice)
+    assert (
+        f"bridge_chip_ctc: document {first} has different responses in {folders[0]} and {twice[-1]}" in error
+    )
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(medtasks, split, chip_ctc, tmp_path):
+    folders = split(2, *CHIP_CTC)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("years of work")
+    assert "is there already and holds something else" in refused(medtasks, *folders, out="full")
+    assert (tmp_path / "full" / "thesis.txt").read_text() == "years of work"
+    (tmp_path / "empty").mkdir()
+    assert medtasks("merge", *folders, "-o", "empty").code == 0
+    medtasks("run", "--model", "random-label", *CHIP_CTC[3:])
+    assert "is there already" in refused(medtasks, *folders, out="run")
+
+
+def test_documents_that_no_shard_covers_are_counted_by_shard(medtasks, split, chip_ctc):
+    folders = split(4, *CHIP_CTC)
+    stored = Path(folders[1], "responses/bridge_chip_ctc.jsonl")
+    stored.write_text("".join(stored.read_text().splitlines(keepends=True)[1:]))
+    error = refused(medtasks, *folders[:3])
+    assert f"shard 2/4 ({folders[1]}): 1: bridge_chip_ctc 1" in error
+    assert "shard 4/4 (not given): 2: bridge_chip_ctc 2" in error
+
+
+def test_a_task_that_failed_in_one_shard_can_be_left_without_a_score(
+    medtasks, monkeypatch, chip_ctc, tmp_path
+):
+    command = (*CHIP_CTC, "--tasks", "bridge_chip_ctc,bridge_chip_ctc_cot")
+    medtasks(*command)
+    medtasks(*command, "--shard", "1/2")
+    right = Oracle.answer
+
+    def fragile(self, request, requests):
+        if request.task_name == "bridge_chip_ctc":
+            raise RuntimeError("the endpoint hung up")
+        return right(self, request, requests)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Oracle, "answer", fragile)
+        assert medtasks(*command, "--shard", "2/2").code == 1
+    shards = ("run-shard-1-of-2", "run-shard-2-of-2")
+    assert "bridge_chip_ctc 4 (the endpoint hung up)" in refused(medtasks, *shards)
+    outcome = medtasks("merge", *shards, "-o", "merged", "--partial")
+    assert outcome.code == 1
+    assert "✗ bridge_chip_ctc: responses are missing: 4 of shard 2/2" in outcome.err
+    assert list(results("merged")["results"]) == ["bridge_chip_ctc_cot"]
+    assert medtasks("rescore", "merged").code == 1
+    assert list(results("merged")["results"]) == ["bridge_chip_ctc_cot"]
+    # the same command without --shard asks for the rest
+    assert medtasks(*command, "--output_path", "merged").code == 0
+    manifest = json.loads(Path("merged/run.json").read_text())
+    assert manifest["tasks"]["bridge_chip_ctc"]["generated"] == 4
+    assert results("merged")["results"] == results("run")["results"]
+
+
+def test_a_task_without_data_anywhere_stays_missing(medtasks, chip_ctc):
+    command = (*CHIP_CTC, "--tasks", "bridge_chip_ctc,bridge_mie", "--data", "local")
+    for index in (1, 2):
+        assert medtasks(*command, "--shard", f"{index}/2").code == 1
+    outcome = medtasks("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "merged")
+    assert outcome.code == 1
+    assert json.loads(Path("merged/run.json").read_text())["tasks"]["bridge_mie"]["state"] == "missing"
+    assert list(results("merged")["results"]) == ["bridge_chip_ctc"]

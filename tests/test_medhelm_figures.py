@@ -1,0 +1,210 @@
+"""MedHELM's published tables follow from its published scores, prices and token counts."""
+
+import csv
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.registry import registry
+from medtasks_ext.results.medhelm import (
+    Price,
+    cost_bound,
+    group_means,
+    jury_cost_bound,
+    minimum_detectable_effect,
+    normalised,
+    suite_figures,
+)
+
+REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
+
+
+def read(name: str) -> list[dict[str, str]]:
+    with (REFERENCE / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def is_jury(row: dict[str, str]) -> bool:
+    return row["metric"] == "Jury Score"
+
+
+def scores() -> dict[str, dict[str, float]]:
+    """Model -> benchmark -> normalised score."""
+    table: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in read("medhelm_scores.csv"):
+        value = float(row["score"])
+        table[row["model"]][row["benchmark"]] = normalised(value) if is_jury(row) else value
+    return table
+
+
+PUBLISHED = [row for row in read("medhelm_leaderboard.csv") if row["paper_version"] == "nature_medicine_2026"]
+
+
+@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row["model"])
+def test_table_1(row):
+    table = scores()
+    benchmarks = sorted(table[row["model"]])
+    assert len(benchmarks) == 37
+    figures = suite_figures({model: [values[name] for name in benchmarks] for model, values in table.items()})
+    for name, value in vars(figures[row["model"]]).items():
+        assert value == pytest.approx(float(row[name]), abs=0.0051), name
+
+
+def test_table_1_covers_nine_models():
+    assert len(PUBLISHED) == 9
+
+
+def test_category_means_are_those_of_the_text():
+    categories = {row["benchmark"]: row["category"] for row in read("medhelm_benchmarks.csv")}
+    means = {model: group_means(values, categories) for model, values in scores().items()}
+    stated = [row for row in read("medhelm_category_means.csv") if row["value_stated_in_text"]]
+    assert len(stated) == 7
+    for row in stated:
+        value = means[row["model"]][row["category"]]
+        assert value == pytest.approx(float(row["value_stated_in_text"]), abs=0.0051)
+
+
+def test_category_ranges_are_those_of_the_text():
+    categories = {row["benchmark"]: row["category"] for row in read("medhelm_benchmarks.csv")}
+    means = [group_means(values, categories) for values in scores().values()]
+    ranges = {
+        name: (round(min(item[name] for item in means), 2), round(max(item[name] for item in means), 2))
+        for name in means[0]
+    }
+    assert sorted(ranges.values()) == [(0.53, 0.63), (0.63, 0.77), (0.65, 0.75), (0.74, 0.85), (0.76, 0.89)]
+
+
+def test_win_rates_against_a_plain_count():
+    table = {"a": [0.5, 0.2, 0.9], "b": [0.5, 0.4, 0.1], "c": [0.1, 0.4, 0.2]}
+    figures = suite_figures(table)
+    for model, own in table.items():
+        rivals = [other for other in table if other != model]
+        points = [
+            sum(
+                1.0 if own[i] > table[rival][i] else 0.5 if own[i] == table[rival][i] else 0.0
+                for rival in rivals
+            )
+            / len(rivals)
+            for i in range(3)
+        ]
+        strict = [sum(own[i] > table[rival][i] for i in range(3)) / 3 for rival in rivals]
+        assert figures[model].win_rate == pytest.approx(sum(points) / 3)
+        mean = sum(strict) / len(strict)
+        assert figures[model].win_sd == pytest.approx(
+            (sum((value - mean) ** 2 for value in strict) / len(strict)) ** 0.5
+        )
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=2, max_size=6))
+def test_win_rates_of_all_models_average_to_one_half(rows):
+    figures = suite_figures({str(index): row for index, row in enumerate(rows)})
+    assert np.mean([item.win_rate for item in figures.values()]) == pytest.approx(0.5)
+
+
+def test_one_model_has_no_win_rate():
+    with pytest.raises(ValueError, match="at least two models"):
+        suite_figures({"a": [0.5]})
+
+
+def test_models_need_the_same_benchmarks():
+    with pytest.raises(ValueError):
+        suite_figures({"a": [0.5], "b": [0.5, 0.1]})
+
+
+def test_minimum_detectable_effect_by_hand():
+    table = [[1, 0, 1, 1], [1, 1, 0, 1], [0, 0, 0, 1]]
+    expected = []
+    for one, other in combinations(table, 2):
+        differences = [x - y for x, y in zip(one, other, strict=True)]
+        mean = sum(differences) / 4
+        sd = (sum((value - mean) ** 2 for value in differences) / 4) ** 0.5
+        expected.append(2.8 * sd / 2)
+    effect = minimum_detectable_effect(table)
+    average = sum(expected) / 3
+    assert effect.mean == pytest.approx(average)
+    assert effect.sd == pytest.approx((sum((value - average) ** 2 for value in expected) / 3) ** 0.5)
+
+
+def test_effects_need_two_models_on_the_same_documents():
+    with pytest.raises(ValueError, match="at least two models"):
+        minimum_detectable_effect([[1, 0, 1]])
+
+
+# ---------------------------------------------------------------- costs
+
+#: Documents that the published cost file lists where they differ from the paper's table, and two
+#: models' own counts on two benchmarks.
+RUN_SIZES = {
+    "EHRSHOT": 3000, "MedDialog": 2000, "N2C2-CT": 258, "MIMIC-BHC": 100, "ClinicReferral": 327,
+    "MTSamples": 78,
+}  # fmt: skip
+#: HELM's answer budgets in tokens.
+BUDGETS = {
+    "MedCalc-Bench": 10, "MTSamples": 512, "Medec": 256, "MedAlign": 256, "DischargeMe": 300,
+    "ACI-Bench": 768, "MTSamples Procedures": 512, "MIMIC-RRS": 128, "MIMIC-BHC": 1024, "NoteExtract": 768,
+    "MedicationQA": 512, "PatientInstruct": 256, "MedDialog": 80, "MEDIQA": 1024, "MentalHealth": 512,
+    "EHRSQL": 1024, "MedHallu": 5, "MIMIC-IV Billing Code": 256,
+}  # fmt: skip
+REASONING = {"DeepSeek R1", "o3-mini (2025-01-31)"}
+JUDGES = [Price(2.5, 10.0), Price(3.0, 15.0), Price(0.71, 0.71)]
+#: Rounding of the printed costs to a cent in each of 37 or 13 benchmarks.
+CENTS = 0.005
+
+
+def sizes(model: str) -> dict[str, int]:
+    documents = {
+        row["benchmark"]: int(row["n_instances"]) for row in read("medhelm_benchmarks.csv")
+    } | RUN_SIZES
+    if model in REASONING:
+        documents["MTSamples"] = 427
+    if model == "Claude 3.5 Sonnet (20241022)":
+        documents["MedAlign"] = 172
+    return documents
+
+
+def test_the_names_used_here_are_those_of_the_published_files():
+    names = {row["benchmark"] for row in read("medhelm_benchmarks.csv")}
+    assert set(RUN_SIZES) | set(BUDGETS) <= names, (set(RUN_SIZES) | set(BUDGETS)) - names
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in read("medhelm_costs.csv") if row["paper_version"] == "nature_medicine_2026"],
+    ids=lambda row: row["model"],
+)
+def test_published_costs_follow_from_tokens_and_prices(row):
+    """The table prints input and output tokens together; the output part is documents x budget."""
+    model = next(item for item in read("medhelm_models.csv") if item["model"] == row["model"])
+    # the printed price of DeepSeek R1 is another model's; its costs fit the implied one alone
+    kind = "implied" if row["model"] == "DeepSeek R1" else "printed"
+    price = Price(*(float(model[f"price_{side}_usd_per_mtok_{kind}"]) for side in ("in", "out")))
+    documents = sizes(row["model"])
+    budget = {name: 4000 if row["model"] in REASONING else BUDGETS.get(name, 1) for name in documents}
+    written = sum(documents[name] * budget[name] for name in documents)
+    total = cost_bound(price, int(row["benchmark_tokens"]) - written, 1, written)
+    assert total == pytest.approx(float(row["benchmark_cost_usd"]), abs=37 * CENTS)
+
+    judged = [item["benchmark"] for item in read("medhelm_benchmarks.csv") if item["metric"] == "Jury Score"]
+    assert len(judged) == 13
+    n = sum(documents[name] for name in judged)
+    read_by_judges = int(row["jury_tokens"]) - n * 4096
+    assert jury_cost_bound(JUDGES, read_by_judges, n, 0) == pytest.approx(
+        float(row["jury_cost_usd"]), abs=13 * CENTS
+    )
+
+
+def test_the_full_answer_is_read_by_every_judge():
+    judges = [Price(1.0, 0.0), Price(2.0, 4.0)]
+    assert jury_cost_bound(judges, 1_000_000, 100, 500) == pytest.approx(1.05 * 3 + 0.4096 * 4)
+
+
+def test_every_published_benchmark_is_a_dataset_of_the_registry():
+    names = {
+        item.metadata.name for item in registry().datasets.values() if item.metadata.benchmark == "medhelm"
+    }
+    assert names <= {row["benchmark"] for row in read("medhelm_benchmarks.csv")}

@@ -1,0 +1,255 @@
+"""The configuration files of models: what lm-eval, vLLM and the reference tables say of them."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import csv
+import re
+from pathlib import Path
+
+import lm_eval
+import pytest
+import yaml
+from lm_eval._cli.run import Run as LmEvalRun
+from lm_eval.config.evaluate_config import EvaluatorConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = ROOT / "model_configs"
+FILES = {path.stem: path for folder in (".", "open", "api") for path in (CONFIGS / folder).glob("*.yaml")}
+OPEN = {name: path for name, path in FILES.items() if path.parent.name == "open"}
+API = {name: path for name, path in FILES.items() if path.parent.name == "api"}
+MODELS = {name: yaml.safe_load(path.read_text()) for name, path in {**OPEN, **API}.items()}
+
+TOP = {"model", "model_args", "apply_chat_template", "gen_kwargs", "metadata"}
+METADATA = {"thinking", "decoding", "system_role", "serve", "price", "reference"}
+DECODING = {"do_sample", "temperature", "top_p", "top_k", "min_p", "reasoning_effort", "max_gen_toks"}
+#: lm-eval's backend -> where its arguments are declared.
+BACKENDS = {
+    "vllm": ("vllm_causallms.py", "VLLM"),
+    "hf": ("huggingface.py", "HFLM"),
+    "local-chat-completions": ("api_models.py", "TemplateAPI"),
+    "openai-chat-completions": ("api_models.py", "TemplateAPI"),
+    "anthropic-chat-completions": ("api_models.py", "TemplateAPI"),
+}
+FP8 = {"DeepSeek-R1", "DeepSeek-R1-0528", "DeepSeek-V3", "Kimi-K2-Instruct"}
+MXFP4 = {"gpt-oss-20b", "gpt-oss-120b"}
+
+
+def reference(table: str) -> dict[str, dict[str, str]]:
+    with (ROOT / "results" / "reference" / f"{table}.csv").open(encoding="utf-8") as lines:
+        return {row["model"]: row for row in csv.DictReader(lines)}
+
+
+TABLES = {
+    "bridge": reference("bridge_models"),
+    "medhelm": reference("medhelm_models"),
+    "clinicbench": reference("clinicbench_zero_shot"),
+    "mlb": reference("mlb_overall"),
+}
+
+
+def hub_id(name: str) -> str:
+    arguments = MODELS[name]["model_args"]
+    return arguments.get("pretrained") or arguments["model"]
+
+
+def named(name: str) -> dict[str, dict[str, str]]:
+    """Suite -> the row of its table that the file names."""
+    called = MODELS[name]["metadata"].get("reference", {})
+    return {suite: TABLES[suite][model] for suite, model in called.items()}
+
+
+def parsed(*arguments: str) -> EvaluatorConfig:
+    """What `lm_eval run ARGUMENTS` makes of its command line."""
+    parser = argparse.ArgumentParser()
+    LmEvalRun(parser.add_subparsers())
+    return EvaluatorConfig.from_cli(parser.parse_args(["run", *arguments]))
+
+
+def parameters(backend: str) -> set[str]:
+    file, name = BACKENDS[backend]
+    tree = ast.parse((Path(lm_eval.__file__).parent / "models" / file).read_text())
+    (definition,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    (init,) = (n for n in definition.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    return {argument.arg for argument in (*init.args.args, *init.args.kwonlyargs)}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_lm_eval_takes_the_file_as_it_is(name):
+    content = yaml.safe_load(FILES[name].read_text())
+    config = parsed("--config", str(FILES[name]), "--tasks", "bridge_mie")
+    for key in ("model", "model_args", "gen_kwargs", "apply_chat_template"):
+        if key in content:
+            assert getattr(config, key) == content[key]
+    assert content.get("metadata", {}).items() <= config.metadata.items()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_medtasks_finds_the_file_by_its_name(name, monkeypatch, tmp_path):
+    from medtasks_ext.cli.run import _parse
+
+    monkeypatch.chdir(tmp_path)
+    _, config = _parse(["--config", name, "--tasks", "bridge_mie"])
+    assert Path(config.config) == FILES[name]
+    assert len(FILES) == len({name.lower() for name in FILES})  # also where file names ignore case
+
+
+def test_a_model_is_run_by_the_name_of_its_file(medtasks):
+    outcome = medtasks(
+        "run",
+        "--config",
+        "Qwen3-8B-Thinking",
+        "--model",
+        "oracle",
+        "--tasks",
+        "bridge_mie",
+        "--data",
+        "sample",
+    )
+    assert outcome.code == 0 and "1.0000" in outcome.text
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest(medtasks):
+    outcome = medtasks("run", "--config", "Qwen3-8B-Thinkin", "--tasks", "bridge_mie")
+    assert outcome.code == 2 and "did you mean Qwen3-8B-Thinking" in outcome.text
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_files_have_the_keys_that_the_page_explains(name):
+    content = MODELS[name]
+    assert TOP <= set(content) <= TOP | {"batch_size"}
+    assert {"thinking", "decoding"} <= set(content["metadata"]) <= METADATA
+    assert set(content["gen_kwargs"]) <= DECODING
+    assert set(content["model_args"]) <= parameters(content["model"])
+    assert "think_end_token" not in FILES[name].read_text()
+    assert content["model_args"].get("enable_thinking", False) is False
+    assert "enable_thinking" not in content["model_args"].get("chat_template_args", {})
+    page = (CONFIGS / "README.md").read_text()
+    for key in {*content["metadata"]} - {"thinking"}:
+        assert f"`metadata.{key}`" in page
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_file_says_of_its_decoding_is_so(name):
+    sampling, says = MODELS[name]["gen_kwargs"], MODELS[name]["metadata"]["decoding"]
+    assert sampling["do_sample"] is (says == "maker")
+    assert (sampling["temperature"] == 0) is (says == "greedy")
+    if says == "greedy":
+        assert not {"top_p", "top_k", "min_p"} & set(sampling)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_answers_leave_room_for_the_prompt(name):
+    arguments, content = MODELS[name]["model_args"], MODELS[name]
+    context = arguments.get("max_model_len") or arguments["max_length"]
+    assert context <= 131072
+    if content["metadata"]["thinking"]:
+        assert content["gen_kwargs"]["max_gen_toks"] == min(16384, context // 2)
+    else:
+        assert content["gen_kwargs"].get("max_gen_toks", 4000) == min(4000, context // 4)
+
+
+def test_every_open_model_of_the_tables_has_one_file():
+    for suite, published in TABLES.items():
+        called = [MODELS[name]["metadata"].get("reference", {}).get(suite) for name in OPEN]
+        called = [model for model in called if model]
+        assert len(called) == len(set(called)), suite
+        assert set(called) <= set(published), suite
+        if suite == "clinicbench":
+            continue  # its table does not say which models are open
+        missing = {model for model, row in published.items() if row["access"] == "open"} - set(called)
+        assert not missing, suite
+    commercial = {
+        model for model, row in TABLES["clinicbench"].items() if row["params"] in ("commercial", "")
+    }
+    called = {MODELS[name]["metadata"].get("reference", {}).get("clinicbench") for name in OPEN}
+    without = set(TABLES["clinicbench"]) - commercial - called
+    page = (CONFIGS / "README.md").read_text()
+    assert without == {"Alpaca", "Baize-Healthcare", "Huatuo"} and all(model in page for model in without)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_file_agrees_with_the_published_tables(name):
+    for suite, row in named(name).items():
+        if row.get("hub_id"):
+            assert hub_id(name) == row["hub_id"], suite
+        if row.get("reasoning"):
+            assert MODELS[name]["metadata"]["thinking"] is (row["reasoning"] == "yes")
+    if "bridge" in MODELS[name]["metadata"]["reference"]:
+        assert MODELS[name]["metadata"]["reference"]["bridge"] == name
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_price_is_the_one_that_medhelm_prints(name):
+    price, row = MODELS[name]["metadata"].get("price"), named(name).get("medhelm", {})
+    if price is None:
+        assert not row.get("price_in_usd_per_mtok_printed")
+        return
+    assert set(price) == {"input", "output"} and 0 < price["input"] <= price["output"]
+    if row:
+        assert price["input"] == float(row["price_in_usd_per_mtok_printed"])
+        assert price["output"] == float(row["price_out_usd_per_mtok_printed"])
+
+
+def billions(name: str) -> float:
+    row = named(name).get("bridge")
+    if row:
+        return float(row["parameters_b_leaderboard"] or row["parameters_b"])
+    sizes = [row.get("params") or row.get("parameters") or "" for row in named(name).values()]
+    return float(re.sub("[^0-9.]", "", sizes[0]))
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_gpus_are_the_fewest_that_hold_less_than_64_gb_of_weights_each(name):
+    content = MODELS[name]
+    if content["model"] == "hf":
+        return
+    served = content["metadata"].get("serve", "")
+    parallel = [int(n) for n in re.findall(r"(?:tensor|pipeline)-parallel-size (\d+)", served)]
+    gpus = content["model_args"].get("tensor_parallel_size", 1)
+    for n in parallel:
+        gpus *= n
+    gigabytes = billions(name) * (1 if name in FP8 else 0.5 if name in MXFP4 else 2)
+    assert gigabytes / gpus < 64
+    assert gpus == 1 or gigabytes / (gpus / 2) >= 64
+    assert gpus & (gpus - 1) == 0
+
+
+@pytest.mark.parametrize("name", [name for name in OPEN if MODELS[name]["model"] not in ("vllm", "hf")])
+def test_a_served_model_is_served_under_its_name_with_its_context(name):
+    content, served = MODELS[name], MODELS[name]["metadata"]["serve"].split()
+    assert served[:3] == ["vllm", "serve", hub_id(name)]
+    assert served[served.index("--max-model-len") + 1] == str(content["model_args"]["max_length"])
+    assert content["model_args"]["base_url"].startswith("http://localhost:")
+
+
+def index() -> dict[str, list[str]]:
+    """The page's tables: name -> the other cells of its row."""
+    lines = (CONFIGS / "README.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
+    return {row[0].strip("`"): row[1:] for row in rows}
+
+
+def test_the_page_lists_every_file_with_what_it_holds():
+    rows = index()
+    assert [name for name in rows if name in OPEN] and set(MODELS) <= set(rows)
+    for name in OPEN:
+        content, arguments = MODELS[name], MODELS[name]["model_args"]
+        hub, thinks, decoding, context, gpus, suites = rows[name]
+        assert hub == hub_id(name)
+        assert (thinks == "yes") is content["metadata"]["thinking"]
+        assert decoding == content["metadata"]["decoding"]
+        assert int(context) == (arguments.get("max_model_len") or arguments["max_length"])
+        if "tensor_parallel_size" in arguments:
+            assert int(gpus) == arguments["tensor_parallel_size"]
+        assert suites.lower().split(", ") == list(content["metadata"]["reference"])
+    for name in API:
+        assert rows[name][1] == hub_id(name)
+
+
+@pytest.mark.parametrize("page", ["docs/large_runs.md", "model_configs/README.md"])
+def test_the_examples_of_the_pages_name_files_that_exist(page):
+    names = re.findall(r"medtasks run --config (\S+)", (ROOT / page).read_text())
+    bundled = {name for name in names if not name.startswith("my")}
+    assert bundled and bundled <= set(FILES)
