@@ -11,3 +11,18 @@ class MedtasksError(Exception):
         self.what, self.where, self.remedy = what, where, remedy
         place = f"{where}: " if where is not None else ""
         super().__init__(f"{place}{what}" + (f"\n  → {remedy}" if remedy else ""))
+
+
+class RowError(MedtasksError):
+    """A fault of one row.
+
+    Attributes:
+        row: its place, for example `test row 3, item 2`.
+        column: where the fault lies, if it is one column.
+    """
+
+    def __init__(
+        self, what: str, *, row: str, column: str | None = None, where: object = None, remedy: str = ""
+    ) -> None:
+        self.row, self.column = row, column
+        super().__init__(what, where=where, remedy=remedy)

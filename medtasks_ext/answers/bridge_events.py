@@ -19,6 +19,7 @@ from pydantic import Field
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
 from medtasks_ext.answers.normalise import bridge_normalise, bridge_response
 from medtasks_ext.answers.repaired_events import EventReader
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,12 +91,12 @@ class _EventLines(AnswerFormat):
             event = self._event(line, self._readers[:1])
             if event is None:
                 shape = ", ".join(f"{field}: <...>" for field in self.fields)
-                raise GoldError(f"line {line[:80]!r} is not of the form '{shape};'")
+                raise GoldError(f"line {excerpt(line, 80)} is not of the form '{shape};'")
             for field, value in zip(self.fields, event, strict=True):
                 allowed = self._closed.get(field)
                 if allowed and value not in allowed and not row.get("any_value"):
                     listed = ", ".join(self.closed_values[field])
-                    raise UnknownValueError(f"{field} {value!r} is not one of: {listed}")
+                    raise UnknownValueError(f"{field} {excerpt(value)} is not one of: {listed}")
             events.append(event)
         if not events:
             raise GoldError("no event")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ class HelmLetter(AnswerFormat):
         """The gold letter."""
         letter, letters = text.strip(), self._letters(row)
         if letter not in letters:
-            raise GoldError(f"{letter[:40]!r} is not one of the letters {', '.join(letters)}")
+            raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
         return letter
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
@@ -67,7 +68,7 @@ class LabelWord(AnswerFormat):
         """The gold label, lower-cased."""
         label = text.strip().lower()
         if label not in {item.lower() for item in self.labels}:
-            raise GoldError(f"{label[:40]!r} is not one of: {', '.join(self.labels)}")
+            raise GoldError(f"{excerpt(label)} is not one of: {', '.join(self.labels)}")
         return label
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
@@ -103,7 +104,7 @@ class MlbLetters(AnswerFormat):
         """The texts of the gold options, sorted."""
         chosen = self._options(text.replace("答案：", ""), row["options"])
         if not chosen:
-            raise GoldError(f"{text[:40]!r} names no option of the question")
+            raise GoldError(f"{excerpt(text)} names no option of the question")
         return chosen
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:

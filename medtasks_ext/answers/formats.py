@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import RowValueError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class GoldError(ValueError):
+class GoldError(RowValueError):
     """A gold answer that its own format does not accept; the message says why."""
 
 
@@ -98,7 +99,8 @@ class AnswerFormat(BaseModel):
 
 
 @lru_cache(maxsize=1)
-def _adapter() -> TypeAdapter[Any]:
+def any_format() -> TypeAdapter[Any]:
+    """What an `answer:` block may be: one of all formats, told apart by `kind`."""
     from typing import Annotated, Union
 
     from pydantic import Field
@@ -169,7 +171,7 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
 
 @lru_cache(maxsize=512)
 def _build(frozen: Any) -> AnswerFormat:
-    return _adapter().validate_python(_thaw(frozen))
+    return any_format().validate_python(_thaw(frozen))
 
 
 def _freeze(value: Any) -> Any:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +52,7 @@ class LabelSet(AnswerFormat):
         """
         pieces = [piece for piece in _SEPARATOR.split(text) if piece.strip()]
         if strange := [piece.strip() for piece in pieces if not self._resolved(piece)]:
-            raise GoldError(f"{strange[0][:40]!r} is not one of: {', '.join(self.labels)}")
+            raise GoldError(f"{excerpt(strange[0])} is not one of: {', '.join(self.labels)}")
         if not pieces:
             raise GoldError("write one label on each line, or none")
         return self._labels(text) or []

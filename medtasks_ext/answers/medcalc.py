@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +49,7 @@ class MedCalc(AnswerFormat):
         """`{"answer", "category", "form", "lower", "upper"}`; limits are numbers (dates and ages: days)."""
         answer, category = text.strip(), str(row["category"])
         if category not in CATEGORIES:
-            raise GoldError(f"category {category[:40]!r} is none of: {', '.join(CATEGORIES)}")
+            raise GoldError(f"category {excerpt(category)} is none of: {', '.join(CATEGORIES)}")
         form: Form = "number"
         if CATEGORIES[category] == "date":
             form = "weeks_and_days" if _HELM_TUPLE.match(answer) else "date"
@@ -96,6 +97,6 @@ def _limit(row: Mapping[str, Any], name: str, form: Form) -> float:
     limit = value(text, form)
     if limit is None or not math.isfinite(limit):
         raise GoldError(
-            f"{name} {text[:40]!r} is no {form.replace('_', ' ')}" if text else f"{name} is missing"
+            f"{name} {excerpt(text)} is no {form.replace('_', ' ')}" if text else f"{name} is missing"
         )
     return limit

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,9 @@ class Medec(AnswerFormat):
         """
         answer = _parsed(text.strip())
         if answer["flag"] and answer["sentence"] is None:
-            raise GoldError(f"{text.strip()[:40]!r} is neither {CORRECT} nor begins with a sentence's number")
+            raise GoldError(
+                f"{excerpt(text.strip())} is neither {CORRECT} nor begins with a sentence's number"
+            )
         return {**answer, "official_sentence": _number(text.replace(".", "").strip())}
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:

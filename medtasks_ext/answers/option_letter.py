@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from medtasks_ext.answers.choices import LETTERS
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +51,7 @@ class OptionLetter(AnswerFormat):
         """
         letter, size = text.strip().removeprefix("Answer:").strip(), len(row["options"])
         if len(letter) != 1 or letter not in LETTERS[:size]:
-            raise GoldError(f"{letter[:40]!r} is not the letter of one of the {size} options")
+            raise GoldError(f"{excerpt(letter)} is not the letter of one of the {size} options")
         return letter
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ class RelationLabel(AnswerFormat):
         """
         label = self._names.get(text.strip().strip("<>").lower())
         if label is None:
-            raise GoldError(f"{text.strip()[:40]!r} is not one of: {', '.join(self.labels)}")
+            raise GoldError(f"{excerpt(text.strip())} is not one of: {', '.join(self.labels)}")
         return label
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:

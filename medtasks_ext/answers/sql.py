@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import after_result, has_unclosed_reasoning, strip_reasoning
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +37,7 @@ class Sql(AnswerFormat):
         if not isinstance(query, str) or not query.strip():
             raise GoldError("query is empty")
         if not isinstance(impossible, bool):
-            raise GoldError(f"is_impossible is {str(impossible)[:40]!r}, not true or false")
+            raise GoldError(f"is_impossible is {excerpt(impossible)}, not true or false")
         return {"query": query.strip(), "answerable": not impossible, "slots": bool(row.get("value"))}
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:

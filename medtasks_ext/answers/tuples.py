@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
 from medtasks_ext.answers.normalise import strip_reasoning
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -89,7 +90,7 @@ class Tuples(AnswerFormat):
         """
         records = self._read_all[self.form](text, False)
         if records is None or (not records and self.form == "terms"):
-            raise GoldError(f"{text.strip()[:40]!r} is no list of records in the form {self.form!r}")
+            raise GoldError(f"{excerpt(text.strip())} is no list of records in the form {self.form!r}")
         lines = [line for line in text.split("\n") if line.strip()]
         if self.form == "lines" and records and len(records) < len(lines):
             raise GoldError(f"a line is not of the form {'：…；'.join(self.fields)}：…")
@@ -100,12 +101,12 @@ class Tuples(AnswerFormat):
     def _check(self, record: Record) -> None:
         needed = [self.fields[0]] if self.form == "lines" else self._compared
         if missing := [field for field in needed if not record[field]]:
-            raise GoldError(f"a record has no {', '.join(missing)}: {record}")
+            raise GoldError(f"a record has no {', '.join(missing)}: {excerpt(record)}")
         for field, values in self.closed_values.items():
             value = record[field]
             known = {normalise(item) for item in values}
             if wrong := set(value if isinstance(value, list) else [value]) - known - {""}:
-                raise UnknownValueError(f"{field} {min(wrong)!r} is not one of: {', '.join(values)}")
+                raise UnknownValueError(f"{field} {excerpt(min(wrong))} is not one of: {', '.join(values)}")
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """What `read_gold` gives; invalid where no record, and no empty list, could be read."""

@@ -14,6 +14,7 @@ from medtasks_ext.cli.arguments import limited, lm_eval_config, quiet, requested
 from medtasks_ext.cli.model import create_model, model_identity, model_name, output_folder
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import what_happened
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -201,13 +202,13 @@ def _ask_all(
     probe.save()
     failed = {}
     with Progress(len(waiting), sum(map(len, waiting.values())) * len(CUTS)) as progress:
-        lm = StoringLM(model, progress.advance)
+        lm = StoringLM(model, progress.advance, progress.skip)
         for name, documents in waiting.items():
             lm.store = ResponseStore(probe.responses, name)
             try:
-                asked = ask(lm, name, documents, tokenizer, fixed=fixed, skipped=progress.advance)
+                asked = ask(lm, name, documents, tokenizer, fixed=fixed, skipped=progress.skip)
             except Exception as error:  # any fault of one task must not cost the others
-                failed[name] = (str(error) or type(error).__name__).splitlines()[0]
+                failed[name] = what_happened(error).splitlines()[0]
                 progress.task_finished(name, "failed")
                 continue
             finally:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich import box
 from rich.table import Table
 
 from medtasks_ext.cli.tables import console
-from medtasks_ext.metrics.statistic import mean
 from medtasks_ext.results.departments import score_by_department
+from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.published import mlb_scores
 from medtasks_ext.results.rollup import roll_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.run_files import RunResults
 
@@ -49,7 +46,7 @@ def print_departments(tasks: Registry, runs: dict[str, RunResults], suffix: str)
     """Scores by primary and secondary department, where rows carry one."""
     for model, run in runs.items():
         samples = {
-            leaf: (run.samples(leaf), {"score": _aggregation(tasks, leaf)})
+            leaf: (run.samples(leaf), {"score": score_statistic(tasks.tasks[leaf][0])})
             for leaf in tasks.leaves("mlb" + suffix)
             if leaf in run.tasks and run.score(leaf) is not None
         }
@@ -65,13 +62,3 @@ def print_departments(tasks: Registry, runs: dict[str, RunResults], suffix: str)
             indent = "  " if line.primary else ""
             table.add_row(indent + line.name, f"{line.score:.4f}", str(line.n_tasks), str(line.n_documents))
         console().print(table)
-
-
-def _aggregation(tasks: Registry, task: str) -> Callable[..., Any]:
-    """What a task's YAML names for `score`; judged tasks take the mean over documents."""
-    entries = tasks.tasks[task][0].config["metric_list"]
-    named = next((item["aggregation"] for item in entries if item["metric"] == "score"), "mean")
-    if named == "mean":
-        return mean
-    module, _, name = str(named).removeprefix("!function ").rpartition(".")
-    return getattr(import_module(module), name)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from medtasks_ext.data.sources import data_dir
+from medtasks_ext.data.folders import data_dir
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.sync import changes, check_names

@@ -53,7 +53,9 @@ def export(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the draw, the orders and the sides.")] = 42,
 ) -> None:
-    """Write one HTML page and one CSV per expert, and the key that stays with you.
+    """Write the forms of experts.
+
+    One HTML page and one CSV per expert, and the key that stays with you.
 
     Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
     """
@@ -79,7 +81,9 @@ def ingest(
         bool, typer.Option("--partial", help="Take complete rows although others are missing.")
     ] = False,
 ) -> None:
-    """Check filled forms against the key and compute rates, intervals and agreement.
+    """Read filled forms.
+
+    They are checked against the key; then rates, intervals and agreement are computed.
 
     Example: medtasks human ingest forms/*.csv --key forms/key.json -o results
     """
@@ -142,10 +146,14 @@ def jury(
         bool, typer.Option("--allow-gated", help="Send text that is not open to judges elsewhere.")
     ] = False,
 ) -> None:
-    """Put the four questions to a jury of models, in both orders; resumable. No human figure.
+    """Put the experts' questions to a jury of models.
+
+    In both orders; resumable. No human figure.
 
     Example: medtasks human jury runs/MODEL runs/GPT4 --tasks clinicbench_patient_education --jury local
     -o jury
+
+    Exit code 1: comparisons are missing.
     """
     from medtasks_ext.cli import judge as asking
 

@@ -28,7 +28,7 @@ _DATA = {
 def list_datasets(filters: list[str], *, as_json: bool) -> None:
     """Print the datasets that match all filters, with where their data would be read from."""
     tasks = registry()
-    checks = [_check(item) for item in filters]
+    checks = [metadata_filter(item) for item in filters]
     forced = forced_origin()
     chosen = [item for item in tasks.datasets.values() if all(check(item) for check in checks)]
     records = [_record(item, origin_of(item, forced)) for item in chosen]
@@ -96,7 +96,12 @@ def list_taxonomy(*, as_json: bool) -> None:
     typer.echo(f"{len(taxonomy())} categories, {n_parts} subcategories, {n_tasks} tasks; {n_sets} datasets")
 
 
-def _check(text: str) -> Callable[[Dataset], bool]:
+def metadata_filter(text: str) -> Callable[[Dataset], bool]:
+    """The test that `KEY=VALUE` on a metadata field, or part of a name, stands for.
+
+    Raises:
+        MedtasksError: there is no such field.
+    """
     key, equals, value = text.partition("=")
     if not equals:
         return lambda dataset: text.lower() in dataset.id or text.lower() in dataset.metadata.name.lower()

@@ -75,10 +75,63 @@ def run(context: typer.Context) -> None:
 
     Example: medtasks run --tasks bridge_zh,medhelm_admin --model vllm --model_args pretrained=ORG/MODEL
     --apply_chat_template
+
+    Exit code 1: a task failed, or its data is missing.
     """
     from medtasks_ext.cli.run import run_command
 
     raise typer.Exit(run_command(context.args))
+
+
+@app.command("plan")
+def plan(
+    model: Annotated[
+        str,
+        typer.Argument(help="ORG/MODEL of the hub, a folder with its tokenizer, or a name of model_configs."),
+    ],
+    tasks: Annotated[str | None, typer.Option("--tasks", help="Tasks, groups or tags.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="All tasks of one suite.")] = None,
+    open_only: Annotated[bool, typer.Option("--open", help="All tasks that anyone can download.")] = False,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot of the chosen tasks.")
+    ] = None,
+    max_gen_toks: Annotated[
+        int | None, typer.Option("--max_gen_toks", min=1, help="Tokens that an answer may have.")
+    ] = None,
+    thinking: Annotated[
+        bool | None, typer.Option("--thinking/--no-thinking", help="Whether the model reasons by itself.")
+    ] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs that work together.")] = None,
+    gpu_hour_price: Annotated[
+        float | None, typer.Option("--gpu-hour-price", min=0.0, help="USD for an hour of one GPU.")
+    ] = None,
+    throughput: Annotated[
+        float | None,
+        typer.Option("--throughput", min=1.0, help="Measured tokens per second, prompt and output, all GPUs."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Estimate what a run takes: documents, tokens, GPU hours, cost.
+
+    Asks no model and fetches no data. Without a choice of tasks: medtasks_scoreable.
+
+    Example: medtasks plan Qwen/Qwen3-8B --suite bridge --strategy cot --gpu-hour-price 2.50
+    """
+    from medtasks_ext.cli.plan import Options, plan_command
+
+    options = Options(
+        tasks=tasks,
+        suite=suite,
+        open=open_only,
+        strategy=strategy,
+        max_gen_toks=max_gen_toks,
+        thinking=thinking,
+        gpus=gpus,
+        gpu_hour_price=gpu_hour_price,
+        throughput=throughput,
+        as_json=json,
+    )
+    raise typer.Exit(plan_command(model, options))
 
 
 @app.command(
@@ -91,6 +144,8 @@ def contamination(context: typer.Context) -> None:
     Resumable.
 
     Example: medtasks contamination --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL
+
+    Exit code 1: a task failed, or its data is missing.
     """
     from medtasks_ext.cli.contamination import contamination_command
 
@@ -109,6 +164,8 @@ def merge(
     """Join shards of a run, and score it.
 
     Example: medtasks merge runs/MODEL-shard-* -o runs/MODEL
+
+    Exit code 1: a task failed or is missing.
     """
     from medtasks_ext.cli.merge import merge_command
 
@@ -119,7 +176,14 @@ def merge(
 def rescore(
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
 ) -> None:
-    """Compute every metric again, without a model."""
+    """Compute every metric again, without a model.
+
+    From the stored responses.
+
+    Example: medtasks rescore runs/MODEL
+
+    Exit code 1: a task failed or is missing.
+    """
     from medtasks_ext.cli.run import rescore_command
 
     raise typer.Exit(rescore_command(folder))
@@ -154,6 +218,8 @@ def judge(
     Resumable.
 
     Example: medtasks judge runs/MODEL --jury medhelm --dry-run
+
+    Exit code 1: judgements are missing.
     """
     from medtasks_ext.cli.judge import judge_command
 
@@ -210,9 +276,11 @@ def sample(
 ) -> None:
     """Draw a sample with a mix of difficulty levels.
 
-    Stratified, as MLB does. Exit code 1 if the mix is not met.
+    Stratified, as MLB does.
 
     Example: medtasks sample difficulty/mlb_maguidance.json --size 300 --by department -o samples.json
+
+    Exit code 1: the mix is not met.
     """
     from medtasks_ext.cli.sample import sample_command
 
@@ -270,6 +338,8 @@ def judge_eval(
     On scoring points, as MLB does.
 
     Example: medtasks judge-eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+
+    Exit code 1: decisions are missing.
     """
     from medtasks_ext.cli.judge_eval import judge_eval_command
 
@@ -286,6 +356,23 @@ def judge_eval(
     )
 
 
+@app.command("cite")
+def cite(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Tasks, groups, tags, or folders of runs.")
+    ],
+) -> None:
+    """Print the BibTeX of what was used.
+
+    The sources of the datasets, their suites, lm-eval and medtasks.
+
+    Example: medtasks cite runs/MODEL > references.bib
+    """
+    from medtasks_ext.cli.cite import cite_command
+
+    raise typer.Exit(cite_command(names))
+
+
 @app.command("export")
 def export(
     suite: Annotated[str, typer.Argument(help="bridge: the folder that the BRIDGE leaderboard takes.")],
@@ -299,6 +386,54 @@ def export(
     from medtasks_ext.cli.export import export_command
 
     raise typer.Exit(export_command(suite, folder, out))
+
+
+@app.command("compare")
+def compare(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="BEFORE AFTER", help="Two runs; or one folder that holds two models."),
+    ],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Folder for groups.csv, tasks.csv and flipped.csv.")
+    ] = None,
+    documents: Annotated[
+        int, typer.Option("--documents", min=0, help="Print so many documents of each task that changed.")
+    ] = 0,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print all groups and tasks, not the largest changes alone.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what changed between two runs or two models.
+
+    By group and by task, with intervals and adjusted p-values, and the documents that changed.
+
+    Example: medtasks compare runs/BASE runs/TUNED --documents 5
+    """
+    from medtasks_ext.cli.compare import compare_command
+
+    raise typer.Exit(compare_command(paths, out, documents, everything=everything, as_json=json))
+
+
+@app.command("card")
+def card(
+    folders: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Runs of one model; or what lm_eval wrote."),
+    ],
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder to write to.")],
+) -> None:
+    """Write what the author of a model publishes.
+
+    A section for the model card, its front matter with a model-index, .eval_results for the hub, an
+    Every-Eval-Ever record, and a manifest to repeat the run.
+
+    Example: medtasks card runs/MODEL -o card
+    """
+    from medtasks_ext.cli.card import card_command
+
+    raise typer.Exit(card_command(folders, out))
 
 
 @app.command("figures")
@@ -324,6 +459,88 @@ def figures(
     raise typer.Exit(figures_command(folders, suite, strategy, price or []))
 
 
+@app.command("new")
+def new(
+    context: typer.Context,
+    id: Annotated[str | None, typer.Option("--id", help="DATASET, or SUITE_DATASET.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="bridge, medhelm, clinicbench, mlb.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="Answer kind (docs/answers.md).")] = None,
+    language: Annotated[str | None, typer.Option("--language", help="Of the documents: en, zh, …")] = None,
+    task_type: Annotated[
+        str | None, typer.Option("--task-type", help="What is done with a document.")
+    ] = None,
+    documents: Annotated[str | None, typer.Option("--documents", help="Kinds of documents: A,B.")] = None,
+    specialties: Annotated[
+        str | None, typer.Option("--specialties", help="Medical specialties: A,B.")
+    ] = None,
+    stage: Annotated[str | None, typer.Option("--stage", help="Clinical stage.")] = None,
+    access: Annotated[str | None, typer.Option("--access", help="open, gated, private.")] = None,
+    application: Annotated[str | None, typer.Option("--application", help="BRIDGE only.")] = None,
+    category: Annotated[str | None, typer.Option("--category", help="MedHELM only.")] = None,
+    subcategory: Annotated[str | None, typer.Option("--subcategory", help="MedHELM only.")] = None,
+    scenario: Annotated[str | None, typer.Option("--scenario", help="ClinicBench only.")] = None,
+    clinical_task: Annotated[str | None, typer.Option("--clinical-task", help="ClinicBench only.")] = None,
+    domain: Annotated[str | None, typer.Option("--domain", help="MLB only.")] = None,
+    dimension: Annotated[str | None, typer.Option("--dimension", help="MLB only.")] = None,
+    tertiary: Annotated[str | None, typer.Option("--tertiary", help="MLB only.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The dataset's own name.")] = None,
+    summary: Annotated[str | None, typer.Option("--summary", help="What goes in, what comes out.")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="Where the data is.")] = None,
+    licence: Annotated[str | None, typer.Option("--licence", help="Under which terms.")] = None,
+    citation: Annotated[str | None, typer.Option("--citation", help="BibTeX key.")] = None,
+    n_test: Annotated[int | None, typer.Option("--n-test", min=1, help="Number of test documents.")] = None,
+) -> None:
+    """Start a dataset folder.
+
+    Asks what the flags do not say; what may wait is marked TODO. Without a terminal nothing is asked.
+
+    Example: medtasks new --id medhelm_falls_clinic --kind helm_letter
+    """
+    from medtasks_ext.cli.new import new_command
+
+    raise typer.Exit(new_command(context.params))
+
+
+@app.command("preview")
+def preview(
+    task: Annotated[str, typer.Argument(help="Dataset (all strategies), or one of its tasks.")],
+    strategy: Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")] = None,
+    document: Annotated[int, typer.Option("--document", help="Which test document, from 0.")] = 0,
+    data: Annotated[
+        str | None, typer.Option("--data", help="sample, local, hub or bridge_open; else what a run takes.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", help="Folder or model whose chat template is applied, too.")
+    ] = None,
+    chat_template: Annotated[
+        str | None,
+        typer.Option("--chat-template", help="File with a chat template: Jinja, or tokenizer_config.json."),
+    ] = None,
+    response: Annotated[str | None, typer.Option("--response", help="A response to read and score.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the prompts of a document, and how answers to it are read.
+
+    To the letter, without and with a chat template; with the gold answer and the score of an answer.
+
+    Example: medtasks preview bridge_mie --data sample --response "entity: 胸闷, type: symptom, status: 病人-阳性;"
+    """
+    from medtasks_ext.cli.preview import preview_command
+
+    raise typer.Exit(
+        preview_command(
+            task,
+            strategy=strategy,
+            document=document,
+            data=data,
+            tokenizer=tokenizer,
+            chat_template=chat_template,
+            response=response,
+            as_json=json,
+        )
+    )
+
+
 @app.command("validate")
 def validate(
     names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,
@@ -331,6 +548,10 @@ def validate(
     """Check dataset folders.
 
     Schema, prompts, sample rows, an oracle, garbage.
+
+    Example: medtasks validate medhelm_hospice_referral
+
+    Exit code 1: a folder has problems.
     """
     from medtasks_ext.cli.validate import validate_command
 
@@ -341,7 +562,14 @@ def validate(
 def sync(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file is stale.")] = False,
 ) -> None:
-    """Write tags, variants and groups of task files."""
+    """Write what follows from task files.
+
+    Tags, variants, groups and schema; in a checkout the catalogue and the list of commands.
+
+    Example: medtasks sync --check
+
+    Exit code 1: with --check, a file is stale.
+    """
     from medtasks_ext.cli.sync import sync_command
 
     raise typer.Exit(sync_command(check=check))
@@ -360,7 +588,9 @@ def data_template(
         typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
     ] = None,
 ) -> None:
-    """Write the files that a dataset's owner fills: columns, one example row, an empty row file.
+    """Write the files that a dataset's owner fills.
+
+    Columns, one example row, an empty row file.
 
     Example: medtasks data template medhelm_clear -o /data/medtasks
     """
@@ -374,6 +604,9 @@ def path() -> None:
     """Print the folder that holds the tasks.
 
     For lm-eval's --include_path.
+
+    Example: lm_eval --include_path "$(medtasks path)" --tasks bridge_mie --model vllm --model_args
+    pretrained=ORG/MODEL
     """
     from medtasks_ext.registry import tasks_folder
 
@@ -385,6 +618,10 @@ def doctor() -> None:
     """Check the installation.
 
     lm-eval, copies of the tasks, names, data folder.
+
+    Example: medtasks doctor
+
+    Exit code 1: something needs attention.
     """
     from medtasks_ext.cli.doctor import doctor_command
 

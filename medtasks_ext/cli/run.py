@@ -16,6 +16,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
@@ -25,8 +27,12 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once; tasks run one by one; every response is stored as it comes. The same
-command continues an interrupted run. Besides lm-eval's flags:
+command continues an interrupted run. Before it begins, one question is asked and the answer is
+looked at: a chat template left out, reasoning that never ends, an answer that does not stop, an
+empty one, prompts longer than the context are said at the start and at the end. Nothing is paid
+twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-eval's flags:
 
+  --no-preflight      ask no question beforehand, and hold no prompts against the context
   --strict            stop if the data of any task is missing
   --shard I/N         ask for part I of N of the documents and score nothing; the folder is
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
@@ -92,7 +98,7 @@ def run_command(arguments: list[str]) -> int:
         typer.echo(
             f"{len(built) - len(waiting)} of {len(built)} tasks are done already in {run.folder}", err=True
         )
-    if waiting and _execute(run, waiting, settings, config) != 0:
+    if waiting and _execute(run, waiting, settings, config, preflight=not own.no_preflight) != 0:
         return 0  # the first of several processes writes the results
     n_missing = len(faults) + len(availability.missing)
     return _finish_shard(run, n_missing) if isinstance(run, ShardRun) else finish(run, n_missing)
@@ -176,30 +182,93 @@ def _say_end(run: Run, n_missing: int) -> int:
     return 1 if failed or n_missing else 0
 
 
-def _execute(run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig) -> int:
+def _execute(
+    run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig, *, preflight: bool
+) -> int:
     """Run the tasks; returns this process's rank among those that share the model."""
     from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
     from medtasks_ext.runner.store import StoringLM
 
-    total = sum(len(run.places(task, settings)) for task in waiting.values())
-    model = create_model(config)
-    _check_budget(model, waiting)
-    if settings.apply_chat_template and not _takes_system_turn(model):
-        note = "the chat template refuses or drops a system turn: instructions go into the first user turn"
-        typer.echo(f"note: {note}", err=True)
-        run.manifest["notes"] = list(dict.fromkeys([*run.manifest.get("notes", []), note]))
-        run.manifest["system_role"] = False
-        settings = replace(settings, system_role=False)
-        waiting, _ = build_tasks(run.registry, waiting, settings)
-    with Progress(len(waiting), total) as progress:
-        run.execute(StoringLM(model, progress.advance), waiting, settings, progress.task_finished)
+    places = {name: run.places(task, settings) for name, task in waiting.items()}
+    try:
+        model = _model(config, waiting, settings)
+        if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
+            note = "the chat template refuses or drops a system turn: instructions go into the first user turn"
+            typer.echo(f"note: {note}", err=True)
+            run.manifest["notes"] = list(dict.fromkeys([*run.manifest.get("notes", []), note]))
+            run.manifest["system_role"] = False
+            settings = replace(settings, system_role=False)
+            waiting, _ = build_tasks(run.registry, waiting, settings)
+        if preflight and any(places.values()) and not _is_built_in(model):
+            _preflight(run, model, waiting, places, settings)
+    except MedtasksError:
+        _forget_unused(run)
+        raise
+    with Progress(len(waiting), sum(map(len, places.values()))) as progress:
+        lm = StoringLM(model, progress.advance, progress.skip)
+        run.execute(lm, waiting, settings, progress.task_finished)
     return model.rank
+
+
+def _model(config: EvaluatorConfig, tasks: dict[str, Any], settings: Settings) -> LM:
+    """The model, if it can be asked these tasks with these settings."""
+    from medtasks_ext.runner.preflight import check_chat_template
+
+    model = create_model(config)
+    _check_budget(model, tasks)
+    check_chat_template(model, settings)
+    return model
+
+
+def _is_built_in(model: LM) -> bool:
+    """Whether it has no settings that could be wrong."""
+    from medtasks_ext.models.baselines import Baseline
+
+    return isinstance(model, Baseline)
+
+
+def _forget_unused(run: Run) -> None:
+    """Let a folder that holds no response take other settings; its manifest says what was refused."""
+    if not any((run.folder / name).exists() for name in ("responses", "tasks")):
+        run.manifest_file.unlink(missing_ok=True)
+
+
+def _preflight(
+    run: Run, model: LM, tasks: dict[str, Any], places: dict[str, Sequence[int]], settings: Settings
+) -> None:
+    """Look at one answer, unless an earlier call of this run did, and say what is wrong."""
+    from medtasks_ext.runner.preflight import preflight
+
+    if done := run.manifest.get("preflight"):
+        _warn(done["warnings"])
+        return
+    typer.echo("preflight: asking one question …", err=True)
+    found = preflight(model, tasks, places, settings, run.folder / "responses")
+    if model.rank != 0:
+        return
+    if not found.failed:  # else the next call asks again
+        typer.echo(f"preflight: {found.summary()}", err=True)
+        run.manifest["preflight"] = found.record()
+        if found.warnings:
+            notes = [*run.manifest.get("notes", []), *found.warnings]
+            run.manifest["notes"] = list(dict.fromkeys(notes))
+        run.save()
+    _warn(found.warnings)
+    if found.warnings and (end := found.shown_end()):
+        typer.echo(f"  the response ends: {end}", err=True)
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"preflight: ! {warning}", err=True)
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own_parser.add_argument("--strict", action="store_true")
+    own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--data")
     own_parser.add_argument("--shard")
     own, rest = own_parser.parse_known_args(arguments)
@@ -238,14 +307,6 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         gen_kwargs=config.gen_kwargs or {},
         seed=config.seed[3] if isinstance(config.seed, list) else None,
     )
-
-
-def _takes_system_turn(model: LM) -> bool:
-    turns = [{"role": "system", "content": "system probe"}, {"role": "user", "content": "user probe"}]
-    try:
-        return "system probe" in str(model.apply_chat_template(turns))
-    except Exception:  # templates refuse in their own ways
-        return False
 
 
 def _check_budget(model: LM, tasks: dict[str, Any]) -> None:

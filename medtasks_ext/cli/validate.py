@@ -5,33 +5,55 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+from rich.text import Text
 
+from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, registry
+
+if TYPE_CHECKING:
+    from medtasks_ext.runner.validate import Check
 
 
 def validate_command(names: list[str]) -> int:
     """Validate datasets given by id or folder (all by default); returns the exit code."""
     os.environ.setdefault("TQDM_DISABLE", "1")
-    from medtasks_ext.runner.validate import validate_dataset
+    from medtasks_ext.runner.validate import checks_of
 
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     tasks = registry()
-    chosen = _chosen(names) if names else list(tasks.datasets.values())
+    chosen = _chosen(names) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
     failed = 0
-    for folder, reason in tasks.broken.items():
-        if not names:
-            failed += 1
-            typer.echo(f"✗ {folder.name}\n    {reason}")
     for dataset in chosen:
-        problems = validate_dataset(tasks, dataset)
-        failed += bool(problems)
-        name = dataset.folder.name if problems else dataset.id
-        typer.echo(f"{'✗' if problems else '✓'} {name}" + "".join(f"\n    {line}" for line in problems))
-    typer.echo(f"{len(chosen)} checked, {failed} with problems")
+        checks = checks_of(tasks, dataset)
+        wrong = any(check.problems for check in checks)
+        failed += wrong
+        _print(dataset, checks, every=wrong or len(chosen) == 1)
+    _say(f"{len(chosen)} checked, {failed} with problems")
     return 1 if failed else 0
+
+
+def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
+    """One dataset: a line, or also what is done and what is missing, point by point."""
+    wrong = sum(len(check.problems) for check in checks)
+    if not wrong:
+        _say(f"✓ {dataset.id}", "green")
+    else:
+        name = f"{dataset.folder.parent.name}_{dataset.folder.name}"  # the file may not tell
+        _say(f"✗ {name}: {wrong} thing{'s' if wrong > 1 else ''} to mend in {dataset.folder}", "bold red")
+    for check in checks if every else ():
+        if check.done:
+            _say(f"  {'✗' if check.problems else '✓'} {check.what}", "red" if check.problems else "green")
+        for problem in check.problems:
+            _say(f"      {problem}")
+    if waiting := sum(not check.done for check in checks):
+        _say(f"  – {waiting} more points are looked at when this is mended", "dim")
+
+
+def _say(line: str, style: str = "") -> None:
+    console().print(Text(line, style), soft_wrap=True)
 
 
 def _chosen(names: list[str]) -> list[Dataset]:
@@ -48,6 +70,15 @@ def _chosen(names: list[str]) -> list[Dataset]:
                 "no zero_shot.yaml in this folder", where=folder, remedy="see CONTRIBUTING.md"
             )
         else:
-            tasks.resolve([name])  # names what is near
-            chosen.extend(tasks.tasks[leaf][0] for leaf in tasks.leaves(name))
+            chosen.extend(_broken(name) or [tasks.tasks[leaf][0] for leaf in _leaves(name)])
     return list(dict.fromkeys(chosen))
+
+
+def _broken(name: str) -> list[Dataset]:
+    """The dataset of that name, if its file cannot be read: then only its folder is known."""
+    folders = (folder for folder in registry().broken if f"{folder.parent.name}_{folder.name}" == name)
+    return [Dataset(folder) for folder in folders]
+
+
+def _leaves(name: str) -> list[str]:
+    return [leaf for leaves in registry().resolve([name]).values() for leaf in leaves]

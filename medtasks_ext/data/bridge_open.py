@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.data.remote import hub_file
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def commit(archive: Path) -> str:
 
 
 def _find(source: Source, archive_name: str, suffix: str) -> tuple[Path, str] | None:
-    from medtasks_ext.data.sources import hub_file, letters
+    from medtasks_ext.data.sources import letters
 
     if not source.official_name:
         return None

@@ -11,10 +11,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.sources import Origin, cache_dir, data_dir, url_file
+from medtasks_ext.data.folders import cache_dir, data_dir
+from medtasks_ext.data.remote import url_file
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
+    from medtasks_ext.data.sources import Origin
     from medtasks_ext.data.spec import Database
     from medtasks_ext.registry import Dataset
 

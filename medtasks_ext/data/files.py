@@ -143,14 +143,19 @@ def _json(text: str, where: str) -> list[Row]:
             where=where,
             remedy="mend or download it again",
         ) from None
-    if isinstance(data, list) and data and all(isinstance(item, list) for item in data):
-        data = [row for item in data for row in item]  # dialogues that are lists of their parts
+    if isinstance(data, list) and data and all(map(_is_list_of_objects, data)):
+        # dialogues that are lists of their parts, which keep the number of theirs
+        data = [{"_list": number, **row} for number, item in enumerate(data, start=1) for row in item]
     if isinstance(data, dict):
         keyed = all(isinstance(row, dict) for row in data.values())
         data = [{"id": key, **row} for key, row in data.items()] if keyed else [data]
-    if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
+    if not _is_list_of_objects(data):
         raise MedtasksError("expected a list of objects", where=where, remedy="write one object per row")
     return data
+
+
+def _is_list_of_objects(data: Any) -> bool:
+    return isinstance(data, list) and all(isinstance(item, dict) for item in data)
 
 
 def _jsonl(text: str, where: str) -> list[Row]:

@@ -25,10 +25,11 @@ from medtasks_ext.data.objects import json_objects
 from medtasks_ext.data.options import as_letters, check_options, lettered, permuted, split_options
 from medtasks_ext.data.originals.spans import spans
 from medtasks_ext.data.points import PointsError, read_points
-from medtasks_ext.data.sources import Rows, find_origin, forced_origin, load_rows
+from medtasks_ext.data.sources import Origin, Rows, find_origin, forced_origin, load_rows
 from medtasks_ext.data.spec import DatasetSpec, RowSchema, dataset_spec
 from medtasks_ext.data.strategies import official_to_cot, strategy_line
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, RowError
+from medtasks_ext.privacy import columns_found, excerpt, public_rows, shows_text, what_happened
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.departments import read_departments
 from medtasks_ext.registry.metadata import vocabulary
@@ -45,6 +46,10 @@ HELD_OUT = 5
 POOL_ROWS = 100
 SEED = 42
 _SHOWN = 3  # faults that a message spells out
+_MEND_POINTS = (
+    "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
+    "its weights add up to it (docs/judging.md)"
+)
 _BRIDGE_ROWS = RowSchema(columns=["task", "split", "input", "output"])
 #: Language codes that official files use besides ISO 639-1.
 _OTHER_CODES = {"cn": "zh", "jp": "ja"}
@@ -121,23 +126,64 @@ def load_documents(
 def _build(
     folder: Path, cot: bool, shots: int, forced: Any, system_role: bool, environment: tuple[str, ...]
 ) -> dict[str, Documents]:
-    dataset = Dataset(folder)
+    return _documents(Dataset(folder), forced, cot=cot, shots=shots, system_role=system_role)
+
+
+def checked_documents(
+    dataset: Dataset, origin: str | None = None
+) -> tuple[dict[str, Documents], list[MedtasksError]]:
+    """The splits of one dataset as zero-shot prompts, and all that is wrong with its rows. Nothing is cached.
+
+    Rows with faults are left out. Where a fault concerns no single row, there are no splits.
+    """
+    faults: list[RowError] = []
+    try:
+        forced = forced_origin(origin)
+        found = _documents(dataset, forced, cot=False, shots=0, system_role=True, faults=faults)
+    except MedtasksError as error:
+        return {"test": Documents(), "fewshot": Documents()}, [*faults] or [error]
+    return found, [*faults]
+
+
+def _documents(
+    dataset: Dataset,
+    forced: Origin | None,
+    *,
+    cot: bool,
+    shots: int,
+    system_role: bool,
+    faults: list[RowError] | None = None,
+) -> dict[str, Documents]:
     spec = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file)
     origin = find_origin(dataset, spec.source, forced)
     if origin is None:
         raise missing_data(dataset, forced)
-    with collector_paused():
+    with collector_paused(), public_rows(origin != "local"):
         rows = load_rows(dataset, spec.source, origin)
-        return _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role).build()
+        builder = _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role, faults=faults)
+        return builder.build()
 
 
 class _Builder:
-    """Renders the rows of one dataset for one strategy."""
+    """Renders the rows of one dataset for one strategy.
+
+    A row that is not as it should be is an error, or, where a list of faults is given, is left out and
+    noted there.
+    """
 
     def __init__(
-        self, dataset: Dataset, spec: DatasetSpec, rows: Rows, *, cot: bool, shots: int, system_role: bool
+        self,
+        dataset: Dataset,
+        spec: DatasetSpec,
+        rows: Rows,
+        *,
+        cot: bool,
+        shots: int,
+        system_role: bool,
+        faults: list[RowError] | None = None,
     ) -> None:
         self.dataset, self.spec, self.rows, self.cot, self.shots = dataset, spec, rows, cot, shots
+        self.faults = faults
         self.in_system = spec.prompt.instruction_role == "system" and system_role
         self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
         self.format: AnswerFormat = answer_format(spec.answer, where=dataset.file)
@@ -148,6 +194,7 @@ class _Builder:
         }
         if spec.judge:
             self.template["question"] = _compile(spec.judge.question, dataset.file)
+        self.cluster = _expression(spec.source.cluster or "none", dataset.file)
         self.wording = "official" if rows.instruction else "own"
         self.same_for_all = _reads(spec.prompt.instruction) <= {"strategy", "answer_format"}
         self.own_instruction: str | None = None
@@ -181,15 +228,13 @@ class _Builder:
         test = self._sampled(test)
         if trials := self.spec.source.option_trials:
             if trials > 1:  # answers are compared by content
-                for row in (*test, *pool):
-                    check_options(row, self._where(row))
+                test, pool = self._with_options(test), self._with_options(pool)
             test = [trial for row in test for trial in permuted(row, trials)]
             pool = [permuted(row, 1)[0] for row in pool]
-        shots = Documents(self._document(row, first=index == 0) for index, row in enumerate(pool))
+        shots = self._rendered(pool, first=lambda index: index == 0)
         self._check_shots(shots)
-        self._read_points(test)
-        documents = Documents(self._document(row, first=not self.shots) for row in test)
-        self._check_ids(documents)
+        test = self._with_points(self._with_own_ids(test))
+        documents = self._rendered(test, first=lambda index: not self.shots)
         loaded = self._loaded(documents, shots, n_held_out)
         for document in (*documents, *shots):
             document.loaded = loaded
@@ -203,18 +248,30 @@ class _Builder:
         schema = self._schema(rows[0])
         self.rebuilt = self.rebuilt or (schema.rebuilt and self.rows.origin != "sample")
         derive = {name: _expression(text, self.dataset.file) for name, text in schema.fields.items()}
-        fields = []
-        for place, row in self._items(rows, schema, split):
-            if schema is _BRIDGE_ROWS:
-                self._check_language(row, place)
-                if keep_split and row.get("split", "test") != "test":
-                    continue
-            values = dict(row)
-            for name, evaluate in derive.items():
-                values[name] = _evaluated(evaluate, row, f"{place}, field {name}", self.rows.where)
-            values["_row"] = place
-            values["_official"] = schema is _BRIDGE_ROWS
-            fields.append(values)
+        listed = _expression(schema.each, self.dataset.file) if schema.each else None
+        wanted = _expression(schema.where, self.dataset.file) if schema.where else None
+
+        def values_of(row: Row, place: str) -> list[Row]:
+            found = []
+            for where, item in self._items(row, place, schema, listed, wanted):
+                if schema is _BRIDGE_ROWS:
+                    self._check_language(item, where)
+                    if keep_split and item.get("split", "test") != "test":
+                        continue
+                values = dict(item)
+                for name, evaluate in derive.items():
+                    values[name] = self._evaluated(
+                        evaluate, item, where, f"field {name}", schema.fields[name]
+                    )
+                values["_row"] = where
+                values["_official"] = schema is _BRIDGE_ROWS
+                found.append(values)
+            return found
+
+        fields: list[Row] = []
+        for number, row in enumerate(rows, start=1):
+            place = f"{split} row {number}"
+            fields += self._tried(place, values_of, row, place) or []
         if schema.distinct:
             alike = {tuple(str(values[name]) for name in schema.distinct): values for values in fields}
             fields = list(alike.values())
@@ -222,35 +279,88 @@ class _Builder:
             fields, "output" if schema is _BRIDGE_ROWS else self.spec.source.skip_blank
         )
 
-    def _items(self, rows: list[Row], schema: RowSchema, split: str) -> Iterator[tuple[str, Row]]:
-        """The rows with their places for messages; the items of rows that hold several."""
-        listed = _expression(schema.each, self.dataset.file) if schema.each else None
-        wanted = _expression(schema.where, self.dataset.file) if schema.where else None
-        for number, row in enumerate(rows, start=1):
-            place = f"{split} row {number}"
-            if missing := [column for column in schema.columns if column not in row]:
-                raise MedtasksError(
-                    f"{place} has no column {', '.join(missing)}",
-                    where=self.rows.where,
-                    remedy=f"every row needs: {', '.join(schema.columns)}",
+    def _items(
+        self,
+        row: Row,
+        place: str,
+        schema: RowSchema,
+        listed: Callable[..., Any] | None,
+        wanted: Callable[..., Any] | None,
+    ) -> Iterator[tuple[str, Row]]:
+        """The row with its place for messages; the items of a row that holds several."""
+        if missing := [column for column in schema.columns if column not in row]:
+            raise RowError(
+                f"{place} has no column {', '.join(missing)}",
+                row=place,
+                column=missing[0],
+                where=self._file(place),
+                remedy=f"every row needs: {', '.join(schema.columns)}",
+            )
+        number = place.rpartition(" ")[2]
+        whole = {"id": number, **row}
+        items = [(place, whole)]
+        if listed:
+            found = self._evaluated(listed, row, place, "each", schema.each or "")
+            if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+                raise RowError(
+                    f"{place}: `each` gives no list of objects",
+                    row=place,
+                    where=self._file(place),
+                    remedy="check that row against the schema",
                 )
-            whole = {"id": str(number), **row}
-            items = [(place, whole)]
-            if listed:
-                found = _evaluated(listed, row, f"{place}, each", self.rows.where)
-                if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-                    raise MedtasksError(
-                        f"{place}: `each` gives no list of objects",
-                        where=self.rows.where,
-                        remedy="check that row against the schema",
-                    )
-                items = [
-                    (f"{place}, item {count}", {**whole, **item, "id": f"{whole['id']}-{count}"})
-                    for count, item in enumerate(found, start=1)
-                ]
-            for where, item in items:
-                if wanted is None or _evaluated(wanted, item, f"{where}, where", self.rows.where):
-                    yield where, item
+            items = [
+                (f"{place}, item {count}", {**whole, **item, "id": f"{whole['id']}-{count}"})
+                for count, item in enumerate(found, start=1)
+            ]
+        for where, item in items:
+            if wanted is None or self._evaluated(wanted, item, where, "where", schema.where or ""):
+                yield where, item
+
+    def _tried(self, place: str, make: Callable[..., Any], *values: Any, **named: Any) -> Any:
+        """What is made of a row; None where it has a fault that was noted."""
+        try:
+            return make(*values, **named)
+        except RowError as error:
+            self._fault(error)
+        except MedtasksError:
+            raise
+        except Exception as error:  # a value of a kind that nobody thought of
+            self._fault(
+                RowError(
+                    f"{place} cannot be used: {what_happened(error)}",
+                    row=place,
+                    where=self._file(place),
+                    remedy="check that row against the schema",
+                )
+            )
+
+    def _evaluated(
+        self, evaluate: Callable[..., Any], row: Row, place: str, name: str, expression: str
+    ) -> Any:
+        try:
+            value = evaluate({"row": row, **row})
+        except (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError) as error:
+            what = f": {what_happened(error, expression)}"
+        else:
+            if not isinstance(value, jinja2.Undefined):
+                return value
+            what = " has no value"
+        raise RowError(
+            f"{place}, {name}{what}",
+            row=place,
+            column=name.removeprefix("field "),
+            where=self._file(place),
+            remedy="check that row against the schema",
+        )
+
+    def _fault(self, fault: RowError) -> None:
+        if self.faults is None:
+            raise fault
+        self.faults.append(fault)
+
+    def _file(self, place: str) -> str:
+        """The file that holds the row at that place."""
+        return (self.rows.fewshot_where if place.startswith("few-shot") else None) or self.rows.where
 
     def _check_shots(self, shots: Documents) -> None:
         for row, shot in enumerate(shots[: self.shots], start=1):
@@ -264,9 +374,11 @@ class _Builder:
     def _check_language(self, row: Row, what: str) -> None:
         given, own = str(row.get("language") or "").lower(), self.dataset.metadata.language
         if _OTHER_CODES.get(given, given) in vocabulary()["languages"].keys() - {own}:
-            raise MedtasksError(
+            raise RowError(
                 f"{what} is in language {given!r}, the task in {own!r}",
-                where=self.rows.where,
+                row=what,
+                column="language",
+                where=self._file(what),
                 remedy="put the task's own file there",
             )
 
@@ -278,7 +390,7 @@ class _Builder:
         closest = min(schemas, key=lambda item: len(set(item.columns) - set(row)))
         missing = [column for column in closest.columns if column not in row]
         raise MedtasksError(
-            f"column {', '.join(missing)} is missing (found: {', '.join(row)})",
+            f"column {', '.join(missing)} is missing ({columns_found(list(row), missing)})",
             where=self.rows.where,
             remedy="accepted schemas: " + " | ".join(", ".join(item.columns) for item in schemas),
         )
@@ -324,10 +436,14 @@ class _Builder:
         seen = {self._identity(row, name): row["_row"] for row in pool}
         for row in test:
             if other := seen.get(self._identity(row, name)):
-                raise MedtasksError(
-                    f"{other} is also {row['_row']}: an example must not be a test row",
-                    where=self.rows.where,
-                    remedy="take one of the two out",
+                self._fault(
+                    RowError(
+                        f"{other} is also {row['_row']}: an example must not be a test row",
+                        row=row["_row"],
+                        column=name,
+                        where=self.rows.where,
+                        remedy="take one of the two out",
+                    )
                 )
 
     def _identity(self, row: Row, name: str) -> str:
@@ -337,7 +453,7 @@ class _Builder:
                 where=self.dataset.file,
                 remedy="name the field that holds the question or text",
             )
-        return " ".join(str(row[name]).split())
+        return _words(row[name])
 
     def _sampled(self, test: list[Row]) -> list[Row]:
         limit, field = self.spec.source.max_test, self.spec.source.runs
@@ -348,7 +464,40 @@ class _Builder:
             runs.setdefault(str(row[field]) if field else "", []).append(row)
         return [row for rows in runs.values() for row in drawn(rows, limit)]
 
+    def _with_options(self, rows: list[Row]) -> list[Row]:
+        checked = (self._tried(row["_row"], check_options, row, self._where(row)) for row in rows)
+        return [row for row in checked if row is not None]
+
+    def _with_own_ids(self, rows: list[Row]) -> list[Row]:
+        """The rows, no two of which have the same id."""
+        seen: dict[tuple[str, Any], str] = {}
+        kept = []
+        for row in rows:
+            key = (str(row["id"]), row.get("trial"))
+            if key not in seen:
+                seen[key] = row["_row"]
+                kept.append(row)
+                continue
+            named = f"id {excerpt(key[0])}" if shows_text() else "the same id"
+            self._fault(
+                RowError(
+                    f"{named} occurs twice: {seen[key]} and {row['_row']}",
+                    row=row["_row"],
+                    column="id",
+                    where=self.rows.where,
+                    remedy="give each row its own id",
+                )
+            )
+        return kept
+
     # ------------------------------------------------------------------ fields -> documents
+
+    def _rendered(self, rows: list[Row], *, first: Callable[[int], bool]) -> Documents:
+        made = (
+            self._tried(row["_row"], self._document, row, first=first(index))
+            for index, row in enumerate(rows)
+        )
+        return Documents(document for document in made if document is not None)
 
     def _document(self, row: Row, *, first: bool) -> Document:
         fields = {**row, "strategy": self.strategy, "answer_format": self.spec.answer}
@@ -375,6 +524,9 @@ class _Builder:
         for extra in ("options", "item", "trial"):
             if extra in row:
                 document[extra] = row[extra]
+        cluster = _value_or_none(self.cluster, row)
+        if cluster is not None and _words(cluster):
+            document["cluster"] = _digest([_words(cluster)])  # it may be a whole note
         if row.get("department") and self.dataset.metadata.benchmark == "mlb":
             document["department"] = self._departments(row)
         if self.spec.source.runs:
@@ -387,43 +539,50 @@ class _Builder:
             document["turn"] = "instruction_in_user_turn"
         return document
 
-    def _read_points(self, test: list[Row]) -> None:
-        """Add the scoring points of each row, where the task has some."""
+    def _with_points(self, test: list[Row]) -> list[Row]:
+        """The rows with the scoring points of each, where the task has some."""
         judge = self.spec.judge
         if judge is None or judge.points is None:
-            return
+            return test
         points, total = (
             _expression(text or "none", self.dataset.file) for text in (judge.points, judge.total)
         )
-        faults = []
+        faults = {}
         for row in test:
             try:
                 row["_points"] = read_points(_value_or_none(points, row), _value_or_none(total, row))
             except PointsError as error:
-                faults.append(f"{row['_row']} (id {row['id']}): {error}")
-        if faults:
-            more = f"; and {len(faults) - _SHOWN} more rows" if len(faults) > _SHOWN else ""
-            raise MedtasksError(
-                "; ".join(faults[:_SHOWN]) + more,
-                where=self.rows.where,
-                remedy="mend the scoring points of these rows: each has a text and a weight above 0; where a "
-                "row has a total, its weights add up to it (docs/judging.md)",
+                faults[row["_row"]] = f"{self._place(row)}: {error}"
+        if faults and self.faults is None:
+            shown = list(faults.values())
+            more = f"; and {len(shown) - _SHOWN} more rows" if len(shown) > _SHOWN else ""
+            raise MedtasksError("; ".join(shown[:_SHOWN]) + more, where=self.rows.where, remedy=_MEND_POINTS)
+        for place, what in faults.items():
+            self._fault(
+                RowError(what, row=place, column="points", where=self.rows.where, remedy=_MEND_POINTS)
             )
+        return [row for row in test if row["_row"] not in faults]
 
     def _departments(self, row: Row) -> list[str]:
         try:
             return read_departments(row["department"])
         except ValueError as error:
-            raise MedtasksError(
-                f"{row['_row']} (id {row['id']}): department: {error}",
+            raise RowError(
+                f"{self._place(row)}: department: {error}",
+                row=row["_row"],
+                column="department",
                 where=self._where(row),
                 remedy="name one to three of medtasks_ext/registry/departments.yaml, or 'No Department'",
             ) from None
 
     def _where(self, row: Row) -> str:
         """The file that the row is in."""
-        few_shot = str(row["_row"]).startswith("few-shot")
-        return (self.rows.fewshot_where if few_shot else None) or self.rows.where
+        return self._file(row["_row"])
+
+    @staticmethod
+    def _place(row: Row) -> str:
+        """The row for messages; an id may name a patient."""
+        return f"{row['_row']} (id {row['id']})" if shows_text() else row["_row"]
 
     def _instruction(self, fields: Row) -> str:
         if self.rows.instruction:
@@ -480,10 +639,13 @@ class _Builder:
             self.warned.add(message)
             log.warning(message, *values)
 
-    def _bad_gold(self, fields: Row, error: GoldError) -> MedtasksError:
-        return MedtasksError(
-            f"{fields['_row']} (id {fields['id']}): gold answer: {error}",
-            where=self.rows.where,
+    def _bad_gold(self, fields: Row, error: GoldError) -> RowError:
+        columns = sorted(_reads(self.spec.prompt.target))
+        return RowError(
+            f"{self._place(fields)}: gold answer: {error}",
+            row=fields["_row"],
+            column=columns[0] if len(columns) == 1 else None,
+            where=self._where(fields),
             remedy="the task's `answer:` block says what a gold answer looks like",
         )
 
@@ -491,25 +653,16 @@ class _Builder:
         try:
             return self.template[name].render(fields)
         except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
-            raise MedtasksError(
-                f"prompt.{name} cannot be rendered for {fields['_row']}: {error}",
-                where=self.rows.where,
+            judge = self.spec.judge
+            template = getattr(self.spec.prompt, name, judge.question if judge else "")
+            raise RowError(
+                f"prompt.{name} cannot be rendered for {fields['_row']}: {what_happened(error, template)}",
+                row=fields["_row"],
+                where=self._where(fields),
                 remedy="the row lacks a field that the template uses",
             ) from None
 
-    # ------------------------------------------------------------------ checks and record
-
-    def _check_ids(self, documents: Documents) -> None:
-        seen: set[tuple[str, Any]] = set()
-        for document in documents:
-            key = (document["id"], document.get("trial"))
-            if key in seen:
-                raise MedtasksError(
-                    f"id {document['id']!r} occurs twice",
-                    where=self.rows.where,
-                    remedy="give each row its own id",
-                )
-            seen.add(key)
+    # ------------------------------------------------------------------ record
 
     def _loaded(self, documents: Documents, shots: Documents, n_held_out: int) -> Loaded:
         prompt = self.spec.model_dump_json(include={"prompt", "answer"}) + self.strategy
@@ -549,6 +702,11 @@ def drawn(rows: list[Row], limit: int) -> list[Row]:
     import numpy as np
 
     return [rows[index] for index in np.random.RandomState(0).choice(len(rows), limit, replace=False)]
+
+
+def _words(value: Any) -> str:
+    """A value as text in which only words count."""
+    return " ".join(str(value).split())
 
 
 def _row_text(document: Document) -> str:
@@ -597,15 +755,3 @@ def _value_or_none(evaluate: Callable[..., Any], row: Row) -> Any:
     except (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError):
         return None
     return None if isinstance(value, jinja2.Undefined) else value
-
-
-def _evaluated(evaluate: Callable[..., Any], row: Row, what: str, where: str) -> Any:
-    try:
-        value = evaluate({"row": row, **row})
-    except (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError) as error:
-        raise MedtasksError(
-            f"{what}: {error}", where=where, remedy="check that row against the schema"
-        ) from None
-    if isinstance(value, jinja2.Undefined):
-        raise MedtasksError(f"{what} has no value", where=where, remedy="check that row against the schema")
-    return value

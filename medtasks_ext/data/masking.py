@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from medtasks_ext.privacy import RowValueError, excerpt
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -23,7 +25,7 @@ def masked(text: str, offsets: Iterable[str], name: str) -> str:
     spans: list[tuple[int, int, int]] = []  # first, last, number of entities
     for begin, end in sorted(_span(offset) for offset in offsets):
         if not 0 <= begin <= end < len(text):
-            raise ValueError(f"{begin}-{end} lies outside the text of {len(text)} characters")
+            raise RowValueError(f"{begin}-{end} lies outside the text of {len(text)} characters")
         if spans and begin <= spans[-1][1]:
             first, last, count = spans.pop()
             spans.append((first, max(last, end), count + 1))
@@ -37,5 +39,5 @@ def masked(text: str, offsets: Iterable[str], name: str) -> str:
 def _span(offset: str) -> tuple[int, int]:
     pieces = [tuple(map(int, piece.split("-"))) for piece in offset.split(";")]
     if any(len(piece) != 2 for piece in pieces):
-        raise ValueError(f"{offset!r} is no offset of the form first-last")
+        raise RowValueError(f"{excerpt(offset)} is no offset of the form first-last")
     return min(piece[0] for piece in pieces), max(piece[1] for piece in pieces)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.sources import Origin, data_dir, find_origin
+from medtasks_ext.data.folders import data_dir
+from medtasks_ext.data.places import places
+from medtasks_ext.data.sources import Origin, find_origin
 from medtasks_ext.data.spec import dataset_spec
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry
@@ -12,25 +14,30 @@ from medtasks_ext.registry import Dataset, Registry
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from medtasks_ext.data.spec import Source
+
 
 def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
     """Where the dataset's rows would be read from now, or None."""
+    return find_origin(dataset, source_of(dataset), forced)
+
+
+def source_of(dataset: Dataset) -> Source:
+    """What the dataset's YAML says of where rows come from."""
     block = dataset.config.get("dataset_kwargs", {}).get("medtasks_dataset", {})
-    return find_origin(dataset, dataset_spec(block, where=dataset.file).source, forced)
+    return dataset_spec(block, where=dataset.file).source
 
 
 def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
     metadata = dataset.metadata
-    source = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
-    folder = f"{metadata.benchmark}/{dataset.folder.name}"
-    places = [f"{folder}/test.jsonl"]
-    if official := source.get("official_name"):
-        places.insert(0, f"bridge/{official}.SFT.json")
-    if source.get("original"):
-        places.append(f"{folder}/original/ (as the source distributes them)")
-    place = " or ".join(places)
-    return f"{dataset.id} ({metadata.access.value}): from {metadata.url}; files go to {place}"
+    named = {
+        "official": lambda place: place.needed[0],
+        "rows": lambda place: place.needed[0],
+        "original": lambda place: f"{place.folder}/ (as the source distributes them)",
+    }
+    found = dict.fromkeys(named[place.kind](place) for place in places(dataset, source_of(dataset)))
+    return f"{dataset.id} ({metadata.access.value}): from {metadata.url}; files go to {' or '.join(found)}"
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:

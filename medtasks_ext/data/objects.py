@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.privacy import RowValueError, excerpt
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,7 +23,7 @@ def json_objects(items: Any, fields: list[str] | Mapping[str, str]) -> str:
         ValueError: it is no list of objects.
     """
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ValueError(f"{str(items)[:40]!r} is no list of objects")
+        raise RowValueError(f"{excerpt(items)} is no list of objects")
     paths = fields if isinstance(fields, dict) else {name: name for name in fields}
     objects = []
     for item in items:

@@ -6,7 +6,8 @@ import random
 import re
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import RowError
+from medtasks_ext.privacy import RowValueError, excerpt, shows_text
 
 if TYPE_CHECKING:
     from medtasks_ext.data.files import Row
@@ -33,8 +34,8 @@ def split_options(value: Any) -> list[str]:
             continue
         match = _OPTION.fullmatch(line)
         if not match or match[1] != LETTERS[len(texts)]:
-            raise ValueError(
-                f"option line {line[:40]!r} does not begin with the letter {LETTERS[len(texts)]}"
+            raise RowValueError(
+                f"option line {excerpt(line)} does not begin with the letter {LETTERS[len(texts)]}"
             )
         texts.append(match[2].strip())
     return texts
@@ -52,18 +53,20 @@ def as_letters(indices: Any) -> str:
         ValueError: it is no list of such indices, or an empty one.
     """
     if not isinstance(indices, list) or not indices:
-        raise ValueError(f"{indices!r} is no list of indices into the options")
+        raise RowValueError(f"{excerpt(indices)} is no list of indices into the options")
     for index in indices:
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(LETTERS):
-            raise ValueError(f"{index!r} is no index into the options, counted from 0")
+            raise RowValueError(f"{excerpt(index)} is no index into the options, counted from 0")
     return "".join(sorted({LETTERS[index] for index in indices}))
 
 
-def check_options(row: Row, where: str) -> None:
-    """Options that answers can be compared by: at least two, all different, the right ones among them.
+def check_options(row: Row, where: str) -> Row:
+    """The row, if its options are such that answers can be compared by them.
+
+    There are at least two, all different, the right ones among them.
 
     Raises:
-        MedtasksError: they are not; it names file and row.
+        RowError: they are not; it names file and row.
     """
     options, answer = row["options"], str(row["answer"])
     problem = remedy = ""
@@ -72,13 +75,16 @@ def check_options(row: Row, where: str) -> None:
     if len(options) < 2:
         problem, remedy = f"has {len(options)} options", "give every question at least two options"
     elif repeated:
-        problem = f"has the option {repeated[0][:40]!r} more than once"
+        problem = f"has the option {excerpt(repeated[0])} more than once"
         remedy = "answers are compared by the options' texts: write different ones, or take the row out"
     elif outside or not answer:
-        problem = f"has the answer {answer[:40]!r}, which is none of its {len(options)} options"
+        problem = f"has the answer {excerpt(answer)}, which is none of its {len(options)} options"
         remedy = f"write letters from A to {LETTERS[len(options) - 1]} (or their indices, counted from 0)"
     if problem:
-        raise MedtasksError(f"{row['_row']} (id {row['id']}) {problem}", where=where, remedy=remedy)
+        place = f"{row['_row']} (id {row['id']})" if shows_text() else row["_row"]
+        column = "answer" if "answer" in problem else "options"
+        raise RowError(f"{place} {problem}", row=row["_row"], column=column, where=where, remedy=remedy)
+    return row
 
 
 def permuted(row: Row, trials: int) -> list[Row]:

@@ -6,12 +6,14 @@ import math
 import re
 from typing import Any
 
+from medtasks_ext.privacy import RowValueError, excerpt
+
 #: An id stands in prompts and is a key of a verdict.
 _ID = re.compile(r"[\w.-]{1,64}")
 _LARGEST = 1e9  # a weight beyond it is a slip
 
 
-class PointsError(ValueError):
+class PointsError(RowValueError):
     """Points that cannot be scored; the message says why."""
 
 
@@ -38,7 +40,7 @@ def read_points(value: Any, total: Any = None) -> list[dict[str, Any]]:
     if total is None:
         return points
     if not _is_positive(total):
-        raise PointsError(f"the total of the weights is {total!r}")
+        raise PointsError(f"the total of the weights is {excerpt(total)}")
     if not math.isclose(whole := math.fsum(point["weight"] for point in points), total, rel_tol=1e-9):
         raise PointsError(f"the weights add up to {whole:g}, not to {total:g}")
     return points
@@ -49,11 +51,11 @@ def _point(item: Any, place: int) -> dict[str, Any]:
         raise PointsError(f"point {place} is no object")
     name, text, weight = str(item.get("id", f"p{place}")), item.get("text"), item.get("weight")
     if not _ID.fullmatch(name):
-        raise PointsError(f"the id of point {place} is {name[:80]!r} (letters, digits, _ . -)")
+        raise PointsError(f"the id of point {place} is {excerpt(name, 80)} (letters, digits, _ . -)")
     if not isinstance(text, str) or not text.strip():
         raise PointsError(f"point {place} has no text")
     if not _is_positive(weight):
-        raise PointsError(f"the weight of point {place} is {weight!r}")
+        raise PointsError(f"the weight of point {place} is {excerpt(weight)}")
     return {"id": name, "text": text.strip(), "weight": weight}
 
 

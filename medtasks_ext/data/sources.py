@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from medtasks_ext.data import bridge_open
 from medtasks_ext.data.files import SUFFIXES, Row, read_rows
+from medtasks_ext.data.folders import data_dir
 from medtasks_ext.data.originals import SourceFile, files_below, missing_files, read_original
 from medtasks_ext.data.originals.readers import records
+from medtasks_ext.data.remote import hub_file, url_file
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
@@ -66,21 +64,6 @@ def forced_origin(option: object = None) -> Origin | None:
             remedy="use local, hub, bridge_open or sample",
         )
     return value  # type: ignore[return-value]
-
-
-def data_dir() -> Path | None:
-    """`$MEDTASKS_DATA_DIR`, checked.
-
-    Raises:
-        MedtasksError: it names a folder that does not exist.
-    """
-    named = os.environ.get("MEDTASKS_DATA_DIR")
-    if not named:
-        return None
-    folder = Path(named).expanduser()
-    if not folder.is_dir():
-        raise MedtasksError("no such folder", where=f"MEDTASKS_DATA_DIR={named}", remedy="correct the path")
-    return folder
 
 
 def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
@@ -265,70 +248,3 @@ def _fetched(download: Download, name: str) -> Path:
     if download.repo:
         return hub_file(download.repo, download.revision, name)
     return url_file(name.format(revision=download.revision))
-
-
-def hub_file(repo: str, revision: str, name: str) -> Path:
-    """One file of a hub dataset, from the cache or downloaded.
-
-    Raises:
-        MedtasksError: it is not there, access is refused, or the hub cannot be reached.
-    """
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
-
-    where = f"hf.co/datasets/{repo}@{revision}/{name}"
-    try:
-        return Path(hf_hub_download(repo, name, repo_type="dataset", revision=revision))
-    except LocalEntryNotFoundError:
-        raise MedtasksError(
-            "is not in the local cache and the hub cannot be reached",
-            where=where,
-            remedy="run once with internet, HF_HUB_OFFLINE unset, or put the files below MEDTASKS_DATA_DIR",
-        ) from None
-    except EntryNotFoundError:
-        raise MedtasksError(
-            "is no longer on the hub", where=where, remedy="put the files below MEDTASKS_DATA_DIR"
-        ) from None
-    except HfHubHTTPError as error:
-        code = error.response.status_code if error.response is not None else "no answer"
-        raise MedtasksError(
-            f"the hub refused the download ({code})",
-            where=where,
-            remedy="accept the terms on the dataset's page and run `hf auth login`",
-        ) from None
-
-
-def cache_dir() -> Path:
-    """Where files fetched by URL are kept: `$MEDTASKS_CACHE`, by default `~/.cache/medtasks`."""
-    return Path(os.environ.get("MEDTASKS_CACHE") or "~/.cache/medtasks").expanduser()
-
-
-def url_file(url: str) -> Path:
-    """One file by its URL, from the cache or downloaded.
-
-    Raises:
-        MedtasksError: it cannot be fetched.
-    """
-    target = cache_dir() / sha256(url.encode()).hexdigest()[:16] / Path(url).name
-    if target.is_file():
-        return target
-    if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0"):
-        raise MedtasksError(
-            "is not in the local cache and HF_HUB_OFFLINE is set",
-            where=url,
-            remedy="run once with internet, or put the files below MEDTASKS_DATA_DIR",
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with urllib.request.urlopen(url, timeout=60) as answer:
-            content = answer.read()
-    except (urllib.error.URLError, TimeoutError) as error:
-        raise MedtasksError(
-            f"download failed ({getattr(error, 'reason', error)})",
-            where=url,
-            remedy="check the connection, or put the files below MEDTASKS_DATA_DIR",
-        ) from None
-    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
-        part.write(content)
-    Path(part.name).replace(target)
-    return target

@@ -62,7 +62,9 @@ class Database(_Strict):
 
 
 class RowsReader(_Strict):
-    """Objects: JSON, JSON lines, CSV with a header, Parquet."""
+    """Objects: JSON, JSON lines, CSV with a header, Parquet. In a JSON list of lists, the field `_list` of an
+    object is the number of its list.
+    """
 
     kind: Literal["rows"]
 
@@ -219,7 +221,8 @@ class Original(_Strict):
         join: other tables, one after the other.
         where: expression that records must satisfy.
         first: a field; of the records alike in it only the first counts.
-        fields: field -> Jinja expression over a record and `file`, the name of its file without suffix.
+        fields: field -> Jinja expression over a record and `file`, the name of its file without suffix;
+            rows have them besides.
         distinct: leave out documents with the input of an earlier one, as the suite does.
         rebuilt: False where the suite reads these very files.
     """
@@ -272,6 +275,8 @@ class Source(_Strict):
         download: public files, if there are any.
         database: the database on which answers are run, if they are SQL.
         identity: the field by which a few-shot row is recognised among test rows.
+        cluster: expression for what several rows ask about (a note, a patient, a dialogue), such as
+            `context`; intervals draw it with all its rows. A row that lacks what it names stands alone.
         skip_blank: leave out rows in which this field is blank, as the suite does.
         runs: the field that names the run of a row, where the suite evaluates a benchmark in several
             runs (subjects, conditions) and takes the mean over them.
@@ -293,6 +298,7 @@ class Source(_Strict):
     download: Download | None = None
     database: Database | None = None
     identity: str = "input"
+    cluster: str | None = None
     skip_blank: str | None = None
     runs: str | None = None
     option_trials: int | None = Field(default=None, ge=1)
@@ -355,7 +361,7 @@ class Judging(_Strict):
 
 
 class DatasetSpec(_Strict):
-    """The whole block."""
+    """Where rows come from, how a row becomes a prompt, and how an answer is read."""
 
     source: Source
     prompt: Prompt

@@ -37,6 +37,7 @@ class Case:
         blank: the answer is empty, which needs no judge: all ratings are the lowest.
         gap: why it cannot be judged, or empty.
         synthetic: it comes from sample rows.
+        cluster: what its question is about, if others are, too; intervals draw them together.
     """
 
     document: str
@@ -47,6 +48,7 @@ class Case:
     blank: bool = False
     gap: str = ""
     synthetic: bool = False
+    cluster: str | None = None
 
     @property
     def asked(self) -> bool:
@@ -175,4 +177,5 @@ def _case(sample: Mapping[str, Any], rubric: Rubric) -> Case:
         blank=blank,
         gap="" if blank else gap,
         synthetic=document["data"] == "sample",
+        cluster=document.get("cluster"),
     )

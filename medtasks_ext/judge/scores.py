@@ -26,7 +26,10 @@ from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.metrics.runs import mean_of_runs
 from medtasks_ext.metrics.statistic import mean
 from medtasks_ext.results.bootstrap import task_intervals
+from medtasks_ext.results.document_scores import document_scores as document_scores_of
+from medtasks_ext.results.document_scores import save_document_scores
 from medtasks_ext.results.resampled import save_resampled
+from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runner.files import read_json, write_json
 
 if TYPE_CHECKING:
@@ -131,7 +134,7 @@ def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dic
         for judge, composite in item.composites().items():
             parts[f"jury_{judge}"] = [composite]
         means = {name: (item.case.run or "", float(np.mean(values))) for name, values in parts.items()}
-        records.append({"doc_id": place, "doc": {}, **means})
+        records.append({"doc_id": place, "doc": {"cluster": item.case.cluster}, **means})
     return records
 
 
@@ -172,7 +175,7 @@ def _disputes(
     records = [
         {
             "doc_id": place,
-            "doc": {},
+            "doc": {"cluster": item.case.cluster},
             "disputed": float(bool(item.disputed)),
             # an empty answer is not assessed, so it says nothing about the assessors
             **({} if item.case.blank else {"assessor_agreement": float(not item.disputed)}),
@@ -240,6 +243,8 @@ def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[Documen
     }
     written = {"metrics": {**kept["metrics"], **metrics}, "intervals": {**kept["intervals"], **intervals}}
     save_resampled(path.with_suffix(".npy"), resampled)
+    samples = RunResults(run.folder, "", {}).samples(task.name)
+    save_document_scores(path.with_suffix(".parquet"), document_scores_of(samples, mean_of_runs))
     write_json(path, {**stored, **written, "judged_metrics": list(metrics)})
     return metrics
 

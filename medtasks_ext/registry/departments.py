@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from medtasks_ext.privacy import excerpt
+
 DEPARTMENTS_FILE = Path(__file__).parent / "departments.yaml"
 #: label of documents that belong to no department
 NO_DEPARTMENT = "No Department"
@@ -59,7 +61,7 @@ def read_departments(value: Any) -> list[str]:
         # the paper prints a typographic apostrophe
         plain = str(name).strip().replace("'", "’")
         if plain not in known:
-            raise ValueError(f"{str(name)[:40]!r} is no secondary department of MLB")
+            raise ValueError(f"{excerpt(name)} is no secondary department of MLB")
         found.append(known[plain])
     if len(set(found)) < len(found):
         raise ValueError("a department is named twice")

@@ -60,9 +60,14 @@ SHORT = {
 }
 
 
+def group_name(owner: str, prefix: str, value: str) -> str:
+    """The zero-shot name of the group of one value of an axis; the owner is a suite or `medtasks`."""
+    return f"{owner}_{prefix}{SHORT.get(value, value)}"
+
+
 def _names(metadata: Metadata, owner: str, axes: dict[str, str]) -> list[str]:
     return [
-        f"{owner}_{prefix}{SHORT.get(value, value)}"
+        group_name(owner, prefix, value)
         for axis, prefix in axes.items()
         for value in metadata.axis(axis)
     ]

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import parts_of, tags_of
-from medtasks_ext.registry.tasks import STRATEGIES, Dataset, Registry
+from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX, Dataset, Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from medtasks_ext.registry.metadata import Metadata
 
 _TAG_BLOCK = re.compile(r"\n*# written by `medtasks sync`[^\n]*\ntag:.*\Z", re.DOTALL)
 _VARIANT = {
@@ -43,17 +46,21 @@ def changes(registry: Registry) -> list[Change]:
     check_names(registry)
     expected: dict[Path, str] = {}
     for dataset in registry.datasets.values():
-        expected.update(_dataset_files(dataset))
+        expected.update(dataset_files(dataset))
     folder = registry.root / "groups"
     for name, members in registry.groups.items():
         expected[folder / f"{name}.yaml"] = _group(name, members, plain_mean=parts_of(registry, name) is None)
-    stale = [
+    orphans = [Change(path, None) for path in sorted(folder.glob("*.yaml")) if path not in expected]
+    return stale(expected) + orphans
+
+
+def stale(expected: Mapping[Path, str]) -> list[Change]:
+    """The files that are missing or hold something else than they should."""
+    return [
         Change(path, content)
         for path, content in expected.items()
         if not path.is_file() or path.read_text(encoding="utf-8") != content
     ]
-    orphans = [Change(path, None) for path in sorted(folder.glob("*.yaml")) if path not in expected]
-    return stale + orphans
 
 
 def apply(pending: list[Change]) -> None:
@@ -97,22 +104,38 @@ def check_names(registry: Registry) -> None:
             owner[name] = kind
 
 
-def _dataset_files(dataset: Dataset) -> dict[Path, str]:
+def dataset_files(dataset: Dataset) -> dict[Path, str]:
+    """What the YAML files of one dataset should hold."""
     written = dataset.file.read_text(encoding="utf-8")
+    files = task_files(written, dataset.id, dataset.metadata)
+    return {dataset.folder / name: content for name, content in files.items()}
+
+
+def task_files(written: str, task: str, metadata: Metadata) -> dict[str, str]:
+    """The YAML files of a dataset: the one written by hand, with its tags, and its variants.
+
+    Args:
+        written: `zero_shot.yaml`, with or without tags.
+        task: the dataset's id.
+        metadata: its record.
+
+    Returns:
+        File name -> content.
+    """
     by_hand = _TAG_BLOCK.sub("", written).rstrip("\n") + "\n"
-    files = {dataset.file: by_hand + "\n" + _tags(dataset, "zero_shot", "from the metadata above")}
+    files = {"zero_shot.yaml": by_hand + "\n" + _tags(metadata, "zero_shot", "from the metadata above")}
     for strategy in STRATEGIES[1:]:
-        files[dataset.folder / f"{strategy}.yaml"] = (
-            f"include: zero_shot.yaml\ntask: {dataset.task(strategy)}\n{_VARIANT[strategy]}"
+        files[f"{strategy}.yaml"] = (
+            f"include: zero_shot.yaml\ntask: {task}{SUFFIX[strategy]}\n{_VARIANT[strategy]}"
             + "\n"
-            + _tags(dataset, strategy, "from zero_shot.yaml")
+            + _tags(metadata, strategy, "from zero_shot.yaml")
         )
     return files
 
 
-def _tags(dataset: Dataset, strategy: str, origin: str) -> str:
+def _tags(metadata: Metadata, strategy: str, origin: str) -> str:
     tags = textwrap.fill(
-        ", ".join(tags_of(dataset.metadata, strategy)),
+        ", ".join(tags_of(metadata, strategy)),
         width=110,
         initial_indent="tag: [",
         subsequent_indent="  ",

@@ -16,7 +16,7 @@ import yaml
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.metadata import Metadata, near
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,6 +35,11 @@ class _Loader(_Base):
 _Loader.add_constructor("!function", lambda loader, node: f"!function {loader.construct_scalar(node)}")
 
 
+def yaml_text(text: str) -> Any:
+    """What a YAML text says; `!function` references are strings."""
+    return yaml.load(text, Loader=_Loader)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """One YAML mapping, with `include` resolved as lm-eval does (top-level keys, local ones win).
 
@@ -42,7 +47,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         MedtasksError: the file is not valid YAML, not a mapping, or includes a missing file.
     """
     try:
-        config = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        config = yaml_text(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -112,7 +117,9 @@ class Dataset:
             return Metadata(**record)
         except ValidationError as error:
             raise MedtasksError(
-                "; ".join(describe(item, "metadata.medtasks") for item in error.errors()),
+                "; ".join(
+                    describe(item, "metadata.medtasks", Metadata.model_fields) for item in error.errors()
+                ),
                 where=self.file,
                 remedy="docs/metadata.md lists the keys and their values",
             ) from None
@@ -127,11 +134,32 @@ class Dataset:
         return self.id + SUFFIX[strategy]
 
 
-def describe(error: Any, root: str) -> str:
-    """One pydantic error as `root.path: message`, in plain words."""
+#: what pydantic calls a fault -> what is wrong, in plain words
+_FAULTS = {
+    "missing": "missing key",
+    "int_parsing": "should be a whole number",
+    "int_type": "should be a whole number",
+    "bool_parsing": "should be true or false",
+    "string_type": "should be a text (put it in quotes: YAML reads a bare no, a number or a date as such)",
+    "list_type": "should be a list",
+    "dict_type": "should be a mapping of keys",
+    "model_type": "should be a mapping of keys",
+}
+
+
+def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
+    """One pydantic error as `root.path: message`, in plain words.
+
+    Args:
+        error: one of `ValidationError.errors()`.
+        root: where the validated block is.
+        known: keys among which those that resemble an unknown one are named.
+    """
     path = ".".join(str(part) for part in (root, *error["loc"]))
-    messages = {"extra_forbidden": "unknown key", "missing": "missing key"}
-    return f"{path}: {messages.get(error['type'], error['msg'].removeprefix('Value error, '))}"
+    if error["type"] == "extra_forbidden":
+        return f"{path}: unknown key{near(str(error['loc'][-1]), known)}"
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return f"{path}: {_FAULTS.get(error['type'], message)}"
 
 
 def tasks_folder() -> Path:
@@ -258,3 +286,8 @@ def registry(root: Path | None = None) -> Registry:
 @lru_cache(maxsize=8)
 def _registry(root: Path) -> Registry:
     return Registry(root)
+
+
+def forget() -> None:
+    """Read folders anew from now on, since files were written."""
+    _registry.cache_clear()

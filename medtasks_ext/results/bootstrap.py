@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from medtasks_ext.results.statistics import counts_of
+from medtasks_ext.results.statistics import counts_of, question_of, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 RESAMPLES, LEVEL, SEED = 1000, 0.95, 42
 METHOD = "percentile bootstrap, 95 %"
+METHOD_OF_CLUSTERS = "percentile bootstrap of clusters, 95 %"
 #: metrics that say what was there rather than how good it was
 NOT_ESTIMATED = ("scored", "SAMPLE_DATA")
 _BLOCK = 2**20  # weights that are worked on at once
@@ -183,27 +184,37 @@ def task_intervals(
         official: add BRIDGE's own interval.
 
     Returns:
-        Metric -> `interval_low`, `interval_high`, `interval_method`, `resamples`; low and high are None
-        where there are fewer than two units. The score on the resamples is None then, or without gold.
+        Metric -> `interval_low`, `interval_high`, `interval_method`, `resamples`, and `clusters` where
+        several questions share what they are about; low and high are None where there are fewer than two
+        units. The score on the resamples is None then, or without gold.
     """
     counts = counts_of(samples, aggregations)
     resampled = resample(counts, dataset)
+    n_units = len(set(map(unit_of, samples)))
+    clusters = n_units if n_units < len(set(map(question_of, samples))) else None
     records = {}
     for metric in (name for item in counts for name in item.statistics if name not in NOT_ESTIMATED):
         found = resampled.get(metric)
-        records[metric] = interval_record(percentile_interval(found.values) if found else None)
+        records[metric] = interval_record(percentile_interval(found.values) if found else None, clusters)
         if found and official:
             records[metric]["t_interval_of_bootstrap_mean"] = _official(found.published)
     return records, resampled["score"].values if "score" in resampled else None
 
 
-def interval_record(interval: Interval | None) -> dict[str, Any]:
-    """A percentile interval, or that there is none, as results record it."""
+def interval_record(interval: Interval | None, clusters: int | None = None) -> dict[str, Any]:
+    """A percentile interval, or that there is none, as results record it.
+
+    Args:
+        interval: of a metric.
+        clusters: how many there are, if clusters of documents were drawn.
+    """
+    method, drawn = (METHOD, "documents") if clusters is None else (METHOD_OF_CLUSTERS, "clusters")
     return {
         "interval_low": interval and interval.low,
         "interval_high": interval and interval.high,
-        "interval_method": METHOD if interval else "none: fewer than two documents",
+        "interval_method": method if interval else f"none: fewer than two {drawn}",
         "resamples": RESAMPLES if interval else 0,
+        **({} if clusters is None else {"clusters": clusters}),
     }
 
 

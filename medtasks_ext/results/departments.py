@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of
-from medtasks_ext.results.statistics import counts_of, unit_of
+from medtasks_ext.results.statistics import counts_of, question_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,9 @@ def score_by_department(
     """
     places: dict[tuple[str | None, str], list[tuple[float, int]]] = {}
     for samples, aggregations in tasks.values():
-        found = counts_of(samples, {metric: aggregations[metric]}) if metric in aggregations else []
+        if metric not in aggregations:
+            continue
+        found = counts_of(samples, {metric: aggregations[metric]}, question_of)
         if not found:
             continue
         [counts] = found
@@ -77,14 +79,14 @@ def score_by_department(
 
 
 def _labels(samples: Samples, metric: str) -> list[set[tuple[str | None, str]]]:
-    """The lines in which each unit of the counts has a part, units in the order of the counts."""
+    """The lines in which each question has a part, questions in the order of the counts."""
     units: dict[Any, set[tuple[str | None, str]]] = {}
     for sample in sorted(samples, key=lambda sample: sample["doc_id"]):
         if metric in sample:
             names = sample["doc"].get("department", [])
             primaries = {(None, primary_of(name)) for name in names}
             secondaries = {(primary_of(name), name) for name in names if name != NO_DEPARTMENT}
-            units.setdefault(unit_of(sample), primaries | secondaries)
+            units.setdefault(question_of(sample), primaries | secondaries)
     return list(units.values())
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from medtasks_ext.results.bootstrap import Interval, mean_over_tasks, percentile_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.results.experiments import Entry
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,7 @@ def roll_up(
         parts: the tasks behind the score, where it is a mean over parts, each the mean of its tasks;
             other tasks of the group are run and shown without counting.
     """
-    counted = [
-        [task for task in part if task in metrics and "score" in metrics[task]] for part in parts or [tasks]
-    ]
-    counted = [part for part in counted if part]
+    counted = counted_parts(tasks, {task for task, item in metrics.items() if "score" in item}, parts)
     done = [metrics[task] for task in tasks if task in metrics]
     means = [mean(metrics[task]["score"] for task in part) for part in counted]
     scored = [task for part in counted for task in part]
@@ -89,6 +88,44 @@ def roll_up(
         n_documents=sum(sizes.get(task, 0) for task in tasks),
         sample=any("SAMPLE_DATA" in item for item in done),
         interval=percentile_interval(mean_over_tasks(draws)) if draws else None,
+    )
+
+
+def counted_parts(
+    tasks: Sequence[str], scored: Collection[str], parts: Sequence[Sequence[str]] | None = None
+) -> list[list[str]]:
+    """The scored tasks that a group's score is taken over: a mean over parts, each the mean of its tasks.
+
+    Args:
+        tasks: of the group.
+        scored: tasks that have a score.
+        parts: the tasks behind the score, where it is a mean over parts.
+    """
+    counted = [[task for task in part if task in scored] for part in parts or [tasks]]
+    return [part for part in counted if part]
+
+
+def group_row(entry: Entry, tasks: Registry, group: str) -> Row:
+    """A group's line for one entry, with its interval where all its scored tasks can be resampled.
+
+    Args:
+        entry: a model's experiments, or its published scores.
+        tasks: the registry.
+        group: name of a task, tag or group; its suffix says the strategy.
+    """
+    leaves, parts = tasks.leaves(group), tasks.parts(group)
+    if group in entry.groups:
+        n = sum(map(len, parts))
+        return Row(group, entry.groups[group], None, n, n, 0, sample=False)
+    found = {name: entry.experiments[name] for name in leaves if name in entry.experiments}
+    draws = {name: item.read_resampled() for name, item in found.items() if item.score is not None}
+    return roll_up(
+        group,
+        leaves,
+        {name: item.metrics for name, item in found.items()},
+        {name: item.n for name, item in found.items()},
+        {name: values for name, values in draws.items() if values is not None},
+        parts,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
@@ -32,26 +33,31 @@ class RunResults:
         """The task's score, or None where it has none."""
         return self.tasks.get(task, {}).get("metrics", {}).get("score")
 
-    def samples(self, task: str) -> list[dict[str, Any]]:
-        """lm-eval's records of the task's documents; judged ones with the judges' `score`.
+    def samples(self, task: str, first: int | None = None) -> list[dict[str, Any]]:
+        """lm-eval's records of the task's documents; judged ones with `score` as (run, value).
+
+        Args:
+            task: its name.
+            first: how many, from the first on; all by default.
 
         Raises:
             MedtasksError: a file is missing or damaged.
         """
         path = self.folder / f"samples_{task}.jsonl"
         try:
-            # bytes: a text may hold other line separators than the one between records
-            samples = [json.loads(line) for line in path.read_bytes().splitlines()]
+            with path.open("rb") as lines:  # bytes: a text may hold other line separators than \n
+                samples = [json.loads(line) for line in islice(lines, first)]
         except FileNotFoundError:
             raise MedtasksError("no such file", where=path, remedy="run the task again") from None
         except ValueError as error:
             raise MedtasksError(f"damaged ({error})", where=path, remedy="`medtasks rescore RUN`") from None
         judged = self.folder / "judgements" / f"{task}.json"
         if judged.is_file():
-            scores = {item["document"]: item["score"] for item in read_json(judged)["documents"]}
+            documents = {item["document"]: item for item in read_json(judged)["documents"]}
             for sample in samples:
-                if (score := scores.get(document_key(sample["doc"]))) is not None:
-                    sample["score"] = score
+                item = documents.get(document_key(sample["doc"]), {"score": None})
+                if item["score"] is not None:
+                    sample["score"] = (item.get("run", ""), item["score"])
         return samples
 
     def document_scores(self, task: str) -> dict[str, float]:
@@ -59,7 +65,7 @@ class RunResults:
         scores: dict[str, float] = {}
         for sample in self.samples(task):
             value = sample.get("score")
-            if isinstance(value, list) and len(value) == 2 and isinstance(value[1], (int, float)):
+            if isinstance(value, (list, tuple)) and len(value) == 2 and isinstance(value[1], (int, float)):
                 value = value[1]  # (run, value)
             if isinstance(value, (int, float)):
                 scores[document_key(sample["doc"])] = float(value)

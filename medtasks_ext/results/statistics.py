@@ -46,26 +46,35 @@ def statistic_of(aggregation: Callable[..., Any]) -> Statistic | None:
     return mean if aggregation is lm_eval_mean else None
 
 
-def unit_of(sample: Mapping[str, Any]) -> Hashable:
-    """What a sample is resampled with: its question, if that was asked several times; else it is alone."""
+def question_of(sample: Mapping[str, Any]) -> Hashable:
+    """The question that a sample belongs to, if that was asked several times; else it is alone."""
     return sample["doc"].get("item", ("document", sample["doc_id"]))
 
 
+def unit_of(sample: Mapping[str, Any]) -> Hashable:
+    """What a sample is resampled with: what its question is about, if others are, too; else its question."""
+    cluster = sample["doc"].get("cluster")
+    return ("cluster", cluster) if cluster else question_of(sample)
+
+
 def counts_of(
-    samples: Sequence[Mapping[str, Any]], aggregations: Mapping[str, Callable[..., Any]]
+    samples: Sequence[Mapping[str, Any]],
+    aggregations: Mapping[str, Callable[..., Any]],
+    unit: Callable[[Mapping[str, Any]], Hashable] = unit_of,
 ) -> list[Counts]:
     """The counts of one task.
 
     Args:
         samples: lm-eval's records of the documents, in memory or as read from `samples_TASK.jsonl`.
         aggregations: metric -> aggregation, as the task declares them.
+        unit: what a sample's row of counts stands for.
 
     Returns:
         Metrics that share their counts share a matrix. Rows are in the order of the task's documents,
         whatever the order of the samples. Metrics that no sample reports are left out.
     """
     ordered = sorted(samples, key=lambda sample: sample["doc_id"])
-    units = [unit_of(sample) for sample in ordered]
+    units = [unit(sample) for sample in ordered]
     found: list[tuple[list[Any], Statistic, Counts]] = []
     for metric, aggregation in aggregations.items():
         statistic = statistic_of(aggregation)

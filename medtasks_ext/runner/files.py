@@ -13,6 +13,9 @@ from medtasks_ext.errors import MedtasksError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+#: schema of `run.json` that this version writes, and the newest that it reads
+RUN_SCHEMA = 1
+
 
 def write_json(path: Path, content: Any) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""

@@ -4,6 +4,7 @@ RUN/run.json               settings and the state of every task
 RUN/responses/TASK.jsonl   every response, appended as it comes
 RUN/tasks/TASK.json        metrics, their intervals, configuration and what was loaded, per finished task
 RUN/tasks/TASK.npy         its score on each bootstrap resample, for the intervals of groups
+RUN/tasks/TASK.parquet     what each document contributed to the score; no text
 RUN/samples_TASK.jsonl     lm-eval's record per document
 RUN/results.json           all finished tasks together, in lm-eval's layout
 """
@@ -12,21 +13,25 @@ from __future__ import annotations
 
 import json
 import logging
+import platform
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
 from medtasks_ext.data.missing import missing_data, origin_of, where_it_goes
 from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.results.bootstrap import interval_record, task_intervals
+from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import load_resampled, save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, chosen_documents, evaluate_task
-from medtasks_ext.runner.files import read_json, write_json
+from medtasks_ext.runner.files import RUN_SCHEMA, read_json, write_json
 from medtasks_ext.runner.fit import PromptFitter
 from medtasks_ext.runner.store import ResponseStore, StoredLM, StoringLM
 
@@ -39,8 +44,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
 log = logging.getLogger(__name__)
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Run:
         identity = self._identity(model, settings)
         if self.manifest_file.is_file():
             self.manifest = read_json(self.manifest_file)
-            if self.manifest.get("schema") != SCHEMA:
+            if self.manifest.get("schema") != RUN_SCHEMA:
                 raise MedtasksError(
                     f"was written by another version (schema {self.manifest.get('schema')})",
                     where=self.manifest_file,
@@ -184,7 +187,8 @@ class Run:
             except KeyboardInterrupt:
                 raise
             except Exception as error:  # any fault of one task must not cost the others
-                self._fail(name, error, report)
+                with public_rows(loaded_record(task)["origin"] != "local"):
+                    self._fail(name, error, report)
                 continue
             finally:
                 lm.store.close()
@@ -205,7 +209,7 @@ class Run:
         return True
 
     def _fail(self, task: str, error: Exception, report: Callable[[str, str], None]) -> None:
-        message = str(error) or type(error).__name__
+        message = what_happened(error)
         self.manifest["tasks"][task] = {
             "state": "failed",
             "error": message,
@@ -240,6 +244,8 @@ class Run:
         part.write_text(samples, encoding="utf-8")
         part.replace(self.folder / f"samples_{name}.jsonl")
         save_resampled(self._resampled_file(name), resampled)
+        scores = document_scores(outcome.samples, score_statistic(dataset))
+        save_document_scores(self._task_file(name).with_suffix(".parquet"), scores)
         write_json(
             self._task_file(name),
             {
@@ -374,12 +380,30 @@ class Run:
         ]
 
 
+def versions() -> dict[str, str]:
+    """Of Python, and of the packages here that answers and scores depend on."""
+    found = {"python": platform.python_version(), "medtasks": __version__}
+    for package in (
+        "lm-eval",
+        "datasets",
+        "transformers",
+        "torch",
+        "vllm",
+        "sacrebleu",
+        "nltk",
+        "rouge-score",
+    ):
+        with suppress(PackageNotFoundError):
+            found[package.replace("-", "_")] = version(package)
+    return found
+
+
 def new_manifest(identity: dict[str, Any]) -> dict[str, Any]:
     """The manifest of a run that has not begun."""
     return {
-        "schema": SCHEMA,
+        "schema": RUN_SCHEMA,
         "identity": identity,
-        "versions": {"medtasks": __version__, "lm_eval": version("lm-eval")},
+        "versions": versions(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S"),
         "requested": [],
         "tasks": {},

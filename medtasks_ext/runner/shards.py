@@ -22,7 +22,7 @@ from zlib import crc32
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runner.evaluate import build_task, chosen_documents, generate_task
 from medtasks_ext.runner.files import read_json, write_json
-from medtasks_ext.runner.run import SCHEMA, Run, cut_counts, differences, loaded_record, new_manifest
+from medtasks_ext.runner.run import RUN_SCHEMA, Run, cut_counts, differences, loaded_record, new_manifest
 from medtasks_ext.runner.store import Response, document_key, stored_responses, write_responses
 
 if TYPE_CHECKING:
@@ -261,9 +261,9 @@ class _Folder:
             shard = self.identity.get("shard")
         except (TypeError, KeyError, AttributeError):
             raise MedtasksError("is no shard of a run", where=folder, remedy=_WANTED) from None
-        if schema != SCHEMA:
+        if schema != RUN_SCHEMA:
             raise MedtasksError(
-                f"was written by another version of medtasks (schema {schema}, here {SCHEMA})",
+                f"was written by another version of medtasks (schema {schema}, here {RUN_SCHEMA})",
                 where=folder,
                 remedy="merge with the version that made the shards",
             )

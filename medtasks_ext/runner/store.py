@@ -135,7 +135,12 @@ class ResponseStore:
 class StoringLM(LM):
     """Wraps a model: answers from the store, asks the model for the rest, chunk by chunk."""
 
-    def __init__(self, inner: LM, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self,
+        inner: LM,
+        progress: Callable[[int], None] | None = None,
+        skipped: Callable[[int], None] | None = None,
+    ) -> None:
         super().__init__()
         self.inner = inner
         self.store: ResponseStore | None = None
@@ -143,6 +148,7 @@ class StoringLM(LM):
         self.generated = 0
         self.tokens: dict[str, int] | None = None
         self._progress = progress or (lambda n: None)
+        self._skipped = skipped or self._progress  # stored responses took no time
         self._pending: dict[str, list[tuple[str, Instance]]] = {}
         takes = inspect.signature(inner.generate_until).parameters
         self._without_bar = {"disable_tqdm": True} if "disable_tqdm" in takes else {}
@@ -216,7 +222,7 @@ class StoringLM(LM):
                 self.fitter.fit(request)
         keys = [request_key(request) for request in requests]
         missing = [pair for pair in zip(keys, requests, strict=True) if pair[0] not in self.store.by_key]
-        self._progress(len(requests) - len(missing))
+        self._skipped(len(requests) - len(missing))
         size, start = FIRST_CHUNK, 0
         while start < len(missing):
             chunk = missing[start : start + size]

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from medtasks_ext.answers import answer_format
-from medtasks_ext.data import load_documents
-from medtasks_ext.data.spec import dataset_spec
+from medtasks_ext.answers.formats import any_format
+from medtasks_ext.data.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
+from medtasks_ext.data.load import checked_documents
+from medtasks_ext.data.spec import DatasetSpec
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
-from medtasks_ext.registry import STRATEGIES, Dataset, Registry
-from medtasks_ext.registry.sync import changes
-from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
+from medtasks_ext.registry.metadata import near
+from medtasks_ext.registry.new import PLACEHOLDER
+from medtasks_ext.registry.sync import dataset_files
+from medtasks_ext.registry.tasks import describe
+from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
+from medtasks_ext.runner.files import numbered_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from lm_eval.api.instance import Instance
 
     from medtasks_ext.answers import AnswerFormat
-    from medtasks_ext.data.spec import Judging
 
 MIN_TEST, MIN_FEWSHOT = 6, 5
 GARBAGE = "◇◇◇"
+_SHOWN = 5  # rows or lines that a message names
 
 
 class _Same(Baseline):
@@ -38,145 +51,351 @@ class _Same(Baseline):
         return self.text
 
 
-def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
-    """What is wrong with a dataset folder, in words; empty when nothing is.
+@dataclass(frozen=True)
+class Check:
+    """One thing that a dataset folder must satisfy.
 
-    Checks the schema, the sample rows, the derived files, and, through lm-eval itself in every
+    Attributes:
+        what: what holds if there is no problem.
+        problems: what is wrong and how it is mended, one each.
+        done: False where an earlier problem has to be mended first.
+    """
+
+    what: str
+    problems: list[str] = field(default_factory=list)
+    done: bool = True
+
+
+def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
+    """What is wrong with a dataset folder, in words; empty when nothing is."""
+    return [problem for check in checks_of(registry, dataset) for problem in check.problems]
+
+
+def checks_of(registry: Registry, dataset: Dataset) -> list[Check]:
+    """What a dataset folder must satisfy, point by point, and what is wrong.
+
+    The task file, placeholders, the sample rows, the derived files, and, through lm-eval itself in every
     strategy, that prompts render, that an oracle gets `oracle_max`, and that garbage gets what the
     suite's rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
     """
-    problems: list[str] = []
-    try:
-        spec = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file)
-        form = answer_format(spec.answer, where=dataset.file)
-        problems += _facts(dataset, spec.source.download is not None)
-        problems += [
-            f"{change.path}: not up to date → run `medtasks sync`" for change in _stale(registry, dataset)
-        ]
-        problems += _samples(dataset, form) + _judging(dataset, spec.judge)
-        for strategy in STRATEGIES:
-            problems += _run(registry, dataset, strategy, form, spec.judge)
-    except MedtasksError as error:
-        problems.append(str(error))
-    except KeyError as error:
-        problems.append(f"{dataset.file}: key {error} is missing → see CONTRIBUTING.md")
-    return problems
+    folder = _Folder(registry, dataset)
+    checks: list[Check] = []
+    blocked = False
+    for what, find, is_needed in folder.steps():
+        if blocked:
+            checks.append(Check(what, done=False))
+            continue
+        try:
+            problems = list(find())
+            blocked = is_needed and bool(problems)
+        except MedtasksError as error:
+            problems, blocked = [str(error)], True
+        checks.append(Check(what, [folder.shortened(problem) for problem in problems]))
+    return checks
 
 
-def _facts(dataset: Dataset, has_download: bool) -> list[str]:
-    problems = []
-    access = dataset.metadata.access
-    if access.scoreable and not has_download:
-        problems.append(f"{dataset.file}: access.scoreable is true, but source.download is missing")
-    if has_download and access.value != "open":
-        problems.append(f"{dataset.file}: source.download is there, but access is {access.value}")
-    if not dataset.version.partition("-")[0].isdigit():
-        problems.append(
-            f"{dataset.file}: metadata.version is {dataset.version!r} → write N-X, for example 1-A"
-        )
-    return problems
+class _Folder:
+    """One dataset folder under examination. The methods below give problems, in words."""
 
+    def __init__(self, registry: Registry, dataset: Dataset) -> None:
+        self.registry, self.dataset = registry, dataset
 
-def _stale(registry: Registry, dataset: Dataset) -> list[Any]:
-    return [change for change in changes(registry) if change.path.parent == dataset.folder]
-
-
-def _samples(dataset: Dataset, form: AnswerFormat) -> list[str]:
-    if not dataset.sample_file.is_file():
+    def steps(self) -> list[tuple[str, Callable[[], Iterator[str]], bool]]:
+        """(what holds, what finds problems, whether later steps need it)."""
         return [
-            f"{dataset.sample_file}: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"
+            ("zero_shot.yaml can be read, and says all that it must", self.task_file, True),
+            ("nothing is left to fill in", self.placeholders, False),
+            ("access, download and version agree", self.facts, False),
+            (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
+            ("cot.yaml, five_shot.yaml and tags are up to date", self.derived, False),
+            *(
+                (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
+                for strategy in STRATEGIES
+            ),
         ]
-    splits = load_documents(dataset.folder, cot=False, origin="sample")
-    test, fewshot = splits["test"], splits["fewshot"]
-    rows = len({document.get("item", document["id"]) for document in test})
-    problems = []
-    if rows < MIN_TEST or len(fewshot) < MIN_FEWSHOT:
-        problems.append(
-            f"{dataset.sample_file}: {len(fewshot)} few-shot and {rows} test rows"
-            f" → at least {MIN_FEWSHOT} and {MIN_TEST}"
-        )
-    if absent := form.not_covered([document["gold"] for document in (*test, *fewshot)]):
-        problems.append(f"{dataset.sample_file}: no row shows: {', '.join(absent)}")
-    return problems
 
+    def shortened(self, problem: str) -> str:
+        """A message with paths as seen from the folder, on lines of its own depth."""
+        problem = problem.replace(f"{self.dataset.folder}/", "").replace(f"{self.registry.root}/", "")
+        return problem.replace("\n  →", " →")
 
-def _judging(dataset: Dataset, judge: Judging | None) -> list[str]:
-    if judge is None:
-        return []
-    blank = [name for name, text in {"role": judge.role, **judge.axes}.items() if not text.strip()]
-    problems = [f"{dataset.file}: judge: {name} says nothing" for name in blank]
-    if dataset.sample_file.is_file():
-        for document in load_documents(dataset.folder, cot=False, origin="sample")["test"]:
-            if "{{" in document["question"] or not document["question"].strip():
-                problems.append(
-                    f"{dataset.file}: judge.question is not rendered for row {document['id']}:"
-                    f" {document['question'][:60]!r}"
+    # ------------------------------------------------------------------ files
+
+    @cached_property
+    def _spec(self) -> DatasetSpec:
+        return DatasetSpec(**self.dataset.config["dataset_kwargs"]["medtasks_dataset"])
+
+    @cached_property
+    def _form(self) -> AnswerFormat:
+        return answer_format(self._spec.answer, where=self.dataset.file)
+
+    def task_file(self) -> Iterator[str]:
+        config = self.dataset.config
+        for key in config.keys() - TASK_KEYS.keys():
+            yield f"zero_shot.yaml: {key}: unknown key{near(key, TASK_KEYS)}"
+        for key in ("task", "filter_list", "process_results", "custom_dataset"):
+            if key not in config:
+                yield f"zero_shot.yaml: {key}: missing key → {_WHERE_FROM[key]}"
+        task, metadata = config.get("task"), config.get("metadata")
+        block = self._block(config.get("dataset_kwargs"), "dataset_kwargs", ["medtasks_dataset"])
+        record = self._block(metadata, "metadata", ["version", "medtasks"])
+        yield from (problem for part in (block, record) if isinstance(part, list) for problem in part)
+        if isinstance(record, dict):
+            yield from _faults(Metadata.model_validate, record["medtasks"], "metadata.medtasks", _meanings())
+            suite = record["medtasks"].get("benchmark") if isinstance(record["medtasks"], dict) else None
+            if suite and isinstance(task, str) and not task.startswith(f"{suite}_"):
+                yield f"zero_shot.yaml: task: {task!r} does not begin with {suite}_ → rename it"
+        if isinstance(block, dict):
+            spec = block["medtasks_dataset"]
+            yield from _faults(DatasetSpec.model_validate, spec, "medtasks_dataset")
+            if isinstance(spec, dict) and isinstance(spec.get("answer"), dict):
+                yield from _answer_faults(spec["answer"])
+                yield from _filter_faults(config.get("filter_list"), spec["answer"])
+
+    @staticmethod
+    def _block(block: Any, name: str, keys: list[str]) -> dict[str, Any] | list[str]:
+        """A block with exactly these keys, or what is wrong with it."""
+        if not isinstance(block, dict):
+            return [f"zero_shot.yaml: {name}: missing key → see the example in CONTRIBUTING.md"]
+        unknown = [
+            f"zero_shot.yaml: {name}.{key}: unknown key{near(str(key), keys)}"
+            for key in block
+            if key not in keys
+        ]
+        absent = [
+            f"zero_shot.yaml: {name}.{key}: missing key → see the example in CONTRIBUTING.md"
+            for key in keys
+            if key not in block
+        ]
+        return unknown + absent or block
+
+    def placeholders(self) -> Iterator[str]:
+        files = [file for file in sorted(self.dataset.folder.iterdir()) if file.suffix in (".yaml", ".sql")]
+        for file in files:
+            for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
+                if PLACEHOLDER in line:
+                    text = line[line.index(PLACEHOLDER) :].strip(" '\"}")
+                    yield f"{file.name}, line {number}: {text}"
+        if self.dataset.sample_file.is_file():
+            lines = list(numbered_lines(self.dataset.sample_file, remedy="write sample rows"))
+            if left := [number for number, line in lines if PLACEHOLDER in line]:
+                yield (
+                    f"sample.jsonl: {len(left)} of {len(lines)} rows are placeholders (lines {_some(left)})"
+                    " → write invented rows; never real or altered patient data"
                 )
-    return problems
 
-
-def _run(
-    registry: Registry, dataset: Dataset, strategy: str, form: AnswerFormat, judge: Judging | None
-) -> list[str]:
-    name, settings = dataset.task(strategy), Settings(data="sample")
-    problems = []
-    documents = build_task(registry, name, settings).eval_docs
-    for document in documents:
-        if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
-            problems.append(
-                f"{name}: the prompt of row {document['id']} is not rendered: {document['prompt'][:60]!r}"
+    def facts(self) -> Iterator[str]:
+        access, has_download = self.dataset.metadata.access, self._spec.source.download is not None
+        if access.scoreable and not has_download:
+            yield (
+                "zero_shot.yaml: access.scoreable is true, but source.download is missing"
+                " → pin the public files there (docs/data.md), or write scoreable: false"
             )
-    perfect = _metrics(registry, name, Oracle())
-    if judge:
-        return problems + _unjudged(registry, name, perfect, documents)
-    if "score" not in perfect and tokeniser(dataset.metadata.language) is None:
-        return problems  # the score needs NLTK data that is not installed; a warning says which
-    expected = dataset.metadata.oracle_max
-    if expected == "per_document":
-        expected = sum(form.ceiling(document["gold"]) for document in documents) / len(documents)
-    if "score" not in perfect or not (
-        math.isclose(perfect["score"], expected, abs_tol=1e-9)
-        if expected != "unbounded"
-        else perfect["score"] >= 1
-    ):
-        problems.append(f"{name}: an oracle scores {perfect.get('score')}, oracle_max says {expected}")
-    if perfect["valid"] != 1:
-        problems.append(
-            f"{name}: only {perfect['valid']:.0%} of the gold answers can be read back as answers"
+        if has_download and access.value != "open":
+            yield (
+                f"zero_shot.yaml: source.download is there, but access is {access.value}"
+                " → only open data may be downloaded"
+            )
+        if not re.fullmatch(VERSION, self.dataset.version):
+            yield (
+                f"zero_shot.yaml: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A"
+            )
+
+    def derived(self) -> Iterator[str]:
+        for path, content in dataset_files(self.dataset).items():
+            if not path.is_file():
+                yield f"{path.name}: missing → run `medtasks sync`"
+            elif path.read_text(encoding="utf-8") != content:
+                yield f"{path.name}: not up to date → run `medtasks sync`"
+
+    # ------------------------------------------------------------------ rows
+
+    def samples(self) -> Iterator[str]:
+        if not self.dataset.sample_file.is_file():
+            yield f"sample.jsonl: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"
+            return
+        splits, faults = checked_documents(self.dataset, "sample")
+        yield from map(str, faults)
+        if not splits["test"]:
+            return
+        test, fewshot = splits["test"], splits["fewshot"]
+        rows = len({document.get("item", document["id"]) for document in test})
+        if rows < MIN_TEST or len(fewshot) < MIN_FEWSHOT:
+            yield (
+                f"sample.jsonl: {len(fewshot)} few-shot and {rows} test rows"
+                f" → write at least {MIN_FEWSHOT} and {MIN_TEST} (`_split` says which a row is)"
+            )
+        if absent := self._form.not_covered([document["gold"] for document in (*test, *fewshot)]):
+            yield f"sample.jsonl: no row shows: {', '.join(absent)} → add a row for each"
+        yield from self._judging(test)
+
+    def _judging(self, documents: list[Any]) -> Iterator[str]:
+        judge = self._spec.judge
+        if judge is None:
+            return
+        for name, text in {"role": judge.role, **judge.axes}.items():
+            if not text.strip():
+                yield f"zero_shot.yaml: judge: {name} says nothing → say it in a sentence (docs/judging.md)"
+        for document in documents:
+            if "{{" in document["question"] or not document["question"].strip():
+                yield (
+                    f"zero_shot.yaml: judge.question is not rendered for row {document['id']}:"
+                    f" {document['question'][:60]!r} → name fields of the row in it"
+                )
+
+    # ------------------------------------------------------------------ runs
+
+    def _runs(self, strategy: str) -> Callable[[], Iterator[str]]:
+        return lambda: self.runs(strategy)
+
+    def runs(self, strategy: str) -> Iterator[str]:
+        name, registry = self.dataset.task(strategy), self._own_registry
+        if not (self.dataset.folder / f"{strategy}.yaml").is_file():
+            yield f"{strategy}.yaml: missing → run `medtasks sync`"
+            return
+        documents = build_task(registry, name, Settings(data="sample")).eval_docs
+        for document in documents:
+            if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
+                yield (
+                    f"{name}: the prompt of row {document['id']} is not rendered: {document['prompt'][:60]!r}"
+                    " → name columns or fields of the row in it"
+                )
+        perfect = _evaluated(registry, name, Oracle())
+        if unread := [
+            str(sample["doc"]["id"]) for sample in perfect.samples if not sample["filtered_resps"][0]["valid"]
+        ]:
+            yield (
+                f"{name}: the gold answers of {len(unread)} rows ({_some(unread)}) cannot be read as answers"
+                f" → `medtasks preview {name} --data sample` shows how they are read"
+            )
+        if self._spec.judge:
+            yield from self._unjudged(name, perfect, documents)
+        elif "score" in perfect.metrics or tokeniser(self.dataset.metadata.language) is not None:
+            yield from self._scored(name, perfect.metrics, documents)
+        # else the score needs NLTK data that is not installed; a warning says which
+
+    @cached_property
+    def _own_registry(self) -> Registry:
+        """The registry with this dataset in it, also where the folder lies outside of it."""
+        if self.registry.datasets.get(self.dataset.id) == self.dataset:
+            return self.registry
+        return Registry(self.dataset.folder.parents[1])
+
+    def _scored(self, name: str, perfect: dict[str, float], documents: list[Any]) -> Iterator[str]:
+        expected = self.dataset.metadata.oracle_max
+        if expected == "per_document":
+            expected = sum(self._form.ceiling(document["gold"]) for document in documents) / len(documents)
+        if "score" not in perfect or not (
+            math.isclose(perfect["score"], expected, abs_tol=1e-9)
+            if expected != "unbounded"
+            else perfect["score"] >= 1
+        ):
+            yield (
+                f"{name}: an oracle, which answers with the gold, scores {perfect.get('score')};"
+                f" oracle_max says {expected} → mend prompt.target or `answer:`, or set oracle_max"
+            )
+        nothing = _evaluated(self._own_registry, name, _Same()).metrics
+        allowed = _garbage_score(documents, self._form)
+        if not math.isclose(nothing["score"], allowed, abs_tol=1e-9):
+            yield (
+                f"{name}: garbage scores {nothing['score']}, the rule for invalid answers gives {allowed}"
+                " → mend `answer:` (docs/answers.md)"
+            )
+
+    def _unjudged(self, name: str, perfect: TaskResult, documents: list[Any]) -> Iterator[str]:
+        """A task whose score comes from judges: what it reports before they have read the answers."""
+        if "score" in perfect.metrics:
+            yield (
+                f"{name}: has a score before judges have read the answers"
+                " → include a family of open-ended answers (_open.yaml), or leave `judge:` out"
+            )
+            return
+        # where the target is not what answers are compared with, an oracle does not reach 1
+        compared = all(document["target"].strip() == document["gold"] for document in documents)
+        reached = perfect.metrics["rouge_l"]
+        if compared and not math.isclose(reached, 1, abs_tol=1e-9):
+            yield f"{name}: an oracle gets rouge_l {reached} instead of 1 → mend prompt.target"
+        for text in (GARBAGE, ""):
+            got = _evaluated(self._own_registry, name, _Same(text)).metrics["rouge_l"]
+            if got != 0:
+                yield f"{name}: the answer {text!r} gets rouge_l {got} instead of 0 → mend `answer:`"
+
+
+#: Keys that every task has, and where they come from.
+_WHERE_FROM = {
+    "task": "name the task: SUITE_DATASET",
+    "filter_list": "copy the block from another task's file",
+    "process_results": "include the family: include: ../_FAMILY.yaml",
+    "custom_dataset": "include the family: include: ../_FAMILY.yaml",
+}
+
+
+def _faults(
+    read: Callable[[Any], Any],
+    block: Any,
+    root: str,
+    meanings: Mapping[str, str] | None = None,
+    skip: int = 0,
+) -> Iterator[str]:
+    """What a model finds wrong with a block.
+
+    Args:
+        read: validates it.
+        block: as written.
+        root: where it is.
+        meanings: key -> what belongs there, said of keys that are missing.
+        skip: leading parts of an error's place that are no keys.
+    """
+    try:
+        read(block)
+    except ValidationError as error:
+        for item in error.errors():
+            place = item["loc"][skip:]
+            meaning = (meanings or {}).get(str(place[0])) if item["type"] == "missing" and place else None
+            fault = describe({**item, "loc": place}, root, known_keys())
+            yield f"zero_shot.yaml: {fault}" + (f" → {meaning}" if meaning else "")
+
+
+def _meanings() -> dict[str, str]:
+    record = task_schema()["$defs"]["Metadata"]["properties"]
+    return {key: part["description"] for key, part in record.items() if "description" in part}
+
+
+def _answer_faults(answer: dict[str, Any]) -> Iterator[str]:
+    known = list(any_format().json_schema()["discriminator"]["mapping"])
+    if (kind := answer.get("kind")) not in known:
+        yield (
+            f"zero_shot.yaml: medtasks_dataset.answer.kind: unknown kind {kind!r}{near(str(kind), known)}"
+            f" → one of: {', '.join(known)}"
         )
-    nothing = _metrics(registry, name, _Same())
-    allowed = _garbage_score(documents, form)
-    if not math.isclose(nothing["score"], allowed, abs_tol=1e-9):
-        problems.append(
-            f"{name}: garbage scores {nothing['score']}, the rule for invalid answers gives {allowed}"
+        return
+    yield from _faults(any_format().validate_python, answer, "medtasks_dataset.answer", skip=1)
+
+
+def _filter_faults(filters: Any, answer: dict[str, Any]) -> Iterator[str]:
+    expected = [
+        {
+            "name": "answer",
+            "filter": [{"function": "!function medtasks_ext.filters.ParseAnswer", "answer": answer}],
+        }
+    ]
+    if filters is not None and filters != expected:
+        yield (
+            "zero_shot.yaml: filter_list: does not read answers with the task's own format → write"
+            " `answer: &answer` there, and copy the block `filter_list` from another task's file"
         )
-    return problems
 
 
-def _unjudged(registry: Registry, name: str, perfect: dict[str, float], documents: list[Any]) -> list[str]:
-    """A task whose score comes from judges: what it reports before they have read the answers."""
-    if "score" in perfect:
-        return [f"{name}: has a score before judges have read the answers"]
-    problems = []
-    # where the target is not what answers are compared with, an oracle does not reach 1
-    compared = all(document["target"].strip() == document["gold"] for document in documents)
-    if compared and not math.isclose(perfect["rouge_l"], 1, abs_tol=1e-9):
-        problems.append(f"{name}: an oracle gets rouge_l {perfect['rouge_l']} instead of 1")
-    if perfect["valid"] != 1:
-        problems.append(
-            f"{name}: only {perfect['valid']:.0%} of the gold answers can be read back as answers"
-        )
-    for text in (GARBAGE, ""):
-        if (got := _metrics(registry, name, _Same(text))["rouge_l"]) != 0:
-            problems.append(f"{name}: the answer {text!r} gets rouge_l {got} instead of 0")
-    return problems
+def _some(items: list[Any]) -> str:
+    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return ", ".join(map(str, items[:_SHOWN])) + more
 
 
-def _metrics(registry: Registry, name: str, model: Baseline) -> dict[str, float]:
+def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:
     settings = Settings(data="sample")
     outcome = evaluate_task(model, build_task(registry, name, settings), settings)
     assert outcome is not None
-    return outcome.metrics
+    return outcome
 
 
 def _garbage_score(documents: list[Any], form: AnswerFormat) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES
 from medtasks_ext.results.run_files import read_run
-from medtasks_ext.results.statistics import counts_of, statistic_of, unit_of
+from medtasks_ext.results.statistics import counts_of, question_of, statistic_of
 from medtasks_ext.runner.files import read_json, write_json
 from medtasks_ext.runner.store import document_key
 
@@ -233,7 +233,7 @@ def _own_scores(run: RunResults, task: str, dataset: Dataset, method: Method) ->
             where=run.folder,
             remedy="difficulty needs the gold answers of all documents",
         )
-    found = counts_of(samples, {"score": _aggregation(dataset)})
+    found = counts_of(samples, {"score": _aggregation(dataset)}, question_of)
     if not found:
         raise _undefined(task, dataset)
     [counts] = found
@@ -308,7 +308,7 @@ def _places(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
     found: dict[Any, list[int]] = {}
     names: dict[Any, str] = {}
     for sample in samples:
-        unit = unit_of(sample)
+        unit = question_of(sample)
         found.setdefault(unit, []).append(sample["doc_id"])
         names.setdefault(unit, sample["doc"].get("item") or document_key(sample["doc"]))
     return {names[unit]: places for unit, places in found.items()}

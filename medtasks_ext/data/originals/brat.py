@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from medtasks_ext.data.originals.tree import SourceFile
@@ -96,7 +97,8 @@ def _entity(cells: list[str], text: str, where: str) -> dict[str, Any]:
     parts = [" ".join(text[start:end].split()) for start, end in offsets]
     if " ".join(" ".join(parts).split()) != " ".join(words.split()):
         raise MedtasksError(
-            f"annotation {cells[0]} says {words[:60]!r}, the text has {' '.join(parts)[:60]!r} there",
+            f"annotation {cells[0]} says {excerpt(words, 60)},"
+            f" the text has {excerpt(' '.join(parts), 60)} there",
             where=where,
             remedy=_REMEDY,
         )
@@ -121,5 +123,5 @@ def _two(arguments: list[str], where: str) -> list[str]:
 
 def _known(entities: dict[str, dict[str, Any]], name: str, where: str) -> dict[str, Any]:
     if name not in entities:
-        raise MedtasksError(f"refers to {name!r}, which is not annotated", where=where, remedy=_REMEDY)
+        raise MedtasksError(f"refers to {excerpt(name)}, which is not annotated", where=where, remedy=_REMEDY)
     return entities[name]

@@ -14,6 +14,7 @@ from medtasks_ext.data.originals.split import drawn, pool
 from medtasks_ext.data.originals.tree import SourceFile, matching
 from medtasks_ext.data.spec import SourceReader
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import excerpt, shows_text, what_happened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +34,7 @@ def read_original(
     """Test rows and few-shot rows.
 
     With templates for documents they have `id`, `task`, `split`, `input` and `output`, as BRIDGE writes
-    them; documents without an answer are left out before anything is drawn, as the suite's are. Otherwise
+    them, and the layout's `fields`; documents without an answer are left out before anything is drawn, as the suite's are. Otherwise
     they have the fields of the records.
 
     Args:
@@ -87,9 +88,11 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
     if original.first:
         found = first_of_each(found, original.first)
     if original.where:
-        accepted = _template(original.where, expression=True)
+        accepted, where = _template(original.where, expression=True), original.where
         found = (
-            record for record in found if _fitting(record, lambda record: bool(accepted(**record.fields)))
+            record
+            for record in found
+            if _fitting(record, lambda record: bool(accepted(**record.fields)), where)
         )
     return found
 
@@ -98,15 +101,23 @@ class _Fields:
     """From a record to a row of the source's own columns."""
 
     def __init__(self, original: Original) -> None:
-        self.fields = {name: _template(text, expression=True) for name, text in original.fields.items()}
+        self.texts = original.fields
+        self.fields = {name: _template(text, expression=True) for name, text in self.texts.items()}
 
     def __call__(self, record: Record, number: int, split: str) -> Row | None:
-        return {**record.fields, **{name: self._value(name, record) for name in self.fields}}
+        return {**record.fields, **self.added(record)}
+
+    def added(self, record: Record) -> Row:
+        """The layout's own fields alone."""
+        return {name: self._value(name, record) for name in self.fields}
 
     def _value(self, name: str, record: Record) -> Any:
-        value = _fitting(record, lambda record: self.fields[name](**{**record.fields, "file": record.file}))
+        text = self.texts[name]
+        value = _fitting(
+            record, lambda record: self.fields[name](**{**record.fields, "file": record.file}), text
+        )
         if isinstance(value, jinja2.Undefined):
-            _fitting(record, lambda _: str(value))  # says what is not defined
+            _fitting(record, lambda _: str(value), text)  # says what is not defined
         return value
 
 
@@ -116,22 +127,25 @@ class _Rendering:
     def __init__(self, original: Original, files: list[SourceFile], task: str) -> None:
         self.task, self.group = task, original.group
         self.texts = {file.path.stem: file for file in matching(files, original.texts)}
+        self.fields = _Fields(original)
         self.id = _template(original.id) if original.id else None
         self.input, self.output = _template(original.input or ""), _template(original.output or "")
+        self.written = f"{original.id} {original.input} {original.output}"
 
     def __call__(self, record: Record, number: int, split: str) -> Row | None:
         """The row, or None where the document has no answer. Without `id` the number serves as one."""
         if self.texts:
             record = self._with_text(record)
-        output = _rendered(self.output, record)
+        output = _rendered(self.output, record, self.written)
         if not output:
             return None
         return {
-            "id": _rendered(self.id, record) if self.id else str(number),
+            "id": _rendered(self.id, record, self.written) if self.id else str(number),
             "task": self.task,
             "split": split,
-            "input": _rendered(self.input, record),
+            "input": _rendered(self.input, record, self.written),
             "output": output,
+            **self.fields.added(record),
         }
 
     def _with_text(self, record: Record) -> Record:
@@ -139,7 +153,9 @@ class _Rendering:
         name = str(record.fields[self.group[0]])
         if name not in self.texts:
             raise MedtasksError(
-                f"there is no {name}.txt", where=record.where, remedy="put the complete source there"
+                f"there is no {name if shows_text() else excerpt(name)}.txt",
+                where=record.where,
+                remedy="put the complete source there",
             )
         return Record({**record.fields, "text": self.texts[name].text("utf-8-sig")}, record.where)
 
@@ -178,16 +194,16 @@ def _template(text: str, *, expression: bool = False) -> Any:
         ) from None
 
 
-def _rendered(template: jinja2.Template, record: Record) -> str:
-    return _fitting(record, lambda record: template.render(record.fields).strip().lstrip("\ufeff"))
+def _rendered(template: jinja2.Template, record: Record, written: str) -> str:
+    return _fitting(record, lambda record: template.render(record.fields).strip().lstrip("\ufeff"), written)
 
 
-def _fitting(record: Record, use: Callable[[Record], Any]) -> Any:
+def _fitting(record: Record, use: Callable[[Record], Any], template: str) -> Any:
     try:
         return use(record)
     except (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError) as error:
         raise MedtasksError(
-            f"does not fit the source's schema: {error}",
+            f"does not fit the source's schema: {what_happened(error, template)}",
             where=record.where,
             remedy="put the authors' file there, unchanged",
         ) from None

@@ -17,6 +17,7 @@ from medtasks_ext.data.originals import cl100k
 from medtasks_ext.data.originals.readers import Record
 from medtasks_ext.data.originals.tree import only
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import columns_found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ SEED = 1
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:
-    """Records with `subject` (the task), `codes` (a code per line, oldest first) and `boolean_value`.
+    """Records with `patient`, `subject` (the task), `codes` (a code per line, oldest first), `boolean_value`.
 
     Raises:
         MedtasksError: a file is missing, is not Parquet, or lacks a column.
@@ -42,7 +43,8 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
         for patient, moment, value in _labels(file, draw=subject.startswith("lab_")):
             codes = events.until(patient, moment)
             if before + codes.tokens <= MAX_TOKENS:
-                yield Record({"subject": subject, "codes": codes.text, "boolean_value": value}, file.where)
+                fields = {"subject": subject, "codes": codes.text, "boolean_value": value}
+                yield Record({"patient": patient, **fields}, file.where)
 
 
 def _labels(file: SourceFile, *, draw: bool) -> Iterator[tuple[int, int, bool]]:
@@ -99,7 +101,7 @@ def _read(file: SourceFile, columns: list[str]) -> pa.Table:
             names = pq.read_schema(content).names
             if missing := [column for column in columns if column not in names]:
                 raise MedtasksError(
-                    f"has no column {', '.join(missing)} (found: {', '.join(names)})",
+                    f"has no column {', '.join(missing)} ({columns_found(names, missing)})",
                     where=file.where,
                     remedy="put the file of EHRSHOT's MEDS export there",
                 )

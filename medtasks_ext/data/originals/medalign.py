@@ -14,6 +14,7 @@ from medtasks_ext.data.originals.readers import Record, records, with_columns
 from medtasks_ext.data.originals.tree import matching, only
 from medtasks_ext.data.spec import TableReader
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import excerpt, shows_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ TEMPLATE = 25
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:
-    """Records with `question`, `ehr` and `clinician_response`.
+    """Records with `patient`, `question`, `ehr` and `clinician_response`.
 
     Raises:
         MedtasksError: a file is missing or malformed, or there is no record of a patient.
@@ -48,7 +49,7 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
         question, person = known
         if person not in charts:
             raise MedtasksError(
-                f"there is no medalign_ehr_xml/{person}.xml",
+                f"there is no medalign_ehr_xml/{person if shows_text() else excerpt(person)}.xml",
                 where=record.where,
                 remedy="put all patients' records there",
             )
@@ -56,6 +57,7 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
         size = CONTEXT - ANSWER - TEMPLATE - encoding.count(question)
         yield Record(
             {
+                "patient": person,
                 "question": question,
                 "ehr": encoding.tail(chart, size),
                 "clinician_response": record.fields["clinician_response"],

@@ -24,6 +24,7 @@ from medtasks_ext.data.spec import (
     XmlReader,
 )
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import columns_found
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,7 +75,7 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
 def lacks(record: Record, name: str) -> MedtasksError:
     """The error for a record without that field, or with another kind of value there."""
     return MedtasksError(
-        f"{name} is missing or not as expected (found: {', '.join(record.fields)})",
+        f"{name} is missing or not as expected ({columns_found(list(record.fields), [name])})",
         where=record.where,
         remedy="put the authors' file there, unchanged",
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.privacy import RowValueError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -27,7 +29,7 @@ def spans(
         ValueError: not one tag per token.
     """
     if len(tokens) != len(tags):
-        raise ValueError(f"{len(tokens)} tokens have {len(tags)} tags")
+        raise RowValueError(f"{len(tokens)} tokens have {len(tags)} tags")
     found: list[dict[str, Any]] = []
     for index, tag in enumerate(tags):
         place, _, kind = tag.partition("-") if scheme == "iob" else ("I", "-", tag)

@@ -1,0 +1,64 @@
+"""`medtasks card`: what the author of a model publishes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.runner.files import write_json
+
+if TYPE_CHECKING:
+    from medtasks_ext.results.experiments import Entry
+
+
+def card_command(folders: list[str], out: str) -> int:
+    """Write a card; returns the exit code."""
+    from medtasks_ext.report.card.every_eval_ever import every_eval_ever
+    from medtasks_ext.report.card.hub import eval_results, model_index
+    from medtasks_ext.report.card.manifest import manifest
+    from medtasks_ext.report.card.section import card_section
+    from medtasks_ext.results.reading import read_results
+
+    tasks, folder = registry(), Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise MedtasksError("is a file", where=folder, remedy="name a folder with -o")
+    results = read_results([Path(name) for name in folders], tasks)
+    for fault in results.faults:
+        typer.echo(str(fault), err=True)
+    entry = _only(results.entries)
+    section = card_section(entry, tasks)
+    files = {"medical-evaluation.md": section}
+    if entry.sample:
+        typer.echo("SAMPLE DATA: the section says so; no results that machines read are written", err=True)
+    else:
+        files["README.md"] = f"{model_index(entry)}\n{section}"
+        files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    write_json(folder / "medtasks-manifest.json", manifest(entry))
+    names = [*files, "medtasks-manifest.json"]
+    if not entry.sample:
+        write_json(folder / "every_eval_ever.json", every_eval_ever(entry))
+        names.append("every_eval_ever.json")
+    for name in names:
+        typer.echo(folder / name)
+    return 0
+
+
+def _only(entries: list[Entry]) -> Entry:
+    found = [item for item in entries if any(task.score is not None for task in item.experiments.values())]
+    if not found:
+        raise MedtasksError("no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge RUN`")
+    if len(found) > 1:
+        labels = "; ".join(item.label for item in found)
+        raise MedtasksError(
+            f"a card is of one model under one set of settings; here are: {labels}",
+            remedy="name the runs of one of them",
+        )
+    return found[0]

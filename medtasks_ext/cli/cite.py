@@ -1,0 +1,46 @@
+"""`medtasks cite`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.citations import CITATIONS_FILE, citations, cited_by
+from medtasks_ext.runner.files import read_json
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset, Registry
+
+
+def cite_command(names: list[str]) -> int:
+    """Print the BibTeX entries of tasks, groups, tags and runs; returns the exit code."""
+    entries = citations()
+    used = cited_by(_datasets(names, registry()))
+    for key, of in used.items():
+        if key not in entries:
+            raise MedtasksError(
+                f"no BibTeX entry {key!r}, the source of {of[0]}",
+                where=CITATIONS_FILE,
+                remedy="add the entry, or correct `citation` in the task's metadata",
+            )
+    typer.echo("\n\n".join(f"% {', '.join(of)}\n{entries[key].text}" for key, of in used.items()))
+    doubtful = [key for key in used if entries[key].unverified]
+    typer.echo(
+        f"{len(used)} entries" + (f"; check before use: {', '.join(doubtful)}" if doubtful else ""), err=True
+    )
+    return 0
+
+
+def _datasets(names: list[str], tasks: Registry) -> list[Dataset]:
+    """The datasets behind names; the folder of a run stands for its tasks."""
+    wanted: dict[str, None] = {}
+    for name in names:
+        manifest = Path(name) / "run.json"
+        found = list(read_json(manifest)["tasks"]) if manifest.is_file() else [name]
+        for leaves in tasks.resolve(found).values():
+            wanted.update(dict.fromkeys(leaves))
+    return list({tasks.tasks[leaf][0].id: tasks.tasks[leaf][0] for leaf in wanted}.values())

@@ -1,0 +1,122 @@
+"""`medtasks new`: a dataset folder from answers to a few questions."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import typer
+
+from medtasks_ext.cli.sync import sync_command
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.new import Question, draft, questions, suite_of
+from medtasks_ext.registry.sync import changes
+from medtasks_ext.registry.tasks import forget
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Registry
+
+
+def new_command(given: dict[str, Any]) -> int:
+    """Write a dataset folder and what follows from it; returns the exit code.
+
+    Args:
+        given: key -> the value of its flag, or None. On a terminal, what is missing is asked.
+    """
+    tasks = registry()
+    changes(tasks)  # a registry that cannot be read is mended first
+    flags = {key: value for key, value in given.items() if value}
+    folder = draft(tasks, answered(tasks, flags, ask=sys.stdin.isatty()))
+    folder.write()
+    typer.echo(f"wrote {folder.folder}: {', '.join(folder.files)}")
+    forget()
+    sync_command(check=False)
+    typer.echo(
+        "\nnext:\n"
+        f"  1. in {folder.folder.name}/zero_shot.yaml and sample.jsonl, replace all that is marked TODO\n"
+        f"  2. medtasks preview {folder.task} --data sample     shows the prompts\n"
+        f"  3. medtasks validate {folder.task}                  says what is missing"
+    )
+    return 0
+
+
+def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, Any]:
+    """The answers to all questions, from flags and, if wished, from the terminal.
+
+    Raises:
+        MedtasksError: a wrong value, a flag that does not belong to this suite, or, where nothing is asked,
+            flags that are missing.
+    """
+    answers: dict[str, Any] = {}
+    missing: list[Question] = []
+    try:
+        for question in questions(tasks, answers):
+            value = flags.get(question.key)
+            if value is not None:
+                answers[question.key] = question.read(value)
+            elif ask:
+                answers[question.key] = _asked(question)
+            elif question.required:
+                missing.append(question)
+    except KeyError:  # what else is missing depends on an answer that is missing, too
+        pass
+    if missing:
+        raise MedtasksError(
+            f"{len(missing)} answers are missing",
+            where="medtasks new",
+            remedy="add" + "".join(f"\n      {_flag(item)}" for item in missing)
+            + "\n    or call it on a terminal, where it asks",
+        )  # fmt: skip
+    suite = suite_of(answers["id"]) or answers["suite"]
+    if flags.get("suite", suite) != suite:
+        raise MedtasksError(
+            f"{answers['id']!r} begins with {suite}_",
+            where=f"--suite {flags['suite']}",
+            remedy="leave one out",
+        )
+    kept = {key: value for key, value in flags.items() if key in ("url", "licence", "citation", "n_test")}
+    if foreign := flags.keys() - answers.keys() - kept.keys() - {"suite"}:
+        raise MedtasksError(
+            f"{suite} datasets have no {', '.join(sorted(foreign))}",
+            where="medtasks new",
+            remedy="leave it out",
+        )
+    return {**kept, **answers}
+
+
+def _flag(question: Question) -> str:
+    values = f": {', '.join(question.choices)}" if question.choices else f": {question.text}"
+    return f"--{question.key.replace('_', '-')}{values}"
+
+
+def _asked(question: Question) -> Any:
+    """Ask until the answer is one; a choice may be given by its number."""
+    typer.echo()
+    values = list(question.choices or ())
+    width = max(map(len, values), default=0)
+    for number, value in enumerate(values, start=1):
+        typer.echo(f"  {number:>2}  {value:<{width}}  {(question.choices or {})[value]}")
+    text = question.text + (" (several between commas)" if question.many else "")
+    while True:
+        try:
+            reply = typer.prompt(
+                text if question.required else f"{text} (Enter: later)",
+                default=None if question.required else "",
+                show_default=False,
+            )
+        except click.Abort:
+            raise KeyboardInterrupt from None
+        try:
+            return question.read(_numbers_as_values(reply, values))
+        except MedtasksError as error:
+            typer.echo(f"  {error.what}", err=True)
+
+
+def _numbers_as_values(reply: str, values: list[str]) -> str:
+    parts = [part.strip() for part in reply.split(",")] if values else [reply]
+    return ",".join(
+        values[int(part) - 1] if part.isdecimal() and 1 <= int(part) <= len(values) else part
+        for part in parts
+    )

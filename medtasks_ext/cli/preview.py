@@ -1,0 +1,163 @@
+"""`medtasks preview`: the prompts of one document, and how answers to it are read and scored."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.text import Text
+
+from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.tables import console
+from medtasks_ext.data.missing import origin_of, where_it_goes
+from medtasks_ext.data.sources import forced_origin
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry.metadata import near
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.runner.chat import Chat
+    from medtasks_ext.runner.preview import Answer, Preview
+
+#: Metrics that say something else than how good an answer is.
+_NO_QUALITY = ("score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA")
+
+
+def preview_command(
+    name: str,
+    *,
+    strategy: str | None,
+    document: int,
+    data: str | None,
+    tokenizer: str | None,
+    chat_template: str | None,
+    response: str | None,
+    as_json: bool,
+) -> int:
+    """Show a document in one strategy or in all; returns the exit code."""
+    quiet()
+    tasks = registry()
+    names = _tasks(tasks, name, strategy)
+    forced = forced_origin(data)
+    dataset = tasks.tasks[names[0]][0]
+    if origin_of(dataset, forced) is None:
+        raise MedtasksError(
+            f"no rows are at hand: {where_it_goes(dataset)}",
+            where=dataset.id,
+            remedy="put them there, or look at the bundled synthetic rows: --data sample",
+        )
+    from medtasks_ext.runner.preview import preview
+
+    chat = _chat(tokenizer, chat_template)
+    seen = [
+        preview(tasks, item, data=forced, place=document, chat=chat, response=response) for item in names
+    ]
+    if as_json:
+        typer.echo(json.dumps([asdict(item) for item in seen], ensure_ascii=False, indent=1, default=str))
+    else:
+        for item in seen:
+            _print(item, chat)
+    return 0
+
+
+def _tasks(tasks: Registry, name: str, strategy: str | None) -> list[str]:
+    """The tasks that are meant: one dataset, in the strategies asked for."""
+    if strategy is not None and strategy not in STRATEGIES:
+        raise MedtasksError(
+            f"unknown strategy {strategy!r}{near(strategy, STRATEGIES)}",
+            where="--strategy",
+            remedy=f"use one of: {', '.join(STRATEGIES)}",
+        )
+    if name not in tasks.tasks:
+        leaves = [leaf for found in tasks.resolve([name]).values() for leaf in found]
+        raise MedtasksError(
+            f"{name!r} stands for {len(leaves)} tasks", where="TASK", remedy=f"name one, such as {leaves[0]}"
+        )
+    dataset, named = tasks.tasks[name]
+    if strategy is None and name == dataset.id:
+        return [dataset.task(item) for item in STRATEGIES]
+    if strategy is not None and named not in ("zero_shot", strategy):
+        raise MedtasksError(f"{name} is {named}, not {strategy}", where="--strategy", remedy="leave it out")
+    return [dataset.task(strategy or named)]
+
+
+def _chat(tokenizer: str | None, file: str | None) -> Chat | None:
+    from medtasks_ext.runner.chat import file_chat, read_template, tokenizer_chat
+
+    path = Path(file) if file else None
+    if tokenizer:
+        return tokenizer_chat(tokenizer, read_template(path)[0] if path else None)
+    return file_chat(path) if path else None
+
+
+# ---------------------------------------------------------------------- what is printed
+
+
+def _print(seen: Preview, chat: Chat | None) -> None:
+    sample = seen.loaded["origin"] == "sample"
+    _say(f"{seen.task} ({seen.strategy})", "bold")
+    if sample:
+        _say("SAMPLE DATA: synthetic rows, not a result", "bold yellow")
+    _say(f"document {seen.place} of {seen.loaded['n_test']} (from 0), id {seen.id}; {seen.loaded['where']}")
+    shots = f"{seen.shots} examples; " if seen.shots else ""
+    _say(f"{shots}settings: {json.dumps(seen.generation, ensure_ascii=False)}")
+    _text("prompt without a chat template", seen.prompt, seen.own_text)
+    if chat and seen.chat_prompt is not None:
+        size = "" if seen.tokens is None else f", {seen.tokens:,} tokens"
+        turn = "" if seen.system_turn else "; it takes no system turn"
+        _text(f"prompt with the chat template of {chat.name}", seen.chat_prompt, seen.own_text, size + turn)
+    _heading("gold answer")
+    _say(seen.target or "(none: this row is predicted, not scored)", "green")
+    if seen.gold is not None:
+        _say(f"compared as: {_short(seen.gold)}", "dim")
+    _heading("how answers are read and scored")
+    for answer in seen.answers:
+        _print_answer(answer, seen, sample=sample)
+    typer.echo()
+
+
+def _text(title: str, prompt: str, own_text: str, remark: str = "") -> None:
+    """A prompt to the letter; on a terminal the document's own turn stands out from what surrounds it."""
+    _heading(f"{title} ({len(prompt):,} characters{remark})")
+    if not sys.stdout.isatty():
+        typer.echo(prompt)  # to the letter, also tabs
+        return
+    before, own, after = prompt.rpartition(own_text) if own_text else ("", "", prompt)
+    console().print(Text.assemble((before, "cyan"), own, (after, "cyan")), soft_wrap=True)
+
+
+def _print_answer(answer: Answer, seen: Preview, *, sample: bool) -> None:
+    _say(f"{answer.name}: {answer.response!r}", "bold")
+    if answer.valid:
+        _say(f"  read as {_short(answer.parsed)}")
+    else:
+        _say("  no answer can be read in it; it counts as the suite's rule says (docs/metrics.md)", "red")
+    mark = "SAMPLE " if sample else ""
+    score = answer.metrics.get("score")
+    if seen.judged:
+        _say("  score: given by judges (medtasks judge)")
+    elif score is not None:
+        _say(f"  {mark}score {score:.4g}", "green" if score >= 1 else "yellow")
+    elif seen.trial is not None:
+        _say(f"  asking {seen.trial + 1} of its question; only all of them together have a score")
+    elif seen.gold is not None:
+        _say("  no score: what its metric needs is not installed, as the warning says", "yellow")
+    if others := {key: value for key, value in answer.metrics.items() if key not in _NO_QUALITY}:
+        _say(f"  {mark}{', '.join(f'{key} {value:.4g}' for key, value in others.items())}", "dim")
+
+
+def _heading(title: str) -> None:
+    _say(f"\n── {title} ──", "bold blue")
+
+
+def _say(line: str, style: str = "") -> None:
+    console().print(Text(line, style), soft_wrap=True)
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

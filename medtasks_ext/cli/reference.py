@@ -1,0 +1,135 @@
+"""`docs/commands.md`: every subcommand with its options, from the command line itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from medtasks_ext.registry.catalogue import CATALOGUE_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_FILE = "docs/commands.md"
+_EXIT_CODES = {
+    0: "done",
+    1: "something failed, is missing or is not valid; what else was asked for is done",
+    2: "bad input: one message says what, where and how to mend it",
+    130: "interrupted; `run`, `judge` and `contamination` go on with the same command",
+}
+
+
+def page(root: Path) -> dict[Path, str]:
+    """The page of the commands; none where the tasks lie in no checkout.
+
+    Args:
+        root: folder of the tasks.
+
+    Returns:
+        File -> content.
+    """
+    from medtasks_ext.cli.main import app
+
+    if not (root.parent / CATALOGUE_FOLDER).is_dir():
+        return {}
+    commands = dict(leaf_commands(typer.main.get_command(app), "medtasks"))
+    lines = [
+        "<!-- written by `medtasks sync` from the commands' own help -->",
+        "# Commands",
+        "",
+        "`medtasks COMMAND --help` says the same. Results go to standard output, remarks and errors to",
+        "standard error, so that output can be piped.",
+        "",
+        "| exit code | meaning |",
+        "| --- | --- |",
+        *(f"| {code} | {meaning} |" for code, meaning in _EXIT_CODES.items()),
+        "",
+        "| command | what it does |",
+        "| --- | --- |",
+        *(f"| [`{name}`](#{_anchor(name)}) | {_paragraphs(item)[0]} |" for name, item in commands.items()),
+    ]
+    for name, item in commands.items():
+        lines += ["", *_section(name, item)]
+    return {root.parent / _FILE: "\n".join(lines) + "\n"}
+
+
+def leaf_commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The commands that do something, with their full names."""
+    if hasattr(command, "commands"):
+        for part, item in command.commands.items():
+            yield from leaf_commands(item, f"{name} {part}")
+    else:
+        yield name, command
+
+
+def passes_flags_on(command: Any) -> bool:
+    """Whether it takes lm-eval's own flags, which are not declared here."""
+    return bool(command.context_settings.get("ignore_unknown_options"))
+
+
+def _section(name: str, command: Any) -> list[str]:
+    first, *others = _paragraphs(command)
+    examples = [text for text in others if text.startswith("Example:")]
+    codes = [text for text in others if text.startswith("Exit code")]
+    plain = [text for text in others if text not in (*examples, *codes)]
+    lines = [f"## {name}", "", " ".join([first, *plain]), ""]
+    if passes_flags_on(command):
+        lines += ["```", *own_help(command).rstrip().splitlines(), "```", ""]
+        lines += [f"`{name} --help` lists lm-eval's flags besides.", ""]
+    else:
+        lines += ["```", _synopsis(name, command), "```", ""]
+        lines += [f"- {_parameter(item)}" for item in command.params]
+        lines += [""] if command.params else []
+    for text in examples:
+        lines += ["Example:", "", "```", text.removeprefix("Example:").strip(), "```", ""]
+    lines += [f"{text}\n" for text in codes]
+    return "\n".join(lines).rstrip("\n").splitlines()
+
+
+def own_help(command: Any) -> str:
+    """What a command that takes lm-eval's flags says of itself and of its own flags."""
+    from medtasks_ext.cli import contamination, run
+
+    return {"run": run._DESCRIPTION, "contamination": contamination._DESCRIPTION}[command.name]
+
+
+def _paragraphs(command: Any) -> list[str]:
+    return [" ".join(part.split()) for part in (command.help or "").split("\n\n") if part.strip()]
+
+
+def _synopsis(name: str, command: Any) -> str:
+    words = [name]
+    for item in command.params:
+        if item.param_type_name == "argument":
+            words.append(_shown(item) if item.required else f"[{_shown(item)}]")
+        elif item.required:
+            words.append(f"{item.opts[-1]} {_shown(item)}")
+    optional = any(item.param_type_name == "option" and not item.required for item in command.params)
+    return " ".join([*words, *(["[OPTIONS]"] if optional else [])])
+
+
+def _parameter(item: Any) -> str:
+    name = _shown(item)
+    if item.param_type_name == "option":
+        name = ", ".join(item.opts) + ("" if item.is_flag else f" {_shown(item)}")
+    notes = []
+    if item.param_type_name == "option" and item.required:
+        notes.append("required")
+    if item.param_type_name == "option" and item.multiple:
+        notes.append("may be repeated")
+    if item.default not in (None, False, (), []):
+        notes.append(f"default: {item.default}")
+    # several spaces stand before a default that is written by hand
+    return f"`{name}`: {' '.join((item.help or '').split())}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _shown(item: Any) -> str:
+    """How a value is written: as declared, or by the parameter's name."""
+    several = "..." if item.param_type_name == "argument" and item.nargs == -1 else ""
+    return item.metavar or f"{item.name.upper()}{several}"
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")

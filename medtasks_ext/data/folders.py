@@ -1,0 +1,50 @@
+"""The folders that hold data: the user's own, what was fetched into it, and the cache."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Below the data folder: downloads that were carried there (`medtasks data fetch --to`).
+FETCHED = "fetched"
+
+
+def data_dir() -> Path | None:
+    """`$MEDTASKS_DATA_DIR`, checked.
+
+    Raises:
+        MedtasksError: it names a folder that does not exist.
+    """
+    named = os.environ.get("MEDTASKS_DATA_DIR")
+    if not named:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise MedtasksError("no such folder", where=f"MEDTASKS_DATA_DIR={named}", remedy="correct the path")
+    return folder
+
+
+@contextmanager
+def data_folder(folder: Path) -> Iterator[None]:
+    """Within it, the data folder is this one."""
+    before = os.environ.get("MEDTASKS_DATA_DIR")
+    os.environ["MEDTASKS_DATA_DIR"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MEDTASKS_DATA_DIR"]
+        else:
+            os.environ["MEDTASKS_DATA_DIR"] = before
+
+
+def cache_dir() -> Path:
+    """Where files fetched by URL are kept: `$MEDTASKS_CACHE`, by default `~/.cache/medtasks`."""
+    return Path(os.environ.get("MEDTASKS_CACHE") or "~/.cache/medtasks").expanduser()

@@ -1,0 +1,167 @@
+"""The JSON Schema of a task file, by which editors complete and check a `zero_shot.yaml`."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from medtasks_ext.answers.formats import any_format
+from medtasks_ext.data.spec import DatasetSpec
+from medtasks_ext.registry import Metadata
+from medtasks_ext.registry.sync import Change
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA_FILE = "schema.json"
+_TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
+#: What a task file may say at its top level: keys of lm-eval's `TaskConfig`, and `include`. Families
+#: (`tasks/SUITE/_*.yaml`) say most of it.
+TASK_KEYS: dict[str, dict[str, Any]] = {
+    "include": {"type": ["string", "array"], "description": "The family: metrics, generation settings."},
+    "task": {**_TEXT, "pattern": "^[a-z0-9]+(_[a-z0-9]+)+$", "description": "SUITE_DATASET"},
+    "task_alias": _TEXT,
+    "tag": {"type": ["string", "array"], "description": "Written by `medtasks sync`."},
+    "custom_dataset": {**_TEXT, "description": "The loader; `!function` and its name."},
+    "dataset_path": _TEXT,
+    "dataset_name": _TEXT,
+    "dataset_kwargs": _MAPPING,
+    "training_split": _TEXT,
+    "validation_split": _TEXT,
+    "test_split": _TEXT,
+    "fewshot_split": _TEXT,
+    "process_docs": _TEXT,
+    "doc_to_text": _TEXT,
+    "doc_to_target": _TEXT,
+    "doc_to_image": _TEXT,
+    "doc_to_audio": _TEXT,
+    "doc_to_choice": {"type": ["string", "object", "array"]},
+    "unsafe_code": {"type": "boolean"},
+    "process_results": {**_TEXT, "description": "Answer and gold to values; `!function` and its name."},
+    "use_prompt": _TEXT,
+    "description": _TEXT,
+    "target_delimiter": _TEXT,
+    "fewshot_delimiter": _TEXT,
+    "fewshot_config": _MAPPING,
+    "num_fewshot": {"type": "integer", "minimum": 0},
+    "metric_list": {**_LIST, "description": "Metrics and how each is aggregated."},
+    "output_type": _TEXT,
+    "generation_kwargs": {**_MAPPING, "description": "Settings of generation, such as max_gen_toks."},
+    "repeats": {"type": "integer", "minimum": 1},
+    "filter_list": _LIST,
+    "should_decontaminate": {"type": "boolean"},
+    "doc_to_decontamination_query": _TEXT,
+    "gen_prefix": _TEXT,
+    "metadata": _MAPPING,
+}
+#: Comparability version `N-X`.
+VERSION = "^[0-9]+-[A-Z]$"
+_ANSWER = {"$ref": "#/$defs/Answer"}
+#: The one filter of all tasks reads responses with the task's own answer format.
+_FILTER = {"function": _TEXT, "answer": _ANSWER}
+_DOCUMENTED = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+@lru_cache(maxsize=1)
+def task_schema() -> dict[str, Any]:
+    """The schema of a hand-written task file (JSON Schema, draft 7), from the models that read it.
+
+    A `!function NAME` counts as a string. What only running a task can show (that prompts render, that gold
+    answers can be read) is left to `medtasks validate`.
+    """
+    models: tuple[TypeAdapter[Any], ...] = (TypeAdapter(DatasetSpec), TypeAdapter(Metadata), any_format())
+    named = [(str(place), "validation", model) for place, model in enumerate(models)]
+    schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
+    definitions = {name: _described(_plain(part)) for name, part in shared["$defs"].items()}
+    spec, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
+    definitions["Answer"] = answer
+    definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "medtasks: zero_shot.yaml of a dataset",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["include", "task", "dataset_kwargs", "filter_list", "metadata"],
+        "properties": {
+            **TASK_KEYS,
+            "dataset_kwargs": _closed({"medtasks_dataset": spec}),
+            "filter_list": _closed_list({"name": _TEXT, "filter": _closed_list(_FILTER)}),
+            "metadata": _closed(
+                {
+                    "version": {
+                        **_TEXT,
+                        "pattern": VERSION,
+                        "description": "N-X; scores of different N are not comparable.",
+                    },
+                    "medtasks": metadata,
+                }
+            ),
+        },
+        "$defs": definitions,
+    }
+
+
+def schema_text() -> str:
+    """The schema as it is written to `tasks/schema.json`, the same with every version of pydantic."""
+    return json.dumps(task_schema(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def schema_changes(root: Path) -> list[Change]:
+    """The schema file of a tasks folder, if it is not up to date."""
+    path, content = root / SCHEMA_FILE, schema_text()
+    current = path.read_text(encoding="utf-8") if path.is_file() else None
+    return [] if current == content else [Change(path, content)]
+
+
+def known_keys() -> set[str]:
+    """Every key that a task file may have somewhere."""
+    parts = [task_schema(), *task_schema()["$defs"].values()]
+    return {"medtasks_dataset", "medtasks", "version"}.union(*(part.get("properties", ()) for part in parts))
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **_MAPPING,
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+def _closed_list(properties: dict[str, Any]) -> dict[str, Any]:
+    return {**_LIST, "minItems": 1, "items": _closed(properties)}
+
+
+def _plain(part: Any) -> Any:
+    """A schema without what editors need not see and versions of pydantic write differently."""
+    if isinstance(part, list):
+        return [_plain(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    if len(part.get("allOf", ())) == 1 and "$ref" in part["allOf"][0]:
+        part = {**{key: value for key, value in part.items() if key != "allOf"}, **part["allOf"][0]}
+    plain = {}
+    for key, value in part.items():
+        if key == "properties":
+            plain[key] = {name: _plain(item) for name, item in value.items()}
+        elif not (
+            key in ("title", "discriminator")
+            or (key == "enum" and "const" in part)
+            or (key == "additionalProperties" and value is True)
+        ):
+            plain[key] = _plain(value)
+    return plain
+
+
+def _described(part: dict[str, Any]) -> dict[str, Any]:
+    """A model's schema with the lines under `Attributes:` of its docstring at the keys they describe."""
+    text, _, attributes = part.get("description", "").partition("\n\nAttributes:\n")
+    properties = {name: dict(value) for name, value in part.get("properties", {}).items()}
+    for name, meaning in _DOCUMENTED.findall(attributes):
+        if name in properties:
+            properties[name]["description"] = " ".join(meaning.split())
+    return {**part, **({"description": text} if text else {}), "properties": properties}

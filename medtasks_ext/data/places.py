@@ -1,0 +1,72 @@
+"""Where the local files of a dataset may lie, and which page tells how to get them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.data.files import SUFFIXES
+
+if TYPE_CHECKING:
+    from medtasks_ext.data.spec import Source
+    from medtasks_ext.registry import Dataset
+
+#: Files of `medtasks data template` and the owner's own wording, which stand beside row files.
+BESIDE = ("README.md", "example.jsonl", "instruction.txt")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One layout of local files.
+
+    Attributes:
+        kind: `official` (BRIDGE's own files), `rows` (one of several formats) or `original` (the source's files).
+        needed: paths below the data folder; for `original` patterns below its folder.
+        optional: paths that may be there besides: few-shot rows.
+        folder: of the dataset, below the data folder.
+    """
+
+    kind: str
+    needed: list[str]
+    optional: list[str]
+    folder: str
+
+
+def dataset_folder(dataset: Dataset) -> str:
+    """The folder of a dataset's files, below the data folder."""
+    return f"{dataset.metadata.benchmark}/{dataset.folder.name}"
+
+
+def places(dataset: Dataset, source: Source) -> list[Place]:
+    """The layouts that the loader looks for, the first that is there is used."""
+    folder, suite = dataset_folder(dataset), dataset.metadata.benchmark
+    found = []
+    if name := source.official_name:
+        example = f"{suite}/example/{name}.example.json"
+        found.append(Place("official", [f"{suite}/{name}.SFT.json"], [example], folder))
+    found.append(Place("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
+    found += [
+        Place("original", layout.patterns, [], f"{folder}/original") for layout in source.original
+    ]
+    return found
+
+
+def row_files(split: str) -> list[str]:
+    """The names that a file of rows may have."""
+    return [f"{split}{suffix}" for suffix in SUFFIXES]
+
+
+def source_page(dataset: Dataset) -> Path | None:
+    """The page of docs/sources that tells how the dataset's files are requested, if it is not open."""
+    return next((page for page, text in _pages() if f"\n| {dataset.id} |" in text), None)
+
+
+@lru_cache(maxsize=1)
+def _pages() -> list[tuple[Path, str]]:
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "docs" / "sources", package.parent / "docs" / "sources"):
+        if folder.is_dir():
+            return [(page, page.read_text(encoding="utf-8")) for page in sorted(folder.glob("*.md"))]
+    return []

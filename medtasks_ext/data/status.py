@@ -1,0 +1,88 @@
+"""What is at hand: where each dataset would be read from now, and whether its rows are as they should be.
+
+Looks at local files and caches alone; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.data.load import checked_documents
+from medtasks_ext.data.missing import source_of
+from medtasks_ext.data.remote import remote_files
+from medtasks_ext.data.sources import Origin, find_origin, local_files, original_folder
+
+if TYPE_CHECKING:
+    from medtasks_ext.data.spec import Source
+    from medtasks_ext.errors import MedtasksError
+    from medtasks_ext.registry import Dataset
+
+
+@dataclass(frozen=True)
+class Status:
+    """One dataset.
+
+    Attributes:
+        origin: where rows would be read from; None where there is nothing.
+        where: file, folder or download.
+        revision: of a download.
+        here: whether it can be read without the network.
+        n_test: rows that can be evaluated; None where nothing is here.
+        n_fewshot: rows of its few-shot pool.
+        faults: what is wrong with its rows.
+    """
+
+    dataset: Dataset
+    origin: Origin | None
+    where: str | None = None
+    revision: str | None = None
+    here: bool = False
+    n_test: int | None = None
+    n_fewshot: int | None = None
+    faults: list[MedtasksError] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "id": self.dataset.id,
+            "access": self.dataset.metadata.access.value,
+            "origin": self.origin,
+            "where": self.where,
+            "revision": self.revision,
+            "here": self.here,
+            "n_test": self.n_test,
+            "n_fewshot": self.n_fewshot,
+            "checks": None if not self.here else "failed" if self.faults else "passed",
+            "faults": [str(fault) for fault in self.faults],
+        }
+
+
+def status_of(dataset: Dataset, forced: Origin | None) -> Status:
+    """The status of one dataset; its rows are read where they are here."""
+    source = source_of(dataset)
+    origin = find_origin(dataset, source, forced)
+    where, revision, here = _place(dataset, source, origin)
+    if not here:
+        return Status(dataset, origin, where, revision)
+    found, faults = checked_documents(dataset, origin)
+    return Status(
+        dataset, origin, where, revision, True, len(found["test"]), len(found["fewshot"]), faults
+    )
+
+
+def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str | None, str | None, bool]:
+    """File, folder or download; its revision; whether it is on this machine."""
+    if origin is None:
+        return None, None, False
+    if origin == "sample":
+        return str(dataset.sample_file), None, True
+    if origin == "local":
+        files = local_files(dataset, source)
+        return str(files.test if files else original_folder(dataset, source)), None, True
+    if origin == "bridge_open":
+        return "BRIDGE-Open", None, True
+    assert source.download is not None  # find_origin said so
+    files_there = remote_files(source)
+    here = all(file.here() for file in files_there)
+    return files_there[0].source, source.download.revision, here

@@ -1,0 +1,57 @@
+"""One HTML file that needs nothing else and asks nobody: style, script and data are inside."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+#: halves of a pair: legal in a JSON escape, but no text that a file could hold
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def offline_page(
+    template: Path, *, style: Path, scripts: Sequence[Path], data: Mapping[str, Any], language: str, title: str
+) -> str:
+    """The page, filled.
+
+    Its content security policy allows the page's own style and script, by their hashes, and nothing
+    else: no network, no inline handlers. The scripts are joined into one, in the given order.
+
+    Args:
+        template: HTML with `$language`, `$title`, `$style`, `$style_hash`, `$script`, `$script_hash`, `$data`.
+        style: its CSS.
+        scripts: its JavaScript. It reads the data as JSON and must show texts as text nodes.
+        data: any JSON.
+        language: of the page, as in `<html lang>`.
+        title: of the window.
+
+    Raises:
+        ValueError: a number in the data is NaN or infinite, which is no JSON.
+    """
+    css = f"\n{style.read_text(encoding='utf-8')}"
+    script = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in scripts)
+    content = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # in a script element only < could end the data
+    content = _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", content).replace("<", "\\u003c")
+    return Template(template.read_text(encoding="utf-8")).substitute(
+        language=language,
+        title=escape(_SURROGATE.sub("\ufffd", title)),
+        style=css,
+        style_hash=_hash(css),
+        script=script,
+        script_hash=_hash(script),
+        data=content,
+    )
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"

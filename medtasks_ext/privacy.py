@@ -1,0 +1,107 @@
+"""What messages say of rows: rows hold patients' texts, and messages end up in logs and screenshots.
+
+A message names file, row and column, and says what kind of value it found there. It quotes the value
+only where rows are public (a download, the bundled samples) or `$MEDTASKS_SHOW_TEXT` is set.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from contextlib import contextmanager
+from contextvars import ContextVar
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+_public = ContextVar("_public", default=False)
+
+#: Errors of machines and connections; what they say does not come from rows.
+_OF_MACHINES = (OSError, RuntimeError, MemoryError)
+_OF_CONNECTIONS = ("aiohttp", "httpx", "requests", "torch")
+
+
+class RowValueError(ValueError):
+    """A value of a row that cannot be used. Its message quotes the row through `excerpt` alone."""
+
+
+def shows_text() -> bool:
+    """Whether messages may quote rows."""
+    return _public.get() or os.environ.get("MEDTASKS_SHOW_TEXT", "0") not in ("", "0")
+
+
+@contextmanager
+def public_rows(public: bool) -> Iterator[None]:
+    """Within it, rows are public or they are not."""
+    token = _public.set(public)
+    try:
+        yield
+    finally:
+        _public.reset(token)
+
+
+def excerpt(value: object, length: int = 40) -> str:
+    """A value of a row as a message shows it: its beginning where that is allowed, else its kind and size."""
+    if shows_text():
+        return repr(value[:length]) if isinstance(value, str) else repr(value)[:length]
+    if value is None or isinstance(value, bool):
+        return "<null>" if value is None else "<true or false>"
+    if isinstance(value, int | float):
+        return "<a number>"
+    if isinstance(value, str):
+        return f"<text of {len(value)} characters>" if value.strip() else "<blank text>"
+    if isinstance(value, list | dict):
+        return f"<{'list' if isinstance(value, list) else 'object'} of {len(value)}>"
+    return f"<{type(value).__name__}>"
+
+
+def columns_found(found: Collection[str], wanted: Collection[str]) -> str:
+    """The columns of a file. A file without a header has a row's text in their place: names are then counted.
+
+    Args:
+        found: names in the file.
+        wanted: names that were looked for; those that come close to them are named anyway.
+    """
+    if shows_text():
+        return f"found: {', '.join(found)}"
+    close = [near for name in wanted for near in get_close_matches(name, found, n=1, cutoff=0.7)]
+    return f"{len(found)} others found" + (f", {', '.join(dict.fromkeys(close))} among them" if close else "")
+
+
+def what_happened(error: BaseException, template: str = "") -> str:
+    """What an error says, or where it arose if its message may quote a row.
+
+    Args:
+        error: of this package or another one.
+        template: the template that was rendered; what it says itself is no text of a row.
+    """
+    if (
+        shows_text()
+        or isinstance(error, MedtasksError | RowValueError)
+        or _is_harmless(error)
+        or _is_undefined_in(template, error)
+    ):
+        return str(error) or type(error).__name__
+    return f"{type(error).__name__}{_place(error)}"
+
+
+def _is_harmless(error: BaseException) -> bool:
+    return isinstance(error, _OF_MACHINES) or type(error).__module__.partition(".")[0] in _OF_CONNECTIONS
+
+
+def _is_undefined_in(template: str, error: BaseException) -> bool:
+    """Whether the error says that a name in the template has no value."""
+    named = re.findall(r"'([^']*)'", str(error)) if type(error).__name__ == "UndefinedError" else []
+    return bool(named) and all(name in template or name.endswith(" object") for name in named)
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(__file__).parent in Path(frame.filename).parents]
+    return f" in {Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""

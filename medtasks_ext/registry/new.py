@@ -1,0 +1,309 @@
+"""A new dataset folder: what has to be known of it, and the files that follow."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import textwrap
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.metadata import SUITE_KEYS, Metadata, near, taxonomy, vocabulary
+from medtasks_ext.registry.sync import task_files
+from medtasks_ext.registry.tasks import SUFFIX, Registry, yaml_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+TEMPLATES = Path(__file__).parent / "templates"
+#: What stands where a person must write something. `medtasks validate` asks for it to be replaced.
+PLACEHOLDER = "TODO:"
+SUITES = {
+    "bridge": "clinical text in nine languages: labels, extraction, coding, summaries",
+    "medhelm": "English; decision support, notes, communication, research, administration",
+    "clinicbench": "English; reasoning, generation, understanding",
+    "mlb": "Chinese; knowledge, safety and ethics, records, services",
+}
+_ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+_N_FEWSHOT, _N_TEST = 5, 6
+_OWN_TASKS = (
+    "work in a clone of the repository, or in a copy of the tasks of your own: "
+    'cp -r "$(medtasks path)" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
+)
+#: What may stay open, and what the file then says in its place.
+_OPEN = {
+    "name": "the dataset's own name",
+    "summary": "one sentence: what goes in, what comes out",
+    "url": "where the data is",
+    "licence": "under which terms",
+    "citation": "BibTeX key, with its entry in medtasks_ext/registry/citations.bib",
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing that has to be known of a new dataset.
+
+    Attributes:
+        key: its name as a flag and in the file.
+        text: what is asked.
+        choices: value -> meaning; None where any text will do.
+        many: whether there may be several values.
+        required: whether the file cannot be written without it.
+    """
+
+    key: str
+    text: str
+    choices: Mapping[str, str] | None = None
+    many: bool = False
+    required: bool = True
+
+    def read(self, text: str) -> Any:
+        """The answer that a text gives: a value, or a list of values between commas.
+
+        Raises:
+            MedtasksError: a value that is none of the choices.
+        """
+        if self.many:
+            parts = [part.strip() for part in text.split(",")]
+            return list(dict.fromkeys(self._value(part) for part in parts if part))
+        return self._value(text.strip())
+
+    def _value(self, text: str) -> str:
+        if self.choices is not None and text not in self.choices:
+            raise MedtasksError(
+                f"unknown value {text!r}{near(text, self.choices)}",
+                where=f"--{self.key.replace('_', '-')}",
+                remedy=f"use {'any of' if self.many else 'one of'}: {', '.join(self.choices)}",
+            )
+        return text
+
+
+def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]:
+    """What has to be known of a new dataset, in order; later questions depend on earlier answers.
+
+    Args:
+        tasks: whose values are offered on axes that have no vocabulary.
+        answers: key -> answer, filled by the caller before the next question is taken.
+    """
+    yield Question("id", "Name of the dataset in lower case, such as falls_clinic")
+    if suite_of(answers["id"]) is None:
+        yield Question("suite", "Suite that it joins", SUITES)
+    suite = suite_of(answers["id"]) or answers["suite"]
+    yield Question("kind", "How an answer is written (docs/answers.md)", kinds(suite))
+    known = vocabulary()
+    yield Question("language", "Language of the documents", known["languages"])
+    yield Question("task_type", "What is done with a document", known["task_types"])
+    yield Question("documents", "Kinds of documents", known["documents"], many=True)
+    yield Question("specialties", "Medical specialties", known["specialties"], many=True)
+    yield Question("stage", "Clinical stage", known["stages"])
+    yield Question("access", "Who can get the data", known["access"])
+    for key in SUITE_KEYS[suite]:
+        yield Question(key, f"{key.replace('_', ' ').capitalize()} ({suite})", _axis(tasks, key, answers))
+    yield Question("name", "The dataset's own name", required=False)
+    yield Question("summary", "What goes in and what comes out, in one sentence", required=False)
+
+
+def suite_of(task: str) -> str | None:
+    """The suite that a name begins with, if any."""
+    return next((suite for suite in SUITES if task.startswith(f"{suite}_")), None)
+
+
+@lru_cache(maxsize=8)
+def kinds(suite: str) -> dict[str, str]:
+    """Answer kind -> what an answer looks like, for the kinds that the suite scores."""
+    files = sorted((TEMPLATES / suite).glob("*.yaml"))
+    return {file.stem: yaml.safe_load(file.read_text(encoding="utf-8"))["about"] for file in files}
+
+
+def _axis(tasks: Registry, key: str, answers: Mapping[str, Any]) -> dict[str, str] | None:
+    """The values of a suite's own axis; without a vocabulary those that its datasets have, if any."""
+    if key == "application":
+        return vocabulary()["applications"]
+    if key == "category":
+        return {name: entry["title"] for name, entry in taxonomy().items()}
+    if key == "subcategory":
+        parts = taxonomy()[answers["category"]]["subcategories"]
+        return {name: part["title"] for name, part in parts.items()}
+    shown: dict[str, list[str]] = {}
+    for dataset in tasks.datasets.values():
+        for value in dataset.metadata.axis(key):
+            shown.setdefault(value, []).append(dataset.metadata.name)
+    return {value: f"as {', '.join(names[:3])}" for value, names in sorted(shown.items())} or None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A dataset folder that has not been written.
+
+    Attributes:
+        task: the dataset's id.
+        folder: where it goes.
+        files: name -> content.
+    """
+
+    task: str
+    folder: Path
+    files: dict[str, str]
+
+    def write(self) -> None:
+        """Make the folder at once: a reader, or a crash, sees all of it or nothing.
+
+        Raises:
+            MedtasksError: there is such a folder, or it cannot be written.
+        """
+        if self.folder.exists():
+            raise _exists(self.folder)
+        made: Path | None = None
+        try:
+            self.folder.parent.mkdir(exist_ok=True)
+            # too high up for `Registry` and lm-eval to take it for a dataset
+            made = Path(tempfile.mkdtemp(dir=self.folder.parents[1], prefix=".new-"))
+            for name, content in self.files.items():
+                (made / name).write_text(content, encoding="utf-8")
+            made.chmod(0o777 & ~_umask())
+            made.rename(self.folder)
+        except OSError as error:
+            raise MedtasksError(
+                f"cannot be written ({error.strerror or error})",
+                where=self.folder,
+                remedy=_OWN_TASKS,
+            ) from None
+        finally:
+            if made is not None:
+                shutil.rmtree(made, ignore_errors=True)
+
+
+def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
+    """The folder of a new dataset, with placeholders where a person must write something.
+
+    Args:
+        tasks: the registry that it joins.
+        answers: key -> answer, to all required `questions`; besides them `_OPEN`'s keys and `n_test`.
+
+    Raises:
+        MedtasksError: the name is taken or no name, or the tasks are those of an installed package.
+    """
+    suite = suite_of(answers["id"]) or answers["suite"]
+    name = answers["id"].removeprefix(f"{suite}_")
+    task, folder = f"{suite}_{name}", tasks.root / suite / name
+    if tasks.root == Path(__file__).parents[1] / "tasks":
+        raise MedtasksError(
+            "the installed tasks are replaced by updates", where=tasks.root, remedy=_OWN_TASKS
+        )
+    _check_name(tasks, task, name, folder)
+    template = _template(suite, answers["kind"])
+    written = _task_file(task, suite, template, answers)
+    metadata = Metadata(**yaml_text(written)["metadata"]["medtasks"])
+    files = {
+        **task_files(written, task, metadata),
+        "sample.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(template)),
+        **template.get("files", {}),
+    }
+    return Draft(task, folder, files)
+
+
+def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
+    if not _ID.fullmatch(name) or name.endswith(("_cot", "_5shot", "_tasks")):
+        raise MedtasksError(
+            f"{name!r} is no name of a dataset",
+            where="--id",
+            remedy="use lower-case letters, digits and single underscores, not _cot, _5shot or _tasks last",
+        )
+    if folder.exists():
+        raise _exists(folder)
+    for suffix in SUFFIX.values():
+        for kind, names in (("task", tasks.tasks), ("group", tasks.groups), ("tag", tasks.tags)):
+            if task + suffix in names:
+                raise MedtasksError(
+                    f"{task + suffix!r} is the name of a {kind}", where="--id", remedy="choose another name"
+                )
+
+
+def _exists(folder: Path) -> MedtasksError:
+    return MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
+
+
+def _template(suite: str, kind: str) -> dict[str, Any]:
+    return yaml.safe_load((TEMPLATES / suite / f"{kind}.yaml").read_text(encoding="utf-8"))
+
+
+def _task_file(task: str, suite: str, template: Mapping[str, Any], answers: Mapping[str, Any]) -> str:
+    told = {key: answers.get(key) or f"{PLACEHOLDER} {what}" for key, what in _OPEN.items()}
+    n_test = answers.get("n_test")
+    assigned = "assigned_by: medtasks"
+    download = (
+        "    # TODO: pin the public files (docs/data.md), then set access.scoreable: source.download with\n"
+        "    # repo (on the Hugging Face hub; without it `test` lists URLs), revision, test, fewshot\n"
+    )
+    record = [
+        ("benchmark", suite),
+        ("name", _scalar(told["name"])),
+        ("summary", _scalar(told["summary"])),
+        ("language", _scalar(answers["language"])),
+        ("task_type", answers["task_type"]),
+        ("documents", _scalar(answers["documents"])),
+        ("specialties", f"{{value: {_scalar(answers['specialties'])}, {assigned}}}"),
+        ("stage", f"{{value: {answers['stage']}, {assigned}}}"),
+        *((key, answers[key]) for key in SUITE_KEYS[suite]),
+        ("access", f"{{value: {answers['access']}, {assigned}, scoreable: false}}"),
+        *((key, _scalar(told[key])) for key in ("url", "licence", "citation")),
+        ("n_test", n_test or f"0  # {PLACEHOLDER} number of test documents"),
+        ("primary_metric", template["metric"]),
+        *((key, template[key]) for key in ("oracle_max",) if key in template),
+    ]
+    return "\n".join(
+        [
+            f"# {told['name'] if answers.get('name') else task}: {told['summary']}",
+            f"include: ../{template['family']}.yaml",
+            f"task: {task}",
+            "",
+            "dataset_kwargs:",
+            "  medtasks_dataset:",
+            (download if answers["access"] == "open" else "")
+            + textwrap.indent(template["block"], "    ", lambda line: bool(line.strip())),
+            "filter_list:",
+            "  - name: answer",
+            "    filter:",
+            "      - {function: !function medtasks_ext.filters.ParseAnswer, answer: *answer}",
+            "",
+            "metadata:",
+            "  version: 1-A",
+            "  medtasks:",
+            *(f"    {key}: {value}" for key, value in record),
+            "",
+        ]
+    )
+
+
+def _scalar(value: Any) -> str:
+    """A text or list of texts on one line of YAML, quoted where it must be."""
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _rows(template: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    patterns = template["rows"]
+    for number in range(_N_FEWSHOT + _N_TEST):
+        split, place = ("fewshot", number) if number < _N_FEWSHOT else ("test", number - _N_FEWSHOT)
+        pattern = patterns[number % len(patterns)]
+        filled = {key: _filled(value, number + 1) for key, value in pattern.items()}
+        yield {"_split": split, "id": f"{split[0]}{place + 1}", **filled}
+
+
+def _filled(value: Any, number: int) -> Any:
+    return value.replace("{n}", str(number)) if isinstance(value, str) else value
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,1 @@
+"""Reports and model cards from results."""

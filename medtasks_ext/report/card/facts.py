@@ -1,0 +1,79 @@
+"""What a card says of one entry: its roll-ups, where its rows come from, and how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX
+from medtasks_ext.results.rollup import group_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.results.rollup import Row
+
+SUITES = {"bridge": "BRIDGE", "medhelm": "MedHELM", "clinicbench": "ClinicBench", "mlb": "MLB"}
+STRATEGY_TITLES = {"zero_shot": "zero-shot", "cot": "chain of thought", "five_shot": "5-shot"}
+URL = "https://pypi.org/project/medtasks/"
+
+
+def suite_rows(entry: Entry, tasks: Registry) -> list[tuple[str, str, Row]]:
+    """(suite, strategy, roll-up) of each suite and strategy in which the entry has a score."""
+    rows = [
+        (suite, strategy, group_row(entry, tasks, suite + SUFFIX[strategy]))
+        for suite in SUITES
+        for strategy in STRATEGIES
+    ]
+    return [item for item in rows if item[2].score is not None]
+
+
+def scored(entry: Entry) -> list[Experiment]:
+    """Its experiments with a score, in order of suite, dataset and strategy."""
+    order = {strategy: place for place, strategy in enumerate(STRATEGIES)}
+    found = [item for item in entry.experiments.values() if item.score is not None]
+    return sorted(found, key=lambda item: (item.dataset.id, order[item.strategy]))
+
+
+def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
+    """(repository, revision) of the hub dataset that the rows were downloaded from; None elsewhere."""
+    if experiment.loaded.get("origin") != "hub":
+        return None
+    source = experiment.dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
+    download = source.get("download") or {}
+    return (download["repo"], str(download["revision"])) if download.get("repo") else None
+
+
+def setting_words(experiment: Experiment) -> str:
+    """Strategy, version, prompt and data of an experiment in one line."""
+    parts = [STRATEGY_TITLES[experiment.strategy], f"task version {experiment.version}"]
+    parts.append(f"prompt {experiment.settings['prompt']}")
+    parts.append(f"data {experiment.settings['data']}")
+    if experiment.settings.get("rebuilt") == "yes":
+        parts.append("rows rebuilt from the source")
+    return ", ".join(parts)
+
+
+def command(manifest: Mapping[str, Any]) -> str:
+    """The command line that makes the same run, from what the run was identified by; empty if unknown."""
+    identity = manifest.get("identity") or {}
+    model, settings = identity.get("model"), identity.get("settings")
+    if not model or not settings or not manifest.get("requested"):
+        return ""
+    words = ["medtasks", "run", "--tasks", ",".join(manifest["requested"]), "--model", model["model"]]
+    if model["model_args"]:
+        words += ["--model_args", ",".join(f"{key}={value}" for key, value in model["model_args"].items())]
+    if template := settings.get("apply_chat_template"):
+        words += ["--apply_chat_template", *([template] if isinstance(template, str) else [])]
+    for flag in ("num_fewshot", "system_instruction", "data", "limit"):
+        if settings.get(flag) is not None:
+            words += [f"--{flag}", str(settings[flag])]
+    if settings.get("fewshot_as_multiturn") is not None:
+        words += ["--fewshot_as_multiturn", str(settings["fewshot_as_multiturn"]).lower()]
+    if settings.get("gen_kwargs"):
+        words += ["--gen_kwargs", ",".join(f"{key}={value}" for key, value in settings["gen_kwargs"].items())]
+    if settings.get("seed") is not None:
+        words += ["--seed", f"0,1234,1234,{settings['seed']}"]
+    return shlex.join(words)

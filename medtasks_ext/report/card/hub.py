@@ -1,0 +1,114 @@
+"""Results in the forms that the Hugging Face hub reads, made and checked by huggingface_hub itself."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from medtasks_ext import __version__
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.report.card.facts import (
+    STRATEGY_TITLES,
+    SUITES,
+    URL,
+    hub_dataset,
+    scored,
+    setting_words,
+)
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
+    from medtasks_ext.results.experiments import Entry, Experiment
+
+DIGITS = 4
+
+
+def model_index(entry: Entry) -> str:
+    """The front matter of a model card with a `model-index`: YAML between lines of `---`.
+
+    Each task is one result: its dataset (the hub's id where the rows come from the hub), its primary metric
+    on 0–1, and as arguments of the metric what decides whether it can be compared.
+
+    Raises:
+        MedtasksError: huggingface_hub does not accept it, or reads something else from it.
+    """
+    from huggingface_hub import ModelCardData
+    from huggingface_hub.repocard_data import model_index_to_eval_results
+
+    results = [_result(item) for item in scored(entry)]
+    try:
+        data = ModelCardData(model_name=entry.model, eval_results=results)
+        text = data.to_yaml(line_break="\n")
+        _, read = model_index_to_eval_results(yaml.safe_load(text)["model-index"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise MedtasksError(
+            f"huggingface_hub refuses the model-index ({error})", remedy="update huggingface_hub"
+        ) from None
+    if sorted(map(_identity, read)) != sorted(map(_identity, results)):
+        raise MedtasksError("huggingface_hub reads other results back", remedy="update huggingface_hub")
+    return f"---\n{text}---\n"
+
+
+def _identity(result: EvalResult) -> tuple[str, ...]:
+    return (
+        result.dataset_type,
+        result.dataset_name,
+        str(result.metric_name),
+        str(result.metric_value),
+        str(result.metric_args),
+    )
+
+
+def _result(item: Experiment) -> EvalResult:
+    from huggingface_hub import EvalResult
+
+    record, hub = item.dataset.metadata, hub_dataset(item)
+    interval = item.intervals.get("score")
+    arguments: dict[str, Any] = {"task": item.task, **item.settings, "documents": item.n}
+    if interval:
+        arguments["interval_95"] = [round(interval.low, DIGITS), round(interval.high, DIGITS)]
+    return EvalResult(
+        task_type="text-generation",
+        task_name=SUITES[record.benchmark],
+        dataset_type=hub[0] if hub else item.dataset.id,
+        dataset_name=f"{SUITES[record.benchmark]} {record.name}",
+        dataset_split="test",
+        dataset_revision=hub[1] if hub else None,
+        metric_type=record.primary_metric,
+        metric_name=f"{record.primary_metric} ({STRATEGY_TITLES[item.strategy]})",
+        metric_value=round(item.score or 0.0, DIGITS),
+        metric_args=arguments,
+        source_name=f"medtasks {__version__}",
+        source_url=record.url,
+    )
+
+
+def eval_results(entry: Entry) -> dict[str, str]:
+    """File name -> YAML for `.eval_results/`: one file per task whose rows come from a dataset on the hub.
+
+    The hub shows an entry where the dataset is registered as a benchmark there; the others do no harm.
+    """
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
+
+    files = {}
+    started = str(entry.manifest.get("started") or "")[:10]
+    for item in scored(entry):
+        if (hub := hub_dataset(item)) is None:
+            continue
+        result = EvalResultEntry(
+            dataset_id=hub[0],
+            task_id=item.dataset.id,
+            value=round(item.score or 0.0, DIGITS),
+            dataset_revision=hub[1],
+            date=started if re.fullmatch(r"\d{4}-\d\d-\d\d", started) else None,
+            source_url=URL,
+            source_name=f"medtasks {__version__}",
+            notes=setting_words(item),
+        )
+        content = eval_result_entries_to_yaml([result])
+        assert parse_eval_result_entries(content) == [result]
+        files[f"{item.task}.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    return files

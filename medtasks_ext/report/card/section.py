@@ -1,0 +1,115 @@
+"""The section of a model card, in Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from medtasks_ext import __version__
+from medtasks_ext.report.card.facts import STRATEGY_TITLES, SUITES, URL, command, scored, suite_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.results.bootstrap import Interval
+    from medtasks_ext.results.experiments import Entry
+
+SAMPLE_NOTE = (
+    "> **SAMPLE DATA.** The rows behind these figures are synthetic. They show what a card looks like and "
+    "say nothing about the model. Do not publish them."
+)
+
+
+def card_section(entry: Entry, tasks: Registry) -> str:
+    """The section: suites first, then every task, then what to know and how to repeat it.
+
+    Args:
+        entry: of one run.
+        tasks: the registry.
+    """
+    lines = [f"## Medical evaluation ({entry.model})", ""]
+    if entry.sample:
+        lines += [SAMPLE_NOTE, ""]
+    lines += [
+        f"Evaluated with [medtasks]({URL}) {__version__} on lm-evaluation-harness. A suite's score is the "
+        "mean over its tasks, on 0–1; in brackets the 95 % interval (1,000 bootstrap resamples of the "
+        "documents).",
+        "",
+    ]
+    lines += _table(
+        ("suite", "strategy", "score [95 % interval]", "tasks scored", "documents", "readable answers"),
+        [
+            (
+                SUITES[suite] + (" (partial)" if row.partial else ""),
+                STRATEGY_TITLES[strategy],
+                _score(row.score, row.interval),
+                f"{row.n_scored}/{row.n_tasks}",
+                f"{row.n_documents:,}",
+                "–" if row.valid is None else f"{row.valid:.1%}",
+            )
+            for suite, strategy, row in suite_rows(entry, tasks)
+        ],
+    )
+    lines += ["", "<details><summary>Every task</summary>", ""]
+    lines += _table(
+        ("task", "strategy", "metric", "score [95 % interval]", "documents", "readable", "data", "prompt"),
+        [
+            (
+                f"`{item.dataset.id}`",
+                STRATEGY_TITLES[item.strategy],
+                item.dataset.metadata.primary_metric,
+                _score(item.score, item.intervals.get("score")),
+                f"{item.n:,}",
+                f"{item.metrics['valid']:.1%}" if "valid" in item.metrics else "–",
+                item.settings["data"] + (", rebuilt" if item.settings.get("rebuilt") == "yes" else ""),
+                item.settings["prompt"],
+            )
+            for item in scored(entry)
+        ],
+    )
+    lines += ["", "</details>", "", "### What to know", ""]
+    lines += [f"- {line}" for line in _remarks(entry)]
+    if line := command(entry.manifest):
+        lines += ["", "### How to repeat it", "", "```", line, "```", ""]
+        lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _score(score: float | None, interval: Interval | None) -> str:
+    between = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
+    return f"{score:.4f}{between}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
+
+
+def _remarks(entry: Entry) -> list[str]:
+    """What a reader must know beside the scores."""
+    known = ("chat template", "instruction in", "shots as turns", "decoding", "model arguments", "documents")
+    lines = [
+        "Settings: "
+        + "; ".join(f"{name}: {entry.settings[name]}" for name in known if entry.settings.get(name))
+        + "."
+    ]
+    experiments = scored(entry)
+    if own := sum(item.settings["prompt"].startswith("own") for item in experiments):
+        lines.append(
+            f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions, the "
+            "others the suites' official wording; scores from other prompts are other scores."
+        )
+    if rebuilt := sum(item.settings.get("rebuilt") == "yes" for item in experiments):
+        lines.append(f"The rows of {rebuilt} experiments are rebuilt from the source, not the suite's own.")
+    unclosed = [item for item in experiments if item.metrics.get("unclosed_reasoning", 0) > 0]
+    if unclosed:
+        lines.append(f"In {len(unclosed)} experiments some reasoning never ended within the token budget.")
+    if cut := sum(item.cut.get("answers_cut", 0) for item in experiments):
+        lines.append(f"{cut:,} answers fill the token budget.")
+    if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
+        lines.append(f"{shortened:,} inputs lost their end, to fit the context.")
+    lines += entry.notes
+    lines.append("The score of a benchmark is no evidence that a model is safe in the care of patients.")
+    return lines

@@ -1,0 +1,68 @@
+"""What the answers cost: counted tokens times the price of the model, or what a paper prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtasks_ext.results.medhelm import Price
+from medtasks_ext.results.prices import prices
+from medtasks_ext.results.published import published
+
+if TYPE_CHECKING:
+    from medtasks_ext.results.experiments import Entry, Experiment
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is known of an entry's tokens and cost.
+
+    Attributes:
+        tokens: input and output tokens of the tasks where they were counted; None where of none.
+        counted: how many tasks those are.
+        price: of the model; None if it is not known.
+        usd: of these tokens, judges' work not included; None if tokens or price are not known.
+        rule: in words.
+    """
+
+    tokens: dict[str, int] | None
+    counted: int
+    price: Price | None
+    usd: float | None
+    rule: str
+
+    def of(self, item: Experiment) -> float | None:
+        """US dollars of one task."""
+        if self.price is None or not item.tokens:
+            return None
+        return self.price.of(item.tokens["input"], item.tokens["output"])
+
+
+def costs(entry: Entry) -> Cost:
+    """The cost of an entry: tokens that were counted times a bundled price, or a published total."""
+    if entry.kind == "published":
+        return _published(entry)
+    counted = [item for item in entry.experiments.values() if item.tokens]
+    if not counted:
+        return Cost(None, 0, None, None, "tokens were not counted")
+    tokens = {
+        side: sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")
+    }
+    some = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
+    price = prices().get(entry.model)
+    if price is None:
+        return Cost(tokens, len(counted), None, None, f"{some}; no price in model_configs")
+    rule = (
+        f"{some} × {price.input:g} USD per million input and {price.output:g} per million output tokens "
+        "(model_configs); judges not included"
+    )
+    return Cost(tokens, len(counted), price, price.of(tokens["input"], tokens["output"]), rule)
+
+
+def _published(entry: Entry) -> Cost:
+    rows = published("medhelm_costs.csv") if entry.settings["published"] == "medhelm" else ()
+    for row in rows:
+        if row["model"] == entry.model and row["paper_version"] == "nature_medicine_2026":
+            rule = "as MedHELM prints it: an upper bound, in which every answer fills its budget; jury apart"
+            return Cost(None, 0, None, float(row["benchmark_cost_usd"]), rule)
+    return Cost(None, 0, None, None, "no cost is published")

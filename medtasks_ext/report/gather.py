@@ -1,0 +1,207 @@
+"""Everything that a report says, worked out once from what was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.metadata import SUITE_KEYS
+from medtasks_ext.registry.tasks import STRATEGIES
+from medtasks_ext.report.compared import compared
+from medtasks_ext.report.cost import costs
+from medtasks_ext.report.coverage import gaps
+from medtasks_ext.report.differences import differences
+from medtasks_ext.report.groups import group_scores, groups_of, ranked
+from medtasks_ext.report.judged import agreements
+from medtasks_ext.results.bootstrap import RESAMPLES
+from medtasks_ext.results.experiments import Entry, Fault
+from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.reading import read_results
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.report.compared import Compared
+    from medtasks_ext.report.cost import Cost
+    from medtasks_ext.report.coverage import Gap
+    from medtasks_ext.report.groups import GroupScore
+    from medtasks_ext.report.judged import Agreement
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report says.
+
+    Attributes:
+        tasks: the registry.
+        strategies: that were asked for.
+        entries: those that were read, then published ones.
+        draws: for each entry, task -> its score on each resample, (resamples,).
+        groups: scores of groups.
+        comparisons: of entries on a suite with one strategy.
+        costs: for each entry.
+        gaps: tasks without a score, and why, of entries that were read.
+        agreements: of judges.
+        differences: what to know before two figures are compared, a sentence each.
+        faults: what was left out, or must be known.
+    """
+
+    tasks: Registry
+    strategies: tuple[str, ...]
+    entries: list[Entry]
+    draws: list[dict[str, Array]]
+    groups: list[GroupScore]
+    comparisons: list[Compared]
+    costs: list[Cost]
+    gaps: list[Gap]
+    agreements: list[Agreement]
+    differences: list[str]
+    faults: list[Fault]
+
+    @property
+    def sample(self) -> bool:
+        """Whether any entry is on synthetic rows."""
+        return any(entry.sample for entry in self.entries)
+
+    @property
+    def own(self) -> list[Entry]:
+        """The entries that were read."""
+        return [entry for entry in self.entries if entry.kind != "published"]
+
+
+def gather(
+    paths: Sequence[Path],
+    tasks: Registry,
+    strategies: Sequence[str] = STRATEGIES,
+    published: str | None = None,
+) -> Report:
+    """Read runs, and work out what a report says of them.
+
+    Args:
+        paths: as `read_results` takes them.
+        tasks: the registry.
+        strategies: only these.
+        published: suite whose published models stand beside them, `all` or `none`; by default those of the
+            suites in which the runs have scores on real rows.
+
+    Raises:
+        MedtasksError: a path holds no results, nothing is left, or published scores were asked for beside
+            synthetic rows alone.
+    """
+    results = read_results(paths, tasks)
+    faults = list(results.faults)
+    own = _of_strategies(_parted(results.entries), strategies)
+    if not own:
+        raise MedtasksError(
+            "no task of the registry was finished"
+            + ("" if set(strategies) == set(STRATEGIES) else f" with {' or '.join(strategies)}"),
+            where=", ".join(map(str, paths)),
+            remedy="; ".join(str(item).splitlines()[0] for item in faults[:3]) or "finish the run first",
+        )
+    entries = [*own, *_of_strategies(_published(own, tasks, published), strategies)]
+    draws = [_draws(entry, faults) for entry in entries]
+    comparisons = compared(entries, draws, tasks, strategies)
+    return Report(
+        tasks=tasks,
+        strategies=tuple(strategies),
+        entries=entries,
+        draws=draws,
+        groups=_groups(entries, draws, tasks, strategies),
+        comparisons=comparisons,
+        costs=[costs(entry) for entry in entries],
+        gaps=[gap for entry in own for gap in gaps(entry, tasks, strategies)],
+        agreements=[item for entry in own for item in agreements(entry, faults)],
+        differences=differences(entries, comparisons),
+        faults=faults,
+    )
+
+
+def _parted(entries: Sequence[Entry]) -> list[Entry]:
+    """An entry is on synthetic rows or on real ones, never on both."""
+    found = []
+    for entry in entries:
+        kinds = {item.sample for item in entry.experiments.values()}
+        for sample in sorted(kinds):
+            some = {name: item for name, item in entry.experiments.items() if item.sample is sample}
+            label = f"{entry.label} (sample rows)" if sample and len(kinds) > 1 else entry.label
+            found.append(replace(entry, experiments=some, label=label))
+    return found
+
+
+def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[Entry]:
+    """Entries with their experiments of these strategies; those that keep none are left out."""
+    found = []
+    for entry in entries:
+        some = {name: item for name, item in entry.experiments.items() if item.strategy in strategies}
+        if some or (entry.groups and "zero_shot" in strategies):
+            found.append(replace(entry, experiments=some))
+    return found
+
+
+def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> list[Entry]:
+    suites = {
+        item.dataset.metadata.benchmark
+        for entry in own
+        if not entry.sample
+        for item in entry.experiments.values()
+        if item.score is not None
+    }
+    if wanted not in (None, "all", "none", *SUITE_KEYS):
+        raise MedtasksError(
+            f"no published scores are known of {wanted!r}",
+            where="--published",
+            remedy=f"use {', '.join(SUITE_KEYS)}, all or none",
+        )
+    if wanted not in (None, "none") and all(entry.sample for entry in own):
+        raise MedtasksError(
+            "synthetic sample rows cannot stand beside published scores",
+            where="--published",
+            remedy="run the tasks on their own data",
+        )
+    chosen = {None: suites, "none": set(), "all": set(SUITE_KEYS)}.get(wanted, {wanted})
+    return [entry for entry in published_entries(tasks) if entry.settings["published"] in chosen]
+
+
+def _draws(entry: Entry, faults: list[Fault]) -> dict[str, Array]:
+    """Task -> its score on each resample, for tasks that have a score and can be resampled."""
+    found = {}
+    for name, item in entry.experiments.items():
+        values = item.read_resampled() if item.score is not None else None
+        if values is None:
+            continue
+        if values.shape == (RESAMPLES,) and np.isfinite(values).all():
+            found[name] = values
+        else:
+            faults.append(
+                Fault(
+                    f"{entry.label}, {name}",
+                    "its resampled scores are damaged: no interval of groups, no comparison",
+                    "medtasks rescore RUN",
+                )
+            )
+    return found
+
+
+def _groups(
+    entries: Sequence[Entry],
+    draws: Sequence[dict[str, Array]],
+    tasks: Registry,
+    strategies: Sequence[str],
+) -> list[GroupScore]:
+    groups = groups_of(tasks)
+    suites = [group for group in groups if group.axis == "suite"]
+    printed = {name for entry in entries for name in entry.groups}
+    few = [*suites, *(group for group in groups if group.name in printed and group not in suites)]
+    rows = [
+        row
+        for entry, values in zip(entries, draws, strict=True)
+        for strategy in strategies
+        for row in group_scores(entry, strategy, few if entry.kind == "published" else groups, values)
+    ]
+    return ranked(rows)

@@ -1,0 +1,67 @@
+"use strict";
+// The report is data: medtasks_ext/report/payload.py says what is in it. Its texts only ever become
+// text nodes. Columns are looked up by row number; rows by entry, strategy and dataset.
+
+const report = JSON.parse(document.getElementById("data").textContent);
+const { entries, datasets, axes, strategies, results, groups } = report;
+
+const datasetAt = new Map(datasets.map((dataset, index) => [dataset.id, index]));
+const entryAt = new Map(entries.map((entry, index) => [entry.label, index]));
+const strategyAt = new Map(strategies.map(([id], index) => [id, index]));
+const axisAt = new Map(axes.map((axis, index) => [axis.key, index]));
+
+const placeOf = (entry, strategy, dataset) => (entry * strategies.length + strategy) * datasets.length + dataset;
+const rowAt = new Int32Array(entries.length * strategies.length * datasets.length).fill(-1);
+results.entry.forEach((entry, row) => {
+  rowAt[placeOf(entry, results.strategy[row], results.dataset[row])] = row;
+});
+
+// A row of `results`, or -1.
+function resultRow(entry, strategy, dataset) {
+  return rowAt[placeOf(entry, strategy, dataset)];
+}
+
+// One value of one experiment, or null.
+function resultOf(entry, strategy, dataset, column) {
+  const row = resultRow(entry, strategy, dataset);
+  return row < 0 ? null : (results[column]?.[row] ?? null);
+}
+
+// The values of a dataset on an axis, whatever their shape.
+function valuesOf(dataset, key) {
+  const value = dataset[key];
+  return value === null || value === undefined ? [] : Array.isArray(value) ? value : [value];
+}
+
+function axisTitle(key) {
+  return axes[axisAt.get(key)]?.title ?? key;
+}
+
+function valueTitle(key, value) {
+  const found = axes[axisAt.get(key)]?.values.find(([id]) => id === value);
+  return found ? found[1] : value;
+}
+
+const suiteTitle = (suite) => valueTitle("suite", suite);
+const isOwn = (entry) => entries[entry].kind !== "published";
+const ownEntries = entries.map((_, index) => index).filter(isOwn);
+
+// Tasks that count: the twin of a dataset asks its rows in another form and counts in no mean.
+const counted = datasets.map((_, index) => index).filter((index) => !datasets[index].twin_of);
+
+const axisRank = new Map(axes.map((axis) => [axis.key, new Map(axis.values.map(([id], place) => [id, place]))]));
+
+// Dataset indices in sections by the values of an axis, in the axis's order; those without a value last.
+function bySection(tasks, key) {
+  const sections = new Map();
+  for (const task of tasks) {
+    const values = valuesOf(datasets[task], key);
+    for (const value of values.length ? values : [null]) {
+      if (!sections.has(value)) sections.set(value, []);
+      sections.get(value).push(task);
+    }
+  }
+  const rank = axisRank.get(key) ?? new Map();
+  const place = (value) => (value === null ? Infinity : (rank.get(value) ?? 1e6));
+  return [...sections].sort(([one], [other]) => place(one) - place(other));
+}

@@ -1,0 +1,92 @@
+// Means over any set of tasks, each task counting once.
+//
+// Where the set is one of the report's groups, score and interval are those that the report computed
+// (documents resampled within tasks). Elsewhere the interval is 1.96 bootstrap standard deviations of the
+// mean to each side, the tasks taken as independent: an approximation, marked "≈".
+
+const groupRow = new Map(); // "entry strategy axis value" -> row of `groups`
+groups.entry.forEach((entry, row) => {
+  groupRow.set([entry, groups.strategy[row], groups.axis[row], groups.value[row]].join(" "), row);
+});
+
+// Sets of tasks that are groups: their indices joined -> [[axis, value], ..]
+const groupSets = new Map();
+axes.forEach((axis, axisIndex) => {
+  axis.values.forEach(([value], valueIndex) => {
+    const key = counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value)).join();
+    if (!key) return;
+    if (!groupSets.has(key)) groupSets.set(key, []);
+    groupSets.get(key).push([axisIndex, valueIndex]);
+  });
+});
+
+function groupsOf(tasks) {
+  return groupSets.get(tasks.join()) ?? [];
+}
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const mean = (values) => (values.length ? sum(values) / values.length : null);
+const isNumber = (value) => typeof value === "number";
+
+// Scores are on 0-1, and so are their intervals, unless a metric itself goes further.
+function normalInterval(score, deviation) {
+  const within = score >= 0 && score <= 1;
+  const [low, high] = [score - 1.96 * deviation, score + 1.96 * deviation];
+  return { low: within ? Math.max(low, 0) : low, high: within ? Math.min(high, 1) : high };
+}
+
+// What one entry reached on tasks (sorted dataset indices) with one strategy; null if it did none of them.
+// {score, low, high, approximate, group, scored, total, valid, cut, unclosed, inputsCut, usd}
+function aggregate(entry, strategy, tasks, asGroups = groupsOf(tasks)) {
+  const rows = tasks.map((task) => resultRow(entry, strategy, task)).filter((row) => row >= 0);
+  const shares = (column) => mean(rows.map((row) => results[column]?.[row]).filter(isNumber));
+  const scored = rows.filter((row) => isNumber(results.score[row]));
+  const rest = {
+    valid: shares("valid"),
+    cut: shares("cut"),
+    unclosed: shares("unclosed"),
+    inputsCut: shares("inputs_cut"),
+    usd: costOf(entry, rows),
+  };
+  for (const [axis, value] of asGroups) {
+    const row = groupRow.get([entry, strategy, axis, value].join(" "));
+    if (row === undefined || !isNumber(groups.score[row])) continue;
+    const { score, low, high } = Object.fromEntries(["score", "low", "high"].map((name) => [name, groups[name][row]]));
+    const printed = !rows.length; // a paper's own average, without its tasks
+    const total = groups.tasks[row] ?? tasks.length;
+    return { ...rest, score, low, high, approximate: false, group: true, printed, scored: groups.scored[row] ?? total, total };
+  }
+  if (!rows.length) return null;
+  const score = mean(scored.map((row) => results.score[row]));
+  const deviations = scored.map((row) => results.sd[row]);
+  const known = scored.length > 0 && deviations.every(isNumber);
+  const deviation = known ? Math.sqrt(sum(deviations.map((sd) => sd * sd))) / scored.length : null;
+  const one = scored.length === 1 && tasks.length === 1 ? scored[0] : null;
+  const interval = one !== null
+    ? { low: results.low[one], high: results.high[one] }
+    : known ? normalInterval(score, deviation) : { low: null, high: null };
+  return {
+    ...rest, score, ...interval, approximate: known && one === null, group: false, printed: false,
+    scored: scored.length, total: tasks.length,
+  };
+}
+
+const rowsOfEntry = entries.map(() => 0);
+results.entry.forEach((entry) => { rowsOfEntry[entry] += 1; });
+
+// Cost of some experiments of an entry in USD, or null: the sum of their own, or that of the whole entry.
+function costOf(entry, rows) {
+  const own = rows.map((row) => results.usd?.[row] ?? null);
+  if (rows.length && own.every(isNumber)) return sum(own);
+  return rows.length && rows.length === rowsOfEntry[entry] ? entries[entry].usd : null;
+}
+
+// Tasks that everyone in `rows` ({entry, strategy}) has a score for.
+function sharedTasks(rows, tasks) {
+  return tasks.filter((task) => rows.every((row) => isNumber(resultOf(row.entry, row.strategy, task, "score"))));
+}
+
+// 1, 2, 2, 4: places by descending score.
+function places(scores) {
+  return scores.map((score) => 1 + scores.filter((other) => other > score).length);
+}

@@ -1,0 +1,71 @@
+// Tables that sort. A column is {key, title, hint, value(row), cell(row), numeric, sort: "asc"|"desc"}; `value` sorts, `cell` (text or
+// node) is shown. Rows may be split into sections, which keep their order whatever the sort.
+
+function compareValues(one, other) {
+  if (one === other) return 0;
+  if (one === null || one === undefined) return 1; // what is unknown stands last, both ways
+  if (other === null || other === undefined) return -1;
+  if (typeof one === "string") return one.localeCompare(other, "en", { numeric: true, sensitivity: "base" });
+  return one - other;
+}
+
+function sortedRows(rows, column, descending) {
+  return rows.map((row, index) => [row, column.value(row), index]).sort(([, one, first], [, other, second]) => {
+    const unknown = [one, other].some((value) => value === null || value === undefined);
+    const order = compareValues(one, other);
+    return (descending && !unknown ? -order : order) || first - second;
+  }).map(([row]) => row);
+}
+
+// {name, caption, columns, rows, sort: default such as "-score", sections: [[id, heading]], sectionOf, rowClass, limit}
+function table({ name, caption, columns, rows, sort, sections = [["", null]], sectionOf = () => "", limit = Infinity }) {
+  const key = `sort-${name}`;
+  const current = option(key, sort);
+  const descending = current.startsWith("-");
+  const column = columns.find((item) => item.key === current.replace("-", "")) ?? columns[0];
+  const head = make("tr", {}, ...columns.map((item) => headCell(item, item === column ? (descending ? "descending" : "ascending") : null, key)));
+  const element = make("table", {}, make("caption", { textContent: caption }), make("thead", {}, head));
+  const ordered = sortedRows(rows, column, descending);
+  for (const [id, heading] of sections) {
+    const members = ordered.filter((row) => sectionOf(row) === id);
+    if (!members.length) continue;
+    const body = make("tbody");
+    if (heading) body.append(make("tr", { className: "section" }, make("th", { colSpan: columns.length, scope: "rowgroup" }, text("span", "", heading))));
+    const shown = onPaper ? members : members.slice(0, limit);
+    body.append(...shown.map((row) => tableRow(row, columns)));
+    if (shown.length < members.length) body.append(moreRow(body, members.slice(limit), columns));
+    element.append(body);
+  }
+  return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption }, element);
+}
+
+function headCell(column, sorted, key) {
+  const cell = make("th", { scope: "col", className: column.numeric ? "number" : "" });
+  if (column.value) {
+    const next = sorted ? (sorted === "ascending" ? `-${column.key}` : column.key) : (column.numeric && column.sort !== "asc") || column.sort === "desc" ? `-${column.key}` : column.key;
+    cell.append(make("button", { type: "button", "data-key": `${key} ${column.key}`, title: column.hint ?? "", onclick: () => change({ [key]: next }) },
+      column.title, make("span", { className: "arrow", "aria-hidden": "true", textContent: sorted ? (sorted === "ascending" ? "▲" : "▼") : "" })));
+    if (sorted) cell.setAttribute("aria-sort", sorted);
+  } else {
+    cell.append(column.title);
+    cell.title = column.hint ?? "";
+  }
+  return cell;
+}
+
+function tableRow(row, columns) {
+  return make("tr", {}, ...columns.map((column, index) => {
+    const content = column.cell(row);
+    const head = index === columns.findIndex((item) => item.head);
+    return make(head ? "th" : "td", { className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim(), scope: head ? "row" : null }, content);
+  }));
+}
+
+function moreRow(body, rest, columns) {
+  const button = make("button", { type: "button", textContent: `Show ${plural(rest.length, "more row")}`, onclick: () => {
+    more.replaceWith(...rest.map((row) => tableRow(row, columns)));
+    hideTip();
+  } });
+  const more = make("tr", { className: "more" }, make("td", { colSpan: columns.length }, button));
+  return more;
+}

@@ -1,0 +1,241 @@
+"""What each document contributed to a task's score, without any text: `RUN/tasks/TASK.parquet`.
+
+Written when a task is scored, read by comparisons and by the store. From the counts the score follows
+under any weights, so paired tests and bootstraps need no responses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.runs import mean_of_runs
+from medtasks_ext.metrics.statistic import Statistic, mean
+from medtasks_ext.results.statistics import Counts, by_unit, statistic_of, unit_of
+from medtasks_ext.runner.store import document_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.registry.tasks import Dataset
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class DocumentScores:
+    """The documents of one task in one run, in the order of the task's file.
+
+    Attributes:
+        documents: (n,) keys of the documents, unique within the task.
+        contents: (n,) hashes of document and prompt fields; equal where two runs were asked the same.
+        units: (n,) which documents are resampled together, numbered from 0 in order of their first.
+        scored: (n,) whether it takes part in the score: it has gold, or a judge's rating.
+        scores: (n,) the score of each document alone; NaN where it has none of its own (nothing to find
+            and nothing found, or a further trial of a question that is judged as a whole).
+        valid: (n,) share of readable answers, 0 or 1; NaN where it is not reported.
+        unclosed: (n,) 1 where reasoning never ended; NaN where it is not reported.
+        counts: (n, k) what the score is computed from; rows that are not `scored` are 0.
+        statistic: how the score follows from column sums of `counts`.
+    """
+
+    documents: Sequence[str]
+    contents: Sequence[str]
+    units: Array
+    scored: Array
+    scores: Array
+    valid: Array
+    unclosed: Array
+    counts: Array
+    statistic: Statistic
+
+    @property
+    def value(self) -> float:
+        """The score over all documents; NaN where none takes part in it."""
+        return float(self.statistic.value(self.counts.sum(axis=0))) if self.scored.any() else float("nan")
+
+    def by_unit(self) -> Counts:
+        """The counts of `score`, one row per unit that takes part: what the bootstrap resamples."""
+        matrix = by_unit(self.counts[self.scored], self.units[self.scored].tolist())
+        return Counts(matrix, {"score": self.statistic})
+
+
+def score_statistic(dataset: Dataset) -> Statistic:
+    """How a dataset's score follows from counts; judged ones are means over runs of their documents.
+
+    Raises:
+        MedtasksError: its YAML names a plain function, which cannot be resampled.
+    """
+    found = aggregations(dataset).get("score", mean_of_runs)
+    statistic = statistic_of(found)
+    if statistic is None:
+        raise MedtasksError(
+            "the aggregation of `score` is a plain function",
+            where=dataset.file,
+            remedy="make it a Statistic (docs/statistics.md)",
+        )
+    return statistic
+
+
+@lru_cache(maxsize=512)
+def aggregations(dataset: Dataset) -> dict[str, Callable[..., Any]]:
+    """Metric -> aggregation, as a dataset's YAML names them; lm-eval's own but `mean` left out."""
+    return {
+        item["metric"]: _named(str(item["aggregation"]))
+        for item in dataset.config["metric_list"]
+        if item["aggregation"] == "mean" or str(item["aggregation"]).startswith("!function")
+    }
+
+
+def _named(aggregation: str) -> Callable[..., Any]:
+    if aggregation == "mean":
+        return mean
+    module, _, name = aggregation.removeprefix("!function ").rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) -> DocumentScores:
+    """What the documents of a task contributed to its score.
+
+    Args:
+        samples: lm-eval's records; those of judged tasks with the judges' score.
+        statistic: how the score follows.
+    """
+    ordered = sorted(samples, key=lambda sample: sample["doc_id"])
+    place: dict[Any, int] = {}
+    units = np.array([place.setdefault(unit_of(sample), len(place)) for sample in ordered], dtype=np.int32)
+    scored = np.array(["score" in sample for sample in ordered], dtype=bool)
+    rows = np.flatnonzero(scored)
+    found = (
+        np.asarray(statistic.counts([ordered[i]["score"] for i in rows])) if len(rows) else np.zeros((0, 1))
+    )
+    counts = np.zeros((len(ordered), found.shape[1]))
+    counts[rows] = found
+    scores, counted = np.full(len(ordered), np.nan), counts.any(axis=1)
+    if counted.any():  # without gold, or before judging, there is nothing to take a value of
+        scores[counted] = statistic.value(counts[counted])
+    return DocumentScores(
+        documents=[document_key(sample["doc"]) for sample in ordered],
+        contents=[str(sample.get("doc_hash", ""))[:16] for sample in ordered],
+        units=units,
+        scored=scored,
+        scores=scores,
+        valid=_column(ordered, "valid"),
+        unclosed=_column(ordered, "unclosed_reasoning"),
+        counts=counts,
+        statistic=statistic,
+    )
+
+
+def _column(samples: Sequence[Mapping[str, Any]], name: str) -> Array:
+    return np.array([sample.get(name, np.nan) for sample in samples], dtype=float)
+
+
+# ---------------------------------------------------------------------- files
+
+
+def save_document_scores(path: Path, scores: DocumentScores) -> None:
+    """Write them, whole or not at all."""
+    from pyarrow import parquet
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".parquet.part")
+    parquet.write_table(as_table(scores), part, compression="zstd")
+    part.replace(path)
+
+
+def as_table(scores: DocumentScores) -> pa.Table:
+    """One row per document; `counts` is empty where it follows from `score` (a mean)."""
+    import pyarrow as pa
+
+    n, k = scores.counts.shape
+    plain = scores.statistic is mean
+    ends = np.zeros(n + 1, dtype=np.int32) if plain else np.arange(0, n * k + 1, k, dtype=np.int32)
+    counts = pa.ListArray.from_arrays(
+        ends, np.zeros(0) if plain else np.ascontiguousarray(scores.counts).ravel()
+    )
+    return pa.table(
+        {
+            "document": pa.array(scores.documents, pa.string()),
+            "content": pa.array(scores.contents, pa.string()),
+            "unit": pa.array(scores.units, pa.int32()),
+            "scored": pa.array(scores.scored, pa.bool_()),
+            "score": pa.array(scores.scores, pa.float64()),
+            "valid": pa.array(scores.valid, pa.float64()),
+            "unclosed": pa.array(scores.unclosed, pa.float64()),
+            "counts": counts,
+        },
+        metadata={"medtasks_schema": str(SCHEMA), "statistic": scores.statistic.name},
+    )
+
+
+def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
+    """What `as_table` wrote.
+
+    Args:
+        table: of one task.
+        statistic: of the task's score, as the registry names it.
+    """
+    column = {name: table[name].combine_chunks() for name in table.column_names}
+    n = table.num_rows
+    scored = column["scored"].to_numpy(zero_copy_only=False)
+    scores = column["score"].to_numpy(zero_copy_only=False)
+    if statistic is mean:
+        counts = np.column_stack([np.where(scored, scores, 0.0), scored.astype(float)])
+    else:
+        counts = (
+            column["counts"].flatten().to_numpy(zero_copy_only=False).reshape(n, -1)
+            if n
+            else np.zeros((0, 1))
+        )
+    return DocumentScores(
+        documents=column["document"].to_pylist(),
+        contents=column["content"].to_pylist(),
+        units=column["unit"].to_numpy(),
+        scored=scored,
+        scores=scores,
+        valid=column["valid"].to_numpy(zero_copy_only=False),
+        unclosed=column["unclosed"].to_numpy(zero_copy_only=False),
+        counts=counts,
+        statistic=statistic,
+    )
+
+
+def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:
+    """Read a file of `save_document_scores`.
+
+    Raises:
+        MedtasksError: it is missing, damaged, of a newer version, or of another way to score.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        table = parquet.ParquetFile(path).read(use_threads=False)
+    except FileNotFoundError:
+        raise MedtasksError("no such file", where=path, remedy="medtasks rescore RUN") from None
+    except (pa.ArrowException, OSError) as error:
+        raise MedtasksError(f"damaged ({error})", where=path, remedy="medtasks rescore RUN") from None
+    written = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    if int(written.get("medtasks_schema", 0)) > SCHEMA:
+        raise MedtasksError(
+            f"was written by a newer version (schema {written['medtasks_schema']}, known: {SCHEMA})",
+            where=path,
+            remedy="pip install --upgrade medtasks",
+        )
+    if written.get("statistic") != statistic.name:
+        raise MedtasksError(
+            f"the score was {written.get('statistic')}, and is {statistic.name} in this version",
+            where=path,
+            remedy="medtasks rescore RUN",
+        )
+    return from_table(table, statistic)

@@ -1,0 +1,176 @@
+"""Results of any origin in one form: runs of `medtasks run`, of plain `lm_eval`, stores, published scores.
+
+An `Experiment` is one task of one model under one set of settings; an `Entry` is a line of a leaderboard,
+all experiments that were made in the same way. What cannot be used is a `Fault`, which is said, never
+dropped in silence.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from medtasks_ext.results.bootstrap import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.results.document_scores import DocumentScores
+
+Kind = Literal["medtasks", "lm_eval", "published"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that was left out of results, or must be known beside them.
+
+    Attributes:
+        where: file, folder or task.
+        what: in plain words.
+        remedy: how to mend it.
+        skipped: whether something was left out because of it.
+    """
+
+    where: str
+    what: str
+    remedy: str
+    skipped: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}\n  → {self.remedy}"
+
+
+@dataclass
+class Experiment:
+    """One task of one model.
+
+    Attributes:
+        task: its name, strategy suffix included.
+        dataset: the dataset, with all metadata.
+        strategy: `zero_shot`, `cot` or `five_shot`.
+        version: comparability version `N-X` of the task when it was run.
+        metrics: metric -> value, without NaN; `score` is absent without gold or before judging.
+        intervals: metric -> 95 % interval, where there is one.
+        n: documents.
+        settings: what decides whether its score can be compared, in words (`task_settings`).
+        loaded: the record of what was loaded (origin, revision, hashes, counts).
+        cut: counts of answers and prompts that did not fit.
+        tokens: input and output tokens, where they were counted.
+        sample: whether its rows are synthetic.
+        config: lm-eval's record of the task's configuration; empty for published scores.
+        read_resampled: gives the score on each resample, (resamples,), or None.
+        read_documents: gives what each document contributed. Raises MedtasksError.
+        read_samples: gives lm-eval's records of the documents, with texts; all, or so many of the file's
+            first. Raises MedtasksError.
+    """
+
+    task: str
+    dataset: Dataset
+    strategy: str
+    version: str
+    metrics: dict[str, float]
+    intervals: dict[str, Interval]
+    n: int
+    settings: dict[str, str]
+    loaded: dict[str, Any] = field(default_factory=dict)
+    cut: dict[str, int] = field(default_factory=dict)
+    tokens: dict[str, int] | None = None
+    sample: bool = False
+    config: dict[str, Any] = field(default_factory=dict)
+    read_resampled: Callable[[], Array | None] = lambda: None
+    read_documents: Callable[[], DocumentScores] | None = None
+    read_samples: Callable[..., list[dict[str, Any]]] | None = None
+
+    @property
+    def score(self) -> float | None:
+        """The primary metric on 0-1."""
+        return self.metrics.get("score")
+
+    def share_cut(self, what: str) -> float | None:
+        """Share of the documents in one of the counts of `cut`; None where it was not counted."""
+        return self.cut[what] / self.n if self.n and what in self.cut else None
+
+
+@dataclass
+class Entry:
+    """One line of a leaderboard.
+
+    Attributes:
+        model: as its user, or the paper, names it.
+        label: the model, and what tells this entry from others of the same model.
+        kind: where it comes from.
+        settings: what all its experiments share and what decides whether scores can be compared.
+        experiments: task -> experiment.
+        groups: group -> published score, where a paper prints no score per task.
+        folders: where it was read.
+        notes: what is known to have gone wrong in the run (preflight, endpoint, template).
+        manifest: of the run that it was read from first.
+        details: facts about a published model (organisation, parameters, access, prices).
+    """
+
+    model: str
+    label: str
+    kind: Kind
+    settings: dict[str, str]
+    experiments: dict[str, Experiment]
+    groups: dict[str, float] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+    manifest: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sample(self) -> bool:
+        """Whether its rows are synthetic."""
+        return any(item.sample for item in self.experiments.values())
+
+
+def task_settings(version: str, loaded: Mapping[str, Any]) -> dict[str, str]:
+    """What decides whether two scores of one task can be compared, from the record of what was loaded."""
+    origin = str(loaded.get("origin", "unknown"))
+    revision = loaded.get("revision")
+    return {
+        "version": version.partition("-")[0],
+        "prompt": f"{loaded.get('instruction', 'unknown')} {loaded.get('prompt_hash', '')}".strip(),
+        "data": f"{origin} @ {revision}" if revision else origin,
+        "rows": str(loaded.get("rows_hash", "")),
+        "rebuilt": "yes" if loaded.get("rebuilt") else "no",
+    }
+
+
+def without_nan(metrics: Mapping[str, Any], where: str) -> tuple[dict[str, float], list[Fault]]:
+    """Metrics that are numbers, and a fault for each that is not."""
+    kept, faults = {}, []
+    for name, value in metrics.items():
+        if isinstance(value, (int, float)) and math.isfinite(value):
+            kept[name] = float(value)
+        elif isinstance(value, (int, float)):
+            faults.append(Fault(where, f"metric {name} is {value}, and is left out", "medtasks rescore RUN"))
+    return kept, faults
+
+
+def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
+    """Names of settings in which the given ones are not all alike."""
+    names = dict.fromkeys(name for item in settings for name in item)
+    return [name for name in names if len({item.get(name, "") for item in settings}) > 1]
+
+
+def told_apart(entries: list[Entry]) -> None:
+    """Give each entry a label of its own: the model, and the settings in which its namesakes differ."""
+    by_model: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_model.setdefault(entry.model, []).append(entry)
+    for model, same in by_model.items():
+        names = differing([{**item.settings, "": item.kind} for item in same])
+        taken: dict[str, int] = {}
+        for entry in same:
+            parts = [f"{name}: {entry.settings.get(name, '–')}" for name in names if name]
+            if "" in names and entry.kind != "medtasks":
+                parts.append("published" if entry.kind == "published" else "lm_eval")
+            label = f"{model} ({'; '.join(parts)})" if parts else model
+            taken[label] = taken.get(label, 0) + 1
+            entry.label = label if taken[label] == 1 else f"{label} #{taken[label]}"

@@ -1,0 +1,437 @@
+"""Reading results: folders of `medtasks run`, output of plain `lm_eval`, and published scores."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.bootstrap import Interval, task_intervals
+from medtasks_ext.results.document_scores import (
+    aggregations,
+    document_scores,
+    load_document_scores,
+    score_statistic,
+)
+from medtasks_ext.results.experiments import (
+    Entry,
+    Experiment,
+    Fault,
+    task_settings,
+    told_apart,
+    without_nan,
+)
+from medtasks_ext.results.resampled import load_resampled
+from medtasks_ext.results.run_files import RunResults
+from medtasks_ext.runner.files import RUN_SCHEMA, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from medtasks_ext.registry import Registry
+
+#: model arguments that say where or how fast a model runs, not what it answers
+INFRASTRUCTURE = {
+    *("pretrained", "model", "base_url", "header", "verify_certificate", "trust_remote_code"),
+    *("num_concurrent", "max_retries", "timeout", "batch_size", "max_batch_size", "max_num_seqs"),
+    *("device", "device_map", "parallelize", "gpu_memory_utilization", "enforce_eager", "swap_space"),
+    *("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size"),
+    *("max_length", "max_model_len", "tokenizer_backend", "tokenized_requests", "eos_string"),
+}
+_OWN_SHOTS = {"zero_shot": 0, "cot": 0, "five_shot": 5}
+_OWN = "the task's own"
+
+
+@dataclass
+class Results:
+    """Everything that was read.
+
+    Attributes:
+        entries: lines of a leaderboard, published ones last.
+        faults: what was left out, or must be known.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+
+def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
+    """Read runs, of whatever kind each path holds.
+
+    Runs of one model with the same settings become one entry; where they disagree about a task, both stay,
+    as entries of their own.
+
+    Args:
+        paths: folders of `medtasks run`, of `lm_eval --output_path`, `results_….json` files, or stores.
+        tasks: the registry that names of tasks are looked up in.
+
+    Raises:
+        MedtasksError: a path holds no results at all.
+    """
+    from medtasks_ext.results.store import is_store, read_store
+
+    found = Results()
+    read: list[Entry] = []
+    for path in paths:
+        read.extend(
+            read_store(path, tasks, found.faults) if is_store(path) else read_runs(path, tasks, found.faults)
+        )
+    found.entries = _joined(read, found.faults)
+    told_apart(found.entries)
+    return found
+
+
+def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
+    """The runs that a path holds, an entry for each; labels are left to `told_apart`.
+
+    Args:
+        path: as for `read_results`, but no store.
+        tasks: the registry.
+        faults: what is found wrong is added here.
+
+    Raises:
+        MedtasksError: it holds no results, or those of a newer version.
+    """
+    if (path / "run.json").is_file():
+        return [_medtasks_run(path, tasks, faults)]
+    return [
+        entry for file in _lm_eval_files(path) if (entry := _lm_eval_file(file, tasks, faults)) is not None
+    ]
+
+
+def check_runs(path: Path) -> None:
+    """Refuse what `read_runs` refuses, as far as that shows without reading it all."""
+    if (path / "run.json").is_file():
+        _check_run(path, read_json(path / "run.json"))
+    else:
+        _lm_eval_files(path)
+
+
+def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
+    joined: list[Entry] = []
+    for entry in entries:
+        for known in joined:
+            if (known.model, known.kind, known.settings) != (entry.model, entry.kind, entry.settings):
+                continue
+            if conflict := _disagreement(known, entry):
+                faults.append(conflict)
+                continue
+            known.experiments = {**entry.experiments, **known.experiments}
+            known.folders += tuple(item for item in entry.folders if item not in known.folders)
+            known.notes = tuple(dict.fromkeys([*known.notes, *entry.notes]))
+            break
+        else:
+            joined.append(entry)
+    return joined
+
+
+def _disagreement(one: Entry, other: Entry) -> Fault | None:
+    shared = [name for name in one.experiments if name in other.experiments]
+    unlike = [
+        name
+        for name in shared
+        if one.experiments[name].metrics != other.experiments[name].metrics
+        or one.experiments[name].settings != other.experiments[name].settings
+    ]
+    if not unlike:
+        return None
+    return Fault(
+        ", ".join(map(str, other.folders)),
+        f"disagrees with {', '.join(map(str, one.folders))} about {len(unlike)} of {len(shared)} tasks that "
+        f"both hold (first: {unlike[0]}), although model and settings are the same; both are shown",
+        "leave one of the two runs out",
+        skipped=False,
+    )
+
+
+# ---------------------------------------------------------------------- medtasks run
+
+
+def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
+    manifest = read_json(folder / "run.json")
+    _check_run(folder, manifest)
+    identity = manifest["identity"]
+    experiments = {}
+    for name, state in manifest["tasks"].items():
+        if state["state"] != "done":
+            continue
+        path = folder / "tasks" / f"{name}.json"
+        if name not in tasks.tasks:
+            faults.append(_unknown([name], str(path)))
+            continue
+        try:
+            experiments[name] = _medtasks_task(folder, name, read_json(path), tasks, faults)
+        except (MedtasksError, KeyError, TypeError, ValueError) as error:
+            what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
+            faults.append(Fault(str(path), what, "medtasks rescore RUN"))
+    model, arguments = identity["model"]["model"], identity["model"]["model_args"]
+    return Entry(
+        model=str(arguments.get("pretrained") or arguments.get("model") or model),
+        label="",
+        kind="medtasks",
+        settings=run_settings(manifest, experiments),
+        experiments=experiments,
+        folders=(folder,),
+        notes=tuple(manifest.get("notes", ())),
+        manifest=manifest,
+    )
+
+
+def _check_run(folder: Path, manifest: Mapping[str, Any]) -> None:
+    if manifest.get("schema", 0) > RUN_SCHEMA:
+        raise MedtasksError(
+            f"was written by a newer version (schema {manifest['schema']}, known: {RUN_SCHEMA})",
+            where=folder / "run.json",
+            remedy="pip install --upgrade medtasks",
+        )
+    if manifest["identity"].get("shard"):
+        raise MedtasksError(
+            "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
+        )
+
+
+def _medtasks_task(
+    folder: Path, name: str, stored: dict[str, Any], tasks: Registry, faults: list[Fault]
+) -> Experiment:
+    dataset, strategy = tasks.tasks[name]
+    file = folder / "tasks" / name
+    metrics, nan = without_nan(stored["metrics"], str(file.with_suffix(".json")))
+    faults += nan
+    run = RunResults(folder, "", {})
+    return Experiment(
+        task=name,
+        dataset=dataset,
+        strategy=strategy,
+        version=stored["version"],
+        metrics=metrics,
+        intervals={
+            metric: Interval(item["interval_low"], item["interval_high"])
+            for metric, item in stored.get("intervals", {}).items()
+            if item["interval_low"] is not None
+        },
+        n=stored["n"],
+        settings=task_settings(stored["version"], stored["loaded"]),
+        loaded=stored["loaded"],
+        cut=stored.get("cut") or {},
+        tokens=stored.get("tokens"),
+        sample="SAMPLE_DATA" in metrics,
+        config=stored["config"],
+        read_resampled=lambda: load_resampled(file.with_name(f"{name}.npy")),
+        read_documents=lambda: load_document_scores(
+            file.with_name(f"{name}.parquet"), score_statistic(dataset)
+        ),
+        read_samples=partial(run.samples, name),
+    )
+
+
+def _unknown(names: Sequence[str], where: str) -> Fault:
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return Fault(
+        where, f"no task of this registry is called {shown}", "left out; `medtasks ls` lists the names"
+    )
+
+
+# ---------------------------------------------------------------------- lm_eval
+
+
+def _lm_eval_files(path: Path) -> list[Path]:
+    """The results files of `lm_eval --output_path`."""
+    files = sorted(path.rglob("results_*.json")) if path.is_dir() else [path]
+    if not files or not files[0].is_file():
+        raise MedtasksError(
+            "holds no results" if path.exists() else "no such folder",
+            where=path,
+            remedy="name a folder of `medtasks run`, or what `lm_eval --output_path` wrote",
+        )
+    return files
+
+
+def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | None:
+    content = read_json(file)
+    if not isinstance(content, dict) or "results" not in content or "configs" not in content:
+        raise MedtasksError(
+            "is not a results file of lm-eval", where=file, remedy="name a `results_….json` of `lm_eval`"
+        )
+    named = {name: item for name, item in content["configs"].items() if name in content["results"]}
+    if unknown := [name for name in named if name not in tasks.tasks]:
+        faults.append(_unknown(unknown, str(file)))
+    experiments = {
+        name: _lm_eval_task(file, name, content, tasks, faults) for name in named if name in tasks.tasks
+    }
+    if not experiments:
+        return None
+    if bare := [name for name in experiments if not samples_file(file, name).is_file()]:
+        faults.append(
+            Fault(
+                str(file),
+                f"{len(bare)} of {len(experiments)} tasks have no samples file, so no intervals, paired "
+                f"comparisons or examples (first: {bare[0]})",
+                "run lm_eval with --log_samples",
+                skipped=False,
+            )
+        )
+    run = content.get("config") or {}
+    arguments = _arguments(run.get("model_args"))
+    settings = {
+        "apply_chat_template": bool(content.get("chat_template")),
+        "fewshot_as_multiturn": content.get("fewshot_as_multiturn"),
+        "system_instruction": content.get("system_instruction"),
+        "gen_kwargs": _arguments(run.get("gen_kwargs")),
+        "limit": run.get("limit"),
+        "system_role": next(
+            (item.config.get("metadata", {}).get("system_role", True) for item in experiments.values()), True
+        ),
+    }
+    manifest = {
+        "versions": {"lm_eval": content.get("lm_eval_version")},
+        "started": content.get("date"),
+        "identity": {"model": {"model": run.get("model"), "model_args": arguments}, "settings": settings},
+    }
+    return Entry(
+        model=str(
+            arguments.get("pretrained")
+            or arguments.get("model")
+            or content.get("model_name")
+            or run.get("model")
+        ),
+        label="",
+        kind="lm_eval",
+        settings=run_settings(manifest, experiments),
+        experiments=experiments,
+        folders=(file,),
+        manifest=manifest,
+    )
+
+
+def _lm_eval_task(
+    file: Path, name: str, content: Mapping[str, Any], tasks: Registry, faults: list[Fault]
+) -> Experiment:
+    dataset, strategy = tasks.tasks[name]
+    config = content["configs"][name]
+    version = str(content.get("versions", {}).get(name, ""))
+    loaded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
+    metrics, nan = without_nan(
+        {
+            key.partition(",")[0]: value
+            for key, value in content["results"][name].items()
+            if key.endswith(",answer") and "_stderr" not in key
+        },
+        f"{file}, {name}",
+    )
+    faults += nan
+    logged = samples_file(file, name)
+    samples = _lm_eval_samples(logged, faults)
+    intervals: dict[str, Interval] = {}
+    resampled = None
+    if samples is not None:
+        records, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
+        intervals = {
+            metric: Interval(item["interval_low"], item["interval_high"])
+            for metric, item in records.items()
+            if item["interval_low"] is not None
+        }
+    return Experiment(
+        task=name,
+        dataset=dataset,
+        strategy=strategy,
+        version=version,
+        metrics=metrics,
+        intervals=intervals,
+        n=int(content.get("n-samples", {}).get(name, {}).get("effective", 0)),
+        settings=task_settings(version, loaded),
+        loaded=loaded,
+        sample="SAMPLE_DATA" in metrics,
+        config=config,
+        read_resampled=lambda: resampled,
+        read_documents=None
+        if samples is None
+        else lambda: document_scores(_parsed(logged), score_statistic(dataset)),
+        read_samples=None if samples is None else partial(_parsed, logged),
+    )
+
+
+def samples_file(results: Path, task: str) -> Path:
+    """The file of lm-eval's records of a task, beside its results file."""
+    return results.with_name(results.name.replace("results_", f"samples_{task}_", 1)).with_suffix(".jsonl")
+
+
+def _lm_eval_samples(file: Path, faults: list[Fault]) -> list[dict[str, Any]] | None:
+    if not file.is_file():
+        return None
+    try:
+        return _parsed(file)
+    except MedtasksError as error:
+        faults.append(Fault(str(error.where), error.what, error.remedy or "", skipped=False))
+        return None
+
+
+def _parsed(file: Path, first: int | None = None) -> list[dict[str, Any]]:
+    """The records of a samples file; all, or so many of its first.
+
+    Raises:
+        MedtasksError: a line is damaged, which is named.
+    """
+    records = []
+    with file.open(
+        "rb"
+    ) as lines:  # bytes: a text may hold other line separators than \n
+        for number, line in enumerate(islice(lines, first), start=1):
+            if not line.strip():
+                continue
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                raise MedtasksError(
+                    f"line {number} is damaged or cut short: no intervals and comparisons of this task",
+                    where=file,
+                    remedy="run the task again with --log_samples",
+                ) from None
+    return records
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    """Arguments as lm-eval records them: a mapping, or `key=value,key=value`."""
+    if isinstance(given, dict):
+        return given
+    return dict(part.split("=", 1) for part in re.split(r",(?=\w+=)", given or "") if "=" in part)
+
+
+# ---------------------------------------------------------------------- settings
+
+
+def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> dict[str, str]:
+    """What all tasks of a run share and what decides whether its scores can be compared, in words."""
+    identity = manifest["identity"]
+    settings, arguments = identity["settings"], identity["model"]["model_args"]
+    # the model's chat template may have refused what was asked for
+    system_role = manifest.get("system_role", settings.get("system_role", True))
+    template = settings.get("apply_chat_template")
+    multiturn = settings.get("fewshot_as_multiturn")
+    shots = {
+        int(item.config.get("num_fewshot") or 0)
+        for item in experiments.values()
+        if int(item.config.get("num_fewshot") or 0) != _OWN_SHOTS[item.strategy]
+    }
+    chosen = {key: value for key, value in arguments.items() if key not in INFRASTRUCTURE}
+    some = "chosen documents" if settings.get("samples") else f"the first {settings.get('limit')}"
+    return {
+        "backend": str(identity["model"]["model"]),
+        "model arguments": _words(chosen),
+        "chat template": template if isinstance(template, str) else "yes" if template else "no",
+        "instruction in": "system turn" if system_role else "user turn",
+        "system instruction": str(settings.get("system_instruction") or "none"),
+        "shots": " and ".join(map(str, sorted(shots))) if shots else _OWN,
+        "shots as turns": "yes" if (bool(template) if multiturn is None else multiturn) else "no",
+        "decoding": _words(settings.get("gen_kwargs") or {}) or _OWN,
+        "documents": some if settings.get("samples") or settings.get("limit") else "all",
+        "rows": "synthetic" if any(item.sample for item in experiments.values()) else "real",
+    }
+
+
+def _words(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={values[key]}" for key in sorted(values))

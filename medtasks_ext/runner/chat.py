@@ -1,0 +1,178 @@
+"""Chat templates without a model: a tokenizer's own, or a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import jinja2.ext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runner.prompts import Counter, counter_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jinja2 import nodes
+    from jinja2.parser import Parser
+
+
+@dataclass(frozen=True)
+class Chat:
+    """How a conversation becomes a prompt.
+
+    Attributes:
+        name: of the tokenizer or file.
+        render: turns -> prompt; takes `add_generation_prompt`.
+        count: texts -> number of tokens of each; None without a tokenizer.
+    """
+
+    name: str
+    render: Callable[..., str]
+    count: Counter | None = None
+
+
+def tokenizer_chat(name: str, template: str | None = None) -> Chat:
+    """The chat template of a tokenizer, rendered by transformers as lm-eval's models do.
+
+    Args:
+        name: folder, or name on the Hugging Face hub.
+        template: another template in its place.
+
+    Raises:
+        MedtasksError: transformers is not installed, there is no such tokenizer, or it has no template.
+    """
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise MedtasksError(
+            "tokenizers are read by transformers, which is not installed",
+            where=f"--tokenizer {name}",
+            remedy="pip install 'medtasks[hf]' or 'medtasks[vllm]', or give the template alone: --chat-template FILE",
+        ) from None
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, KeyError) as error:
+        raise MedtasksError(
+            f"no tokenizer can be read ({str(error).splitlines()[0]})",
+            where=f"--tokenizer {name}",
+            remedy="name a folder with tokenizer.json, or a model on the hub",
+        ) from None
+    if template is None and not tokenizer.chat_template:
+        raise MedtasksError(
+            "the tokenizer has no chat template",
+            where=f"--tokenizer {name}",
+            remedy="leave it out: a base model gets the prompt without one; or add --chat-template FILE",
+        )
+
+    def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        return tokenizer.apply_chat_template(
+            turns,
+            chat_template=template,
+            tokenize=False,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=not add_generation_prompt,
+        )
+
+    return Chat(name, render, counter_of(tokenizer))
+
+
+def read_template(file: Path) -> tuple[str, dict[str, str]]:
+    """A chat template and the special tokens that it may use.
+
+    Args:
+        file: Jinja text, or a `tokenizer_config.json`.
+
+    Raises:
+        MedtasksError: there is no such file, or no template in it.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MedtasksError(
+            f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
+            where=f"--chat-template {file}",
+            remedy="name a chat_template.jinja or tokenizer_config.json",
+        ) from None
+    if file.suffix != ".json":
+        return text, {}
+    try:
+        config = json.loads(text)
+        template = config["chat_template"]
+        if isinstance(template, list):
+            template = {item["name"]: item["template"] for item in template}["default"]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        raise MedtasksError(
+            "holds no `chat_template`",
+            where=f"--chat-template {file}",
+            remedy="name the chat_template.jinja beside it",
+        ) from None
+    tokens = {key: value for key, value in config.items() if key.endswith("_token") and value}
+    return template, {
+        key: value["content"] if isinstance(value, dict) else str(value) for key, value in tokens.items()
+    }
+
+
+def file_chat(file: Path) -> Chat:
+    """A chat template from a file, rendered as transformers does (`utils/chat_template_utils.py`).
+
+    Raises:
+        MedtasksError: there is none, or it is no valid Jinja.
+    """
+    text, tokens = read_template(file)
+    try:
+        template = _environment().from_string(text)
+    except jinja2.TemplateSyntaxError as error:
+        raise MedtasksError(
+            f"no valid Jinja in line {error.lineno}: {error.message}",
+            where=f"--chat-template {file}",
+            remedy="mend the template",
+        ) from None
+
+    def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        return template.render(
+            messages=turns, tools=None, documents=None, add_generation_prompt=add_generation_prompt, **tokens
+        )
+
+    return Chat(str(file), render)
+
+
+class _Generation(jinja2.ext.Extension):
+    """`{% generation %}` marks what the assistant says; the text is left as it is."""
+
+    tags = {"generation"}  # noqa: RUF012  as jinja2 declares it
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+def _refuse(message: str) -> None:
+    raise jinja2.TemplateError(message)

@@ -1,0 +1,68 @@
+"""How many parameters a model has: from its weights, or from its name."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
+_TOTAL = re.compile(r"(?<![A-Za-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORECASE)
+_ACTIVE = re.compile(r"(?<![A-Za-z0-9])A(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Size:
+    """Parameters of a model.
+
+    Attributes:
+        total: all of them.
+        active: those that a token passes through; fewer than all in a mixture of experts.
+        source: where the figures come from, in words.
+    """
+
+    total: float
+    active: float
+    source: str
+
+
+def size_of(name: str, folder: Path | None = None, counted: int | None = None) -> Size | None:
+    """The size of a model; None where nothing says it.
+
+    The number of active parameters is in the name (`30B-A3B`) or taken to be the total.
+
+    Args:
+        name: as on the hub, or of the folder.
+        folder: with safetensors files, if there is one.
+        counted: total as the hub counts it, if known.
+    """
+    if folder is not None:
+        counted = stored_parameters(folder)
+    found = _TOTAL.search(name)
+    named = float(found[1] or 1) * float(found[2]) * 1e9 if found else None
+    total = float(counted) if counted else named
+    if total is None:
+        return None
+    active = float(match[1]) * 1e9 if (match := _ACTIVE.search(name)) else total
+    source = "the name" if not counted else "the weights" if folder else "the hub"
+    return Size(total, min(active, total), source)
+
+
+def stored_parameters(folder: Path) -> int | None:
+    """Parameters in the safetensors files of a folder, read from their headers; None without such files."""
+    total = 0
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with path.open("rb") as file:
+                (length,) = struct.unpack("<Q", file.read(8))
+                header = json.loads(file.read(min(length, _LARGEST_HEADER)))
+        except (OSError, struct.error, ValueError):
+            return None
+        total += sum(prod(item["shape"]) for name, item in header.items() if name != "__metadata__")
+    return total or None

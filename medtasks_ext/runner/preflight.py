@@ -1,0 +1,398 @@
+"""Before a run: one real answer is looked at, and all prompts are held against the context.
+
+Wrong settings of a model show in its first answer. They are said in words before GPU hours are spent on
+them; what is said are warnings, since a base model or a long answer may be meant. Only where nothing
+could be answered the run is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import excerpt, public_rows, shows_text, what_happened
+from medtasks_ext.runner.fit import PromptFitter
+from medtasks_ext.runner.prompts import Counter, counter_of, rendered_prompt
+from medtasks_ext.runner.run import loaded_record
+from medtasks_ext.runner.store import ResponseStore, request_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from lm_eval.api.instance import Instance
+    from lm_eval.api.model import LM
+    from lm_eval.api.task import Task
+
+    from medtasks_ext.data.documents import Document
+    from medtasks_ext.runner.evaluate import Settings
+
+#: Tokens that the answer may take here, if the budget is larger.
+ENOUGH = 1024
+#: What `model_configs` gives models that reason before they answer.
+REASONING_BUDGET = 16_384
+#: UTF-8 bytes of input that are tokenised; of more, documents are drawn evenly and counts scaled.
+COUNTED_BYTES = 20_000_000
+_SHOWN = 160  # characters of a response
+
+#: How reasoning begins and ends, by family: Qwen and DeepSeek, OpenThinker, Mistral, gpt-oss, Huatuo, medgemma.
+_TRACES = (
+    ("<think>", "</think>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|channel|>analysis", "<|channel|>final"),
+    ("## Thinking", "## Final Response"),
+    ("<unused94>", "<unused95>"),
+)
+#: What stands between turns in some template, or in a conversation written out.
+_ROLE_MARKERS = re.compile(
+    r"<\|(?:im_start|im_end|user|assistant|system|start_header_id|end_header_id|eot_id|end|endoftext)\|>"
+    r"|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>|<｜(?:User|Assistant)｜>"
+    r"|^[ \t]*(?:#+[ \t]*)?(?:User|Human|Assistant|Instruction|用户|助手)[ \t]*[:：]",
+    re.MULTILINE,
+)
+
+
+@dataclass
+class Preflight:
+    """What was asked before the run, and what is to be said of it.
+
+    Attributes:
+        task: whose document was asked.
+        place: of the document in its test file.
+        limit: tokens that the answer could take.
+        budget: tokens that an answer of the run can take.
+        prompt_tokens: of the prompt; None where the model has no tokenizer here.
+        response_tokens: likewise.
+        stored: whether the response is the run's own, so that it is not asked for again.
+        reasons: whether the model reasons before it answers.
+        valid: whether an answer could be read; None where the response was cut.
+        warnings: in words, each with its remedy.
+        response: never written to a manifest, since it may quote the row.
+        public: whether messages may quote the response.
+        failed: whether the model gave no response at all.
+    """
+
+    task: str
+    place: int
+    limit: int
+    budget: int
+    prompt_tokens: int | None = None
+    response_tokens: int | None = None
+    stored: bool = False
+    reasons: bool = False
+    valid: bool | None = None
+    warnings: list[str] = field(default_factory=list)
+    response: str = field(default="", repr=False)
+    public: bool = field(default=False, repr=False)
+    failed: bool = field(default=False, repr=False)
+
+    def record(self) -> dict[str, Any]:
+        """What a manifest keeps."""
+        return {key: value for key, value in asdict(self).items() if key in _RECORDED}
+
+    def summary(self) -> str:
+        """One line: what was asked and what came back."""
+        size = [
+            f"{count:,} tokens of {name}"
+            for name, count in (("prompt", self.prompt_tokens), ("response", self.response_tokens))
+            if count is not None
+        ]
+        read = {True: ["an answer could be read"], False: ["no answer could be read"], None: []}[self.valid]
+        reasons = ["it reasons first"] if self.reasons else []
+        return f"one question of {self.task}: {', '.join([*size, *reasons, *read]) or 'answered'}"
+
+    def shown_end(self) -> str:
+        """How the response ends, or nothing where its row is not public."""
+        with public_rows(self.public):
+            text = self.response.strip()
+            return excerpt(text[-_SHOWN:], _SHOWN) if text and shows_text() else ""
+
+
+_RECORDED = frozenset(
+    {"task", "place", "limit", "budget", "prompt_tokens", "response_tokens", "stored", "reasons", "valid"}
+    | {"warnings"}
+)
+
+
+def check_chat_template(model: LM, settings: Settings) -> None:
+    """Refuse a chat template that is asked for and absent.
+
+    Raises:
+        MedtasksError: not even a user turn can be rendered, so that no task could be asked.
+    """
+    if not settings.apply_chat_template:
+        return
+    try:
+        shown = "user probe" in str(model.apply_chat_template([{"role": "user", "content": "user probe"}]))
+        reason = "" if shown else "it leaves the user's turn out"
+    except Exception as error:  # templates and models refuse in their own ways
+        shown, reason = False, (str(error) or type(error).__name__).splitlines()[0]
+    if not shown:
+        raise MedtasksError(
+            f"the model has no chat template that can be applied ({reason})",
+            where="--apply_chat_template",
+            remedy="leave the flag out for a base model; else give the tokenizer the template of its training",
+        )
+
+
+def preflight(
+    model: LM,
+    tasks: Mapping[str, Task],
+    places: Mapping[str, Sequence[int]],
+    settings: Settings,
+    responses: Path,
+) -> Preflight:
+    """Ask the first question of a run, and say what is wrong with the answer or with the prompts.
+
+    The answer may take `ENOUGH` tokens. Where that is the whole budget, or the model is an endpoint, which
+    may charge, the request is the run's own, and its response is stored as the run stores it.
+
+    Args:
+        model: loaded.
+        tasks: those that are waiting; at least one of them has a document to ask.
+        places: task -> places of the documents to ask.
+        settings: of the run.
+        responses: folder of its stored responses.
+
+    Raises:
+        MedtasksError: the context takes no prompt whole, whatever the task.
+    """
+    count = _counter(model)
+    warnings = [*_without_template(model, settings), *_too_long(model, count, tasks, places, settings)]
+    name = next(name for name in tasks if places[name])
+    found = _first_answer(model, tasks[name], places[name][0], settings, responses, count)
+    found.warnings = [*warnings, *found.warnings]
+    return found
+
+
+def _counter(model: LM) -> Counter | None:
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        return None
+    return counter_of(tokenizer) or (lambda texts: [len(model.tok_encode(text)) for text in texts])
+
+
+# ---------------------------------------------------------------------- the first answer
+
+
+def _first_answer(
+    model: LM, task: Task, place: int, settings: Settings, responses: Path, count: Counter | None
+) -> Preflight:
+    task.build_all_requests(
+        samples=frozenset([place]),
+        system_instruction=settings.system_instruction,
+        apply_chat_template=bool(settings.apply_chat_template),
+        fewshot_as_multiturn=settings.multiturn,
+        chat_template=model.apply_chat_template if settings.apply_chat_template else None,
+    )
+    (request,) = task.instances
+    PromptFitter(model, task, settings).fit(request)
+    prompt, budget = request.args[0], int(request.args[1]["max_gen_toks"])
+    found = Preflight(task.task_name, place, limit=budget, budget=budget)
+    found.public = loaded_record(task)["origin"] != "local"
+    if count is not None and isinstance(prompt, str):
+        found.prompt_tokens = count([prompt])[0]
+    try:
+        found.response = _asked(model, request, found, responses)
+    except Exception as error:  # the tasks will say it again, each for itself
+        found.failed = True
+        with public_rows(found.public):
+            reason = what_happened(error).splitlines()[0]
+        found.warnings = [f"the first question was not answered: {reason}"]
+        return found
+    if count is not None:
+        found.response_tokens = count([found.response])[0]
+    _judge(found, str(getattr(prompt, "prompt", prompt)))
+    if not _is_cut(found):
+        request.resps.append(found.response)
+        task.apply_filters()
+        found.valid = request.filtered_resps["answer"]["valid"]
+    return found
+
+
+def _asked(model: LM, request: Instance, found: Preflight, responses: Path) -> str:
+    """The response, asked for unless it is stored; stored if the request is the run's own."""
+    key = request_key(request)
+    store = ResponseStore(responses, found.task, model.rank, model.world_size)
+    try:
+        if key in store.by_key:
+            found.stored = True
+            return store.by_key[key]
+        if not isinstance(getattr(model, "base_url", None), str):
+            found.limit = min(found.budget, ENOUGH)
+        found.stored = found.limit == found.budget
+        prompt, kwargs = request.args
+        request.arguments = (prompt, {**kwargs, "max_gen_toks": found.limit})
+        takes = inspect.signature(model.generate_until).parameters
+        (response,) = model.generate_until(
+            [request], **({"disable_tqdm": True} if "disable_tqdm" in takes else {})
+        )
+        if found.stored and model.rank == 0:
+            store.add(request, key, response)
+        return response
+    finally:
+        store.close()
+
+
+def _is_cut(found: Preflight) -> bool:
+    # the text of n tokens may be one token shorter when it is tokenised again
+    return found.response_tokens is not None and found.response_tokens >= found.limit - 1
+
+
+def _judge(found: Preflight, prompt: str) -> None:
+    """Add what is wrong with the response."""
+    answer, found.reasons = _answer(prompt, found.response)
+    of = f" of a budget of {found.budget:,}" if found.limit < found.budget else ""
+    if answer is None:
+        found.warnings += _unclosed(found)
+    elif _is_cut(found):
+        found.warnings.append(
+            f"the response did not end within {found.limit:,} tokens{of}: the model may not know where to stop "
+            "(chat template, end token), or answers are longer than that; what exceeds the budget is cut off"
+        )
+    elif not answer.strip():
+        what = "nothing after its reasoning" if found.reasons else "an empty response"
+        found.warnings.append(
+            f"the model gave {what}: check the chat template; behind an endpoint, hidden reasoning may have "
+            "used up the budget (--gen_kwargs max_gen_toks)"
+        )
+    if answer is not None and (marker := _ROLE_MARKERS.search(answer)):
+        found.warnings.append(
+            f"the response holds {marker[0].strip()!r}: the model goes on with a turn that is not its own, as "
+            "with a wrong chat template or end token"
+        )
+
+
+def _answer(prompt: str, response: str) -> tuple[str | None, bool]:
+    """What follows the reasoning, None if it never ended; and whether there is reasoning."""
+    for opening, closing in _TRACES:
+        if closing in response:
+            last = response.rfind(closing)
+            open_again = response.rfind(opening) > last
+            return (None if open_again else response[last + len(closing) :]), True
+        if opening in response or prompt.rstrip().endswith(opening):
+            return None, True
+    return response, False
+
+
+def _unclosed(found: Preflight) -> list[str]:
+    if found.limit < found.budget and found.budget >= REASONING_BUDGET:
+        return []  # it has room; traces that do not end are counted by every task
+    if found.limit < found.budget:
+        what = f"had not ended after {found.limit:,} tokens, and the budget is {found.budget:,}"
+    else:
+        what = f"did not end within the budget of {found.budget:,} tokens"
+    return [
+        f"the model reasons before it answers, and its reasoning {what}; without an end there is no answer: "
+        f"--gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * found.budget)}, or switch reasoning off "
+        "(Qwen3: --model_args …,enable_thinking=False)"
+    ]
+
+
+# ---------------------------------------------------------------------- all prompts
+
+
+def _without_template(model: LM, settings: Settings) -> list[str]:
+    """A chat template that the tokenizer has and nobody asked for."""
+    template = getattr(getattr(model, "tokenizer", None), "chat_template", None)
+    if settings.apply_chat_template or not template:
+        return []
+    return [
+        "the tokenizer has a chat template and it is not applied: right for a base model; an instruct model "
+        "needs --apply_chat_template (in another --output_path)"
+    ]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How the prompts of one task fit the context: counts, scaled up where documents were drawn."""
+
+    task: str
+    n: int
+    without_shots: int
+    with_shots: int
+    drawn: bool
+
+
+def _too_long(
+    model: LM,
+    count: Counter | None,
+    tasks: Mapping[str, Task],
+    places: Mapping[str, Sequence[int]],
+    settings: Settings,
+) -> list[str]:
+    """How many prompts do not fit.
+
+    Raises:
+        MedtasksError: none fits without losing the end of its input, in any task.
+    """
+    context = getattr(model, "max_length", None)
+    if not isinstance(context, int) or count is None:
+        return []  # of an API model lm-eval only guesses the context
+    fits = [
+        _fit(model, count, task, [task.eval_docs[place] for place in places[name]], settings, context)
+        for name, task in tasks.items()
+        if places[name]
+    ]
+    n, inputs_cut = sum(fit.n for fit in fits), sum(fit.without_shots for fit in fits)
+    shots_dropped = sum(fit.with_shots for fit in fits)
+    budget = max(_budget(task) for task in tasks.values())
+    room = f"a context of {context:,} tokens less the answer budget of {budget:,}"
+    if inputs_cut == n:
+        raise MedtasksError(
+            f"none of the {n:,} prompts fits {room}",
+            where="--model_args max_model_len",
+            remedy="raise it, or lower --gen_kwargs max_gen_toks; --no-preflight runs and cuts every input",
+        )
+    about = "about " if any(fit.drawn for fit in fits) else ""
+    warnings = []
+    if inputs_cut:
+        most = max(fits, key=lambda fit: fit.without_shots)
+        warnings.append(
+            f"{about}{inputs_cut:,} of {n:,} prompts do not fit {room}, and will lose the end of their input "
+            f"(most: {most.task}, {most.without_shots:,} of {most.n:,})"
+        )
+    if shots_dropped > inputs_cut:
+        most = max(fits, key=lambda fit: fit.with_shots - fit.without_shots)
+        warnings.append(
+            f"{about}{shots_dropped - inputs_cut:,} of {n:,} prompts do not fit {room} with all their shots, "
+            f"and will carry fewer (most: {most.task}, {most.with_shots - most.without_shots:,} of {most.n:,})"
+        )
+    return warnings
+
+
+def _budget(task: Task) -> int:
+    return int(task.config.generation_kwargs.get("max_gen_toks") or 0)
+
+
+def _fit(
+    model: LM, count: Counter, task: Task, documents: list[Document], settings: Settings, context: int
+) -> _Fit:
+    """Hold the prompts of one task against the context.
+
+    What surrounds an input (instruction, shots, template) is taken from the first document's prompt.
+    """
+    first, room = documents[0], context - _budget(task)
+    bare, whole = (
+        str(rendered_prompt(task, first, settings, model.apply_chat_template, shots)) for shots in (0, None)
+    )
+    own, around, around_shots = count([first["prompt"], bare, whole])
+    around, around_shots = around - own, around_shots - own
+    # a token covers at least one byte, so short inputs need no counting
+    sizes = [len(document["prompt"].encode()) for document in documents]
+    long = [item for item, size in zip(documents, sizes, strict=True) if size + around_shots > room]
+    total = sum(size for size in sizes if size + around_shots > room)
+    step = -(-total // COUNTED_BYTES) or 1
+    counts = count([item["prompt"] for item in long[::step]])
+    scale = len(long) / len(counts) if counts else 1
+    return _Fit(
+        task=task.task_name,
+        n=len(documents),
+        without_shots=round(scale * sum(size + around > room for size in counts)),
+        with_shots=round(scale * sum(size + around_shots > room for size in counts)),
+        drawn=step > 1,
+    )

@@ -1,0 +1,209 @@
+"""One document as a model gets it, and how answers to it are read and scored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
+
+if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
+    from lm_eval.api.model import LM
+    from lm_eval.api.task import Task
+
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.runner.chat import Chat
+
+
+class _Says(Baseline):
+    """Responds with one text, to the letter."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """The text, for every request."""
+        return [self.text for _ in requests]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response and what is made of it.
+
+    Attributes:
+        name: whose response it is.
+        response: the whole text.
+        parsed: the answer that was read in it; None where there is none.
+        valid: whether an answer could be read.
+        metrics: metric -> its value on this document alone; `score` is missing where judges give it.
+    """
+
+    name: str
+    response: str
+    parsed: Any
+    valid: bool
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """One document in one strategy.
+
+    Attributes:
+        task: with the strategy's suffix.
+        strategy: zero_shot, cot or five_shot.
+        loaded: what was loaded (origin, file, counts, prompt hash).
+        place: of the document in the test file, from 0.
+        id: of the document.
+        own_text: the document's own turn, with which the prompt ends.
+        prompt: without a chat template, as a base model gets it.
+        chat_prompt: with the chat template, if one is given.
+        system_turn: whether the template takes a system turn; else the instruction is in the first user turn.
+        tokens: of `chat_prompt`, special tokens that are not in its text left out; None without a tokenizer.
+        target: the gold answer as it is written in prompts; empty where there is none.
+        gold: the gold answer as it is compared.
+        shots: examples in the prompt.
+        trial: which of several askings of one question this is.
+        judged: whether judges give the score.
+        generation: lm-eval's settings of the request.
+        answers: example answers, read and scored.
+    """
+
+    task: str
+    strategy: str
+    loaded: dict[str, Any]
+    place: int
+    id: str
+    own_text: str
+    prompt: str
+    target: str
+    gold: Any
+    shots: int
+    generation: dict[str, Any]
+    judged: bool
+    trial: int | None = None
+    chat_prompt: str | None = None
+    system_turn: bool = True
+    tokens: int | None = None
+    answers: list[Answer] = field(default_factory=list)
+
+
+def preview(
+    registry: Registry,
+    name: str,
+    *,
+    data: str | None = None,
+    place: int = 0,
+    chat: Chat | None = None,
+    response: str | None = None,
+) -> Preview:
+    """Build one task and look at one document of it.
+
+    Args:
+        registry: that holds the task.
+        name: of the task, with its strategy's suffix.
+        data: origin of the rows; None takes what a run would.
+        place: of the document in the test file, from 0.
+        chat: chat template to apply.
+        response: a response to read and score beside the gold and an empty one.
+
+    Raises:
+        MedtasksError: data that is missing or malformed, or no such document.
+    """
+    settings = Settings(data=data)
+    task = build_task(registry, name, settings)
+    if not 0 <= place < len(task.eval_docs):
+        raise MedtasksError(
+            f"{name} has documents 0 to {len(task.eval_docs) - 1}, not {place}",
+            where="--document",
+            remedy="count from 0",
+        )
+    document = task.eval_docs[place]
+    dataset, strategy = registry.tasks[name]
+    given = {"gold answer": Oracle()} if document["target"] or document["gold"] is not None else {}
+    models: dict[str, LM] = {**given, "empty answer": _Says("")}
+    if response is not None:
+        models["your answer"] = _Says(response)
+    seen = Preview(
+        task=name,
+        strategy=strategy,
+        loaded=document.loaded.record(),
+        place=place,
+        id=document["id"],
+        own_text=document["prompt"],
+        prompt=rendered_prompt(task, document, settings, None),
+        target=document["target"],
+        gold=document["gold"],
+        shots=int(task.config.num_fewshot or 0),
+        generation=dict(task.config.generation_kwargs or {}),
+        judged=bool(dataset.config["dataset_kwargs"]["medtasks_dataset"].get("judge")),
+        trial=document.get("trial"),
+        answers=[_answer(task, settings, place, title, model) for title, model in models.items()],
+    )
+    return _with_chat(seen, registry, settings, chat) if chat else seen
+
+
+def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat) -> Preview:
+    """Add the prompt as an instruct model gets it; a template may refuse a system turn, as in a run."""
+    system_turn = takes_system_turn(chat.render)
+    templated = replace(settings, apply_chat_template=True, system_role=system_turn)
+    task = build_task(registry, seen.task, templated)
+    document = task.eval_docs[seen.place]
+    try:
+        prompt = rendered_prompt(task, document, templated, chat.render)
+    except Exception as error:  # templates refuse in their own ways
+        raise MedtasksError(
+            f"the template cannot be applied: {error}",
+            where=chat.name,
+            remedy="check that it is the template of an instruct model",
+        ) from None
+    if document["prompt"].strip() not in prompt:
+        raise MedtasksError(
+            "the template leaves the user's turn out",
+            where=chat.name,
+            remedy="check that it is the template of an instruct model",
+        )
+    tokens = chat.count([prompt])[0] if chat.count else None
+    return replace(
+        seen,
+        chat_prompt=prompt,
+        system_turn=system_turn,
+        tokens=tokens,
+        own_text=document["prompt"] if document["prompt"] in prompt else seen.own_text,
+    )
+
+
+def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> Answer:
+    outcome = evaluate_task(model, task, replace(settings, samples={task.task_name: [place]}))
+    assert outcome is not None
+    (sample,) = outcome.samples
+    (read,) = sample["filtered_resps"]
+    return Answer(
+        name=name,
+        response=sample["resps"][0][0],
+        parsed=read["answer"],
+        valid=read["valid"],
+        metrics=_of_one_document(task, sample, outcome.metrics),
+    )
+
+
+def _of_one_document(task: Task, sample: dict[str, Any], metrics: dict[str, float]) -> dict[str, float]:
+    """The metrics that a document has by itself, and to which it contributes.
+
+    Of a question that is asked several times, one asking has plain means alone.
+    """
+    plain = {item["metric"] for item in task.config.metric_list or () if item.get("aggregation") == "mean"}
+    return {
+        key: float(value)
+        for key, value in metrics.items()
+        if isinstance(value, int | float)
+        and math.isfinite(value)
+        and ("trial" not in sample["doc"] or key in plain)
+        and sample.get(key) not in ((0, 0), [0, 0])  # `mean_of_some` does not count it
+    }

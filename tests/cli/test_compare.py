@@ -1,0 +1,148 @@
+"""`medtasks compare`: what changed between two runs."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from tests.conftest import write_jsonl
+
+TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
+QUESTION = {"hospice_referral": "prompt", "clinic_referral": "question"}
+N = 30
+
+
+@pytest.fixture
+def run(medtasks, data_dir):
+    """Calls `medtasks run` on local rows of two tasks."""
+    for name, question in QUESTION.items():
+        rows = [{question: "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(N)]
+        write_jsonl(data_dir / "medhelm" / name / "test.jsonl", rows)
+
+    def call(folder, *more, model="random-label", tasks=f"{TASK},{OTHER}"):
+        outcome = medtasks("run", "--model", model, "--tasks", tasks, "--output_path", folder, *more)
+        assert outcome.code == 0, outcome.err
+
+    return call
+
+
+def scores(folder, task):
+    """Document -> score, read from the records of the run."""
+    lines = (folder / f"samples_{task}.jsonl").read_text().splitlines()
+    return {str(item["doc"]["id"]): item["score"] for item in map(json.loads, lines)}
+
+
+def compared(medtasks, *arguments):
+    outcome = medtasks("compare", *arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out)
+
+
+def test_the_change_of_a_task_is_that_of_its_documents_and_tested_by_mcnemar(medtasks, run, tmp_path):
+    run("guess"), run("oracle", model="oracle")
+    found = compared(medtasks, "guess", "oracle")
+    for line in found["tasks"]:
+        one, other = scores(tmp_path / "guess", line["name"]), scores(tmp_path / "oracle", line["name"])
+        gained = sum(other[key] > one[key] for key in one)
+        assert line["before"] == pytest.approx(np.mean(list(one.values())))
+        assert line["difference"] == pytest.approx(gained / N) and (line["gained"], line["lost"]) == (
+            gained,
+            0,
+        )
+        assert line["p"] == pytest.approx(binomtest(gained, gained).pvalue)
+        assert line["interval_low"] <= line["difference"] <= line["interval_high"]
+    assert all(line["p_holm"] >= line["p_bh"] >= line["p"] for line in found["tasks"])
+
+
+def test_groups_are_means_over_the_tasks_that_both_have(medtasks, run):
+    run("guess"), run("oracle", model="oracle")
+    found = compared(medtasks, "guess", "oracle")
+    groups = {line["name"]: line for line in found["groups"]}
+    assert {"medhelm", "medhelm_admin"} <= set(groups)
+    assert groups["medhelm"]["before"] == pytest.approx(np.mean([line["before"] for line in found["tasks"]]))
+    assert (groups["medhelm"]["tasks"], groups["medhelm"]["of"]) == (2, 37)
+
+
+def test_what_flipped_is_listed_and_written(medtasks, run, tmp_path):
+    run("guess"), run("oracle", model="oracle")
+    outcome = medtasks("compare", "guess", "oracle", "--documents", "2", "-o", "out")
+    assert outcome.code == 0 and "better, 0 worse" in outcome.out
+    assert outcome.out.count("0.000 → 1.000") == 4
+    with (tmp_path / "out" / "flipped.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    one = scores(tmp_path / "guess", TASK)
+    assert {row["document"] for row in rows if row["task"] == TASK} == {
+        key for key, value in one.items() if not value
+    }
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"groups.csv", "tasks.csv", "flipped.csv"}
+
+
+def test_the_same_comparison_the_other_way_round_has_the_other_sign(medtasks, run):
+    run("guess"), run("oracle", model="oracle")
+    one, other = compared(medtasks, "guess", "oracle"), compared(medtasks, "oracle", "guess")
+    for there, back in zip(one["tasks"], other["tasks"], strict=True):
+        assert there["difference"] == -back["difference"] and there["p"] == back["p"]
+        assert there["interval_low"] == pytest.approx(-back["interval_high"])
+
+
+def test_runs_of_unlike_extent_are_compared_on_the_documents_they_share(medtasks, run, tmp_path):
+    run("few", "--limit", "10"), run("oracle", model="oracle")
+    line = next(item for item in compared(medtasks, "few", "oracle")["tasks"] if item["name"] == TASK)
+    assert (line["documents"], line["documents_of_one_alone"]) == (10, N - 10)
+    assert line["before"] == pytest.approx(np.mean(list(scores(tmp_path / "few", TASK).values())))
+
+
+def test_where_the_rows_changed_only_equal_documents_are_compared(medtasks, run, tmp_path, monkeypatch):
+    run("before", tasks=TASK)
+    rows = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(20)]
+    rows += [{"prompt": "Eligible?", "context": f"other note {n}", "label": "A"} for n in range(15)]
+    write_jsonl(tmp_path / "newer" / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "newer"))
+    run("after", model="oracle", tasks=TASK)
+    [line] = compared(medtasks, "before", "after")["tasks"]
+    assert (line["documents"], line["documents_of_one_alone"]) == (20, 10 + 15)
+    assert "rows" in line["differs"]
+
+
+def test_settings_that_differ_are_named(medtasks, run):
+    run("plain"), run("warm", "--gen_kwargs", "temperature=0.7")
+    outcome = medtasks("compare", "plain", "warm")
+    assert outcome.code == 0 and "decoding: the task's own → temperature=0.7" in outcome.out
+    assert "0 of 2 tasks changed" in outcome.out and "0 of 60 documents changed" in outcome.out
+
+
+def test_synthetic_rows_are_marked_and_never_compared_with_real_ones(medtasks, run):
+    run("real")
+    run("synthetic", "--data", "sample", model="oracle")
+    assert "SAMPLE" not in medtasks("compare", "real", "real").out
+    outcome = medtasks("compare", "real", "synthetic")
+    assert outcome.code == 2 and "synthetic sample rows" in outcome.err
+    run("guess", "--data", "sample")
+    assert "SAMPLE DATA" in medtasks("compare", "guess", "synthetic").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("guess",), "two entries are compared; here are 1: random-label"),
+        (("guess", "guess"), "the same results"),
+        (("guess", "nowhere"), "no such folder"),
+        (("guess", "oracle", "third"), "here are 3"),
+        (("guess", "elsewhere"), "no scored task in common"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_in_one_message(medtasks, run, arguments, message):
+    run("guess", tasks=TASK), run("oracle", model="oracle", tasks=TASK)
+    run("third", "--gen_kwargs", "temperature=1"), run("elsewhere", model="oracle", tasks=OTHER)
+    outcome = medtasks("compare", *arguments)
+    assert outcome.code == 2 and message in outcome.err
+
+
+def test_a_task_whose_document_scores_are_lost_is_named_and_the_others_compared(medtasks, run, tmp_path):
+    run("guess"), run("oracle", model="oracle")
+    (tmp_path / "guess" / "tasks" / f"{TASK}.parquet").unlink()
+    outcome = medtasks("compare", "guess", "oracle")
+    assert outcome.code == 0 and "medtasks rescore RUN" in outcome.err
+    assert OTHER in outcome.out and TASK not in outcome.out

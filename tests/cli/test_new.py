@@ -1,0 +1,219 @@
+"""`medtasks new`: a complete folder from a few answers, and nothing less."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.new import PLACEHOLDER, SUITES, Draft, draft, kinds, questions
+from medtasks_ext.registry.tasks import forget
+from medtasks_ext.runner.validate import checks_of
+
+ALL_KINDS = [(suite, kind) for suite in SUITES for kind in kinds(suite)]
+FLAGS = {
+    "id": "falls_clinic",
+    "suite": "medhelm",
+    "kind": "helm_letter",
+    "language": "en",
+    "task-type": "text_classification",
+    "documents": "general_ehr_note",
+    "specialties": "primary_care,general",
+    "stage": "triage_and_referral",
+    "access": "private",
+    "category": "administration",
+    "subcategory": "scheduling_resources_and_staff",
+}
+
+
+def as_arguments(flags: dict[str, str]) -> list[str]:
+    return [part for name, value in flags.items() for part in (f"--{name}", value)]
+
+
+def small_tree(root: Path) -> Path:
+    """The families, and one dataset of each suite."""
+    shutil.copytree(
+        registry().root, root, ignore=lambda folder, names: [] if folder == str(registry().root) else
+        [name for name in names if Path(folder).parent == registry().root and not name.startswith("_")
+         and name not in ("mie", "hospice_referral", "pubmedqa", "maexam")]
+    )  # fmt: skip
+    return root
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    root = small_tree(tmp_path / "tasks")
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    forget()
+    yield root
+    forget()
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory) -> Registry:
+    """A tree with a new dataset of every kind that every suite scores."""
+    root = small_tree(tmp_path_factory.mktemp("new") / "tasks")
+    for suite, kind in ALL_KINDS:
+        tasks, answers = Registry(root), {}
+        for question in questions(tasks, answers):
+            first = next(iter(question.choices)) if question.choices else "new_" + kind
+            answers[question.key] = {"suite": suite, "kind": kind}.get(
+                question.key, [first] if question.many else first
+            )
+        draft(tasks, answers).write()
+    return Registry(root)
+
+
+@pytest.mark.parametrize(("suite", "kind"), ALL_KINDS)
+def test_a_new_folder_lacks_nothing_but_what_a_person_must_write(everything, suite, kind):
+    dataset = everything.datasets[f"{suite}_new_{kind}"]
+    problems = {check.what: check.problems for check in checks_of(everything, dataset) if check.problems}
+    assert set(problems) == {"nothing is left to fill in"}
+    (left,) = problems.values()
+    assert sum(line.startswith("zero_shot.yaml, line") for line in left) >= 7
+    assert any(line.startswith("sample.jsonl: 11 of 11 rows are placeholders") for line in left)
+
+
+def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everything):
+    text = (Path(__file__).parents[2] / "docs" / "answers.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
+    titles = {"bridge": "BRIDGE", "medhelm": "MedHELM", "clinicbench": "ClinicBench", "mlb": "MLB"}
+    documented = {
+        (suite, cells[1].strip(" `")) for cells in rows for suite, title in titles.items() if title in cells[2]
+    }
+    # ClinicBench's summaries are free text, too
+    assert documented | {("clinicbench", "free_text")} == set(ALL_KINDS)
+    families = {f"{file.parent.name}/{file.stem}" for file in registry().root.glob("*/_*.yaml")}
+    used = {
+        f"{item.folder.parent.name}/{line.split('/')[-1].removesuffix('.yaml')}"
+        for item in everything.datasets.values()
+        for line in item.file.read_text(encoding="utf-8").splitlines()
+        if line.startswith("include:")
+    }
+    # families of several runs differ by `source.runs` alone
+    assert families - used == {"medhelm/_letter_runs", "medhelm/_open_runs"}
+
+
+def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
+    outcome = medtasks("new", *as_arguments(FLAGS), "--name", "Falls: a clinic", "--n-test", "200")
+    assert outcome.code == 0, outcome.text
+    folder = tree / "medhelm" / "falls_clinic"
+    assert {file.name for file in folder.iterdir()} == {
+        "zero_shot.yaml", "cot.yaml", "five_shot.yaml", "sample.jsonl"
+    }  # fmt: skip
+    assert medtasks("sync", "--check").code == 0
+    assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
+    record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
+    assert (record.name, record.n_test) == ("Falls: a clinic", 200)
+    assert record.specialties.value == ["primary_care", "general"]
+    assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
+    outcome = medtasks("validate", "medhelm_falls_clinic")
+    assert outcome.code == 1 and "line 40: TODO: one sentence" in outcome.out
+    rows = [json.loads(line) for line in (folder / "sample.jsonl").read_text().splitlines()]
+    assert all(any(PLACEHOLDER in str(value) for value in row.values()) for row in rows)
+
+
+def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
+    assert medtasks("new", *as_arguments({**FLAGS, "language": "no"})).code == 0
+    assert Registry(tree).datasets["medhelm_falls_clinic"].metadata.language == "no"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "helm_leter"}, "unknown value 'helm_leter' (did you mean helm_letter?)"),
+        ({"specialties": "general,cardio"}, "use any of: general, cardiology"),
+        ({"category": "admin"}, "use one of: clinical_decision_support"),
+        ({"subcategory": "planning_treatments"}, "use one of: overseeing_financial_activities"),
+        ({"suite": "medhlm"}, "did you mean medhelm?"),
+        ({"suite": "bridge", "id": "medhelm_falls"}, "begins with medhelm_"),
+        ({"id": "Falls-Clinic"}, "use lower-case letters"),
+        ({"id": "falls_cot"}, "use lower-case letters"),
+        ({"id": "hospice_referral"}, "there is such a folder"),
+        ({"id": "admin"}, "'medhelm_admin' is the name of a group"),
+        ({"dimension": "medru"}, "medhelm datasets have no dimension"),
+        ({"stage": ""}, "--stage: triage_and_referral, initial_assessment"),
+    ],
+)
+def test_a_wrong_answer_is_refused_with_what_is_right(medtasks, tree, change, message):
+    before = sorted(tree.rglob("*"))
+    outcome = medtasks("new", *as_arguments({**FLAGS, **change}))
+    assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
+    assert sorted(tree.rglob("*")) == before
+
+
+def test_all_that_is_missing_is_said_at_once(medtasks, tree):
+    outcome = medtasks("new", "--id", "mlb_falls", "--kind", "mlb_letters")
+    assert outcome.code == 2
+    for flag in ("language", "task-type", "documents", "stage", "access", "domain", "dimension", "tertiary"):
+        assert f"--{flag}: " in outcome.err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_it_asks_and_takes_numbers_and_asks_again(medtasks, tree, monkeypatch):
+    replies = ["falls_clinic", "2", "helm_leter", "helm_letter", "en", "1", "2, 5", "general", "1", "private"]
+    replies += ["administration", "scheduling_resources_and_staff", "Falls clinic", ""]
+    monkeypatch.setattr(sys, "stdin", Terminal("\n".join(replies) + "\n"))
+    outcome = medtasks("new")
+    assert outcome.code == 0, outcome.text
+    assert "did you mean helm_letter?" in outcome.err
+    record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
+    assert record.documents == ["case_report", "general_ehr_note"]
+    assert (record.name, record.summary) == ("Falls clinic", "TODO: one sentence: what goes in, what comes out")
+
+
+def test_a_question_is_asked_only_if_no_flag_answers_it(medtasks, tree, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", Terminal("helm_letter\n\n\n"))
+    given = {name: value for name, value in FLAGS.items() if name != "kind"}
+    outcome = medtasks("new", *as_arguments(given))
+    assert outcome.code == 0 and "Language" not in outcome.out
+
+
+def test_an_interrupted_question_leaves_nothing(medtasks, tree, monkeypatch):
+    before = sorted(tree.rglob("*"))
+    monkeypatch.setattr(sys, "stdin", Terminal("falls_clinic\n2\n"))  # then the input ends
+    assert medtasks("new").code == 130
+    assert sorted(tree.rglob("*")) == before
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError("no space left on device")])
+def test_a_folder_is_there_as_a_whole_or_not_at_all(medtasks, tree, monkeypatch, stop):
+    before, write, written = sorted(tree.rglob("*")), Path.write_text, []
+
+    def interrupted(self, *arguments, **options):
+        written.append(self)
+        if len(written) == 3:
+            raise stop
+        return write(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    outcome = medtasks("new", *as_arguments(FLAGS))
+    assert outcome.code == (130 if stop is KeyboardInterrupt else 2)
+    assert len(written) == 3 and sorted(tree.rglob("*")) == before
+
+
+def test_an_existing_folder_is_never_touched(tree):
+    folder = tree / "medhelm" / "hospice_referral"
+    before = {file: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(Exception, match="there is such a folder"):
+        Draft("medhelm_hospice_referral", folder, {"zero_shot.yaml": ""}).write()
+    assert {file: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, monkeypatch):
+    import medtasks_ext.registry.new as module
+
+    root = small_tree(tmp_path / "medtasks_ext" / "tasks")
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "medtasks_ext" / "registry" / "new.py"))
+    outcome = medtasks("new", *as_arguments(FLAGS))
+    assert outcome.code == 2 and "MEDTASKS_TASKS_DIR" in outcome.err

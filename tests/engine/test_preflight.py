@@ -1,0 +1,70 @@
+"""The preflight and the plan with the real engine and a real tokenizer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.engine.tiny_model import make
+
+pytestmark = pytest.mark.engine
+
+TASK = "medhelm_hospice_referral"
+CONFIG = """model: vllm
+model_args:
+  pretrained: {folder}
+  dtype: float32
+  max_model_len: 16384
+  enforce_eager: true
+apply_chat_template: false
+gen_kwargs:
+  max_gen_toks: 16
+"""
+
+
+def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned(environment, tmp_path):
+    folder = make(tmp_path / "tiny")
+    (tmp_path / "tiny.yaml").write_text(CONFIG.format(folder=folder))
+    environment = {**environment, "MEDTASKS_DATA": "sample"}
+
+    def medtasks(*arguments: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            ["medtasks", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+        return done
+
+    planned = json.loads(medtasks("plan", "tiny.yaml", "--tasks", TASK, "--json").stdout)
+    run = medtasks("run", "--config", "tiny.yaml", "--tasks", TASK, "--output_path", "run")
+
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    record = manifest["preflight"]
+    assert record["task"] == TASK and record["limit"] == record["budget"] == 16
+    untemplated, endless = record["warnings"]  # the weights are random: it cannot stop
+    assert "it is not applied" in untemplated and "did not end within 16 tokens" in endless
+    for warning in record["warnings"]:
+        assert f"preflight: ! {warning}" in run.stderr and f"note: {warning}" in run.stderr
+    assert "the response ends: '" in run.stderr  # sample rows are public
+
+    result = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())
+    keys = [json.loads(line)["key"] for line in (tmp_path / "run/responses" / f"{TASK}.jsonl").open()]
+    assert len(keys) == len(set(keys)) == result["n"]
+    assert manifest["tasks"][TASK]["generated"] == result["n"] - 1  # the first was asked beforehand
+
+    (task,) = planned["tasks"]
+    assert task["prompt_tokens"] == result["tokens"]["input"] and task["documents"] == result["n"]
+    weights = sum(
+        1 if len(shape) == 1 else shape[0] * shape[1]
+        for shape in _shapes(folder / "model.safetensors").values()
+    )
+    work = 2 * weights * (task["prompt_tokens"] / 0.4 + task["output_tokens"] / 0.1)
+    assert planned["gpu_hours"] == pytest.approx(work / 989e12 / 3600)
+
+
+def _shapes(file) -> dict[str, list[int]]:
+    from safetensors import safe_open
+
+    with safe_open(file, "pt") as weights:
+        return {name: weights.get_slice(name).get_shape() for name in weights.keys()}

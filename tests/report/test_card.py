@@ -1,0 +1,155 @@
+"""`medtasks card`: what the author of a model publishes."""
+
+import json
+
+import pytest
+import yaml
+from huggingface_hub import parse_eval_result_entries
+from huggingface_hub.repocard_data import model_index_to_eval_results
+
+from tests.conftest import write_jsonl
+
+TASK = "medhelm_hospice_referral"
+OTHER = "medhelm_clinic_referral"
+
+
+@pytest.fixture
+def run(medtasks, data_dir, tmp_path):
+    """A guessing model on two tasks with local rows."""
+    for name, question in (("hospice_referral", "prompt"), ("clinic_referral", "question")):
+        rows = [{question: "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(12)]
+        write_jsonl(data_dir / "medhelm" / name / "test.jsonl", rows)
+    call = ("run", "--model", "random-label", "--tasks", f"{TASK},{OTHER}", "--output_path", "run")
+    assert medtasks(*call).code == 0
+    return tmp_path / "run"
+
+
+def edit(file, **changes):
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, **changes}))
+    return content
+
+
+def from_the_hub(run, task):
+    """As if the task's rows had been downloaded."""
+    file = run / "tasks" / f"{task}.json"
+    loaded = json.loads(file.read_text())["loaded"]
+    edit(file, loaded={**loaded, "origin": "hub", "revision": "abc123", "where": "org/name@abc123"})
+
+
+def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, tmp_path):
+    assert medtasks("card", "run", "-o", "card").code == 0
+    text = (tmp_path / "card" / "medical-evaluation.md").read_text()
+    scores = {
+        task: json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"]
+        for task in (TASK, OTHER)
+    }
+    mean = sum(scores.values()) / 2
+    assert f"| MedHELM (partial) | zero-shot | {mean:.4f} [" in text and "| 2/37 | 24 |" in text
+    assert all(
+        f"| `{task}` | zero-shot | exact_match | {score:.4f} [" in text for task, score in scores.items()
+    )
+    assert f"medtasks run --tasks {TASK},{OTHER} --model random-label" in text
+    assert "2 of 2 experiments use medtasks' own wording" in text and "SAMPLE" not in text
+
+
+def test_the_command_of_a_card_makes_the_same_run(medtasks, run, tmp_path):
+    medtasks("card", "run", "-o", "card")
+    command = json.loads((tmp_path / "card" / "medtasks-manifest.json").read_text())["command"]
+    assert medtasks(*command.split()[1:], "--output_path", "again").code == 0
+    first, again = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("run", "again"))
+    assert first["identity"] == again["identity"] and first["requested"] == again["requested"]
+    for task in (TASK, OTHER):
+        one, other = (
+            json.loads((tmp_path / name / "tasks" / f"{task}.json").read_text())["metrics"]
+            for name in ("run", "again")
+        )
+        assert one == other
+
+
+def test_the_hub_reads_back_what_the_model_index_says(medtasks, run, tmp_path):
+    medtasks("card", "run", "-o", "card")
+    front = (tmp_path / "card" / "README.md").read_text().split("---\n")[1]
+    name, results = model_index_to_eval_results(yaml.safe_load(front)["model-index"])
+    assert name == "random-label"
+    stored = {
+        task: json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"]
+        for task in (TASK, OTHER)
+    }
+    assert {item.metric_args["task"]: item.metric_value for item in results} == {
+        task: round(score, 4) for task, score in stored.items()
+    }
+    assert all(item.metric_args["prompt"].startswith("own ") for item in results)
+
+
+def test_only_rows_from_the_hub_make_entries_there(medtasks, run, tmp_path):
+    medtasks("card", "run", "-o", "card")
+    assert not (tmp_path / "card" / ".eval_results").exists()
+
+
+def test_entries_for_the_hub_name_dataset_and_revision(medtasks, tmp_path, data_dir):
+    """The rows are local; the record says hub, as it would after a download."""
+    rows = [
+        {
+            "question": f"Which vitamin, case {n}?",
+            "options": {"A": "C", "B": "D", "C": "K", "D": "A"},
+            "answer_idx": "A",
+        }
+        for n in range(9)
+    ]
+    write_jsonl(data_dir / "medhelm" / "medqa" / "test.jsonl", rows)
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "medhelm_medqa", "--output_path", "run")
+    assert outcome.code == 0, outcome.err
+    from_the_hub(tmp_path / "run", "medhelm_medqa")
+    assert medtasks("card", "run", "-o", "card").code == 0
+    content = yaml.safe_load((tmp_path / "card" / ".eval_results" / "medhelm_medqa.yaml").read_text())
+    [entry] = parse_eval_result_entries(content)
+    assert (entry.task_id, entry.value) == ("medhelm_medqa", 1.0)
+    assert "/" in entry.dataset_id and len(entry.dataset_revision) == 40 and "zero-shot" in entry.notes
+
+
+def test_the_every_eval_ever_record_has_what_its_schema_requires(medtasks, run, tmp_path):
+    medtasks("card", "run", "-o", "card")
+    record = json.loads((tmp_path / "card" / "every_eval_ever.json").read_text())
+    required = {
+        *("schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata"),
+        *("model_info", "eval_library", "evaluation_results"),
+    }
+    assert required <= set(record) and record["retrieved_timestamp"].isdigit()
+    assert {"deployment_type", "model_availability"} <= set(record["model_info"]["additional_details"])
+    for result in record["evaluation_results"]:
+        low, high = (
+            result["score_details"]["uncertainty"]["confidence_interval"][key] for key in ("lower", "upper")
+        )
+        assert low <= result["score_details"]["score"] <= high
+        assert all(isinstance(value, str) for value in result["score_details"]["details"].values())
+
+
+def test_the_manifest_names_what_a_repeat_needs_and_no_path_of_this_machine(
+    medtasks, run, tmp_path, data_dir
+):
+    medtasks("card", "run", "-o", "card")
+    text = (tmp_path / "card" / "medtasks-manifest.json").read_text()
+    record = json.loads(text)
+    assert str(tmp_path) not in text and str(data_dir) not in text
+    assert {"python", "medtasks", "lm_eval", "datasets"} <= set(record["versions"])
+    assert {"prompt_hash", "rows_hash", "origin"} <= set(record["tasks"][TASK]["loaded"])
+    assert record["settings"]["seed"] == 1234 and record["intervals"]["seed"] == 42
+
+
+def test_synthetic_rows_make_a_marked_section_and_nothing_that_machines_read(medtasks, tmp_path):
+    medtasks("run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", "run")
+    outcome = medtasks("card", "run", "-o", "card")
+    assert outcome.code == 0 and "SAMPLE DATA" in outcome.err
+    files = {path.name for path in (tmp_path / "card").rglob("*") if path.is_file()}
+    assert files == {"medical-evaluation.md", "medtasks-manifest.json"}
+    assert "SAMPLE DATA" in (tmp_path / "card" / "medical-evaluation.md").read_text()
+
+
+def test_what_cannot_make_a_card_is_refused_in_words(medtasks, run, tmp_path):
+    assert "no such folder" in medtasks("card", "nowhere", "-o", "card").err
+    (tmp_path / "file").write_text("")
+    assert "is a file" in medtasks("card", "run", "-o", "file").err
+    medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "oracle")
+    outcome = medtasks("card", "run", "oracle", "-o", "card")
+    assert outcome.code == 2 and "one model" in outcome.err and "oracle" in outcome.err

@@ -1,0 +1,330 @@
+"""Two models, or many, on the same documents: which test is taken, and that it is right."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import stats
+
+from medtasks_ext.metrics.common import micro_f1
+from medtasks_ext.metrics.permutation import accuracy_all3
+from medtasks_ext.metrics.runs import mean_of_runs
+from medtasks_ext.metrics.statistic import mean
+from medtasks_ext.results.bootstrap import mean_over_tasks, percentile_interval, resample, resampling_weights
+from medtasks_ext.results.comparison import (
+    BOOTSTRAP,
+    EXACT_FLIPS,
+    MCNEMAR,
+    RANDOM_FLIPS,
+    all_pairs,
+    bootstrap_p_value,
+    compare,
+    compare_resamples,
+    paired_test,
+    smallest_p_value,
+)
+from medtasks_ext.results.statistics import counts_of
+from tests.metrics.build import examples
+
+scores = st.floats(0, 1).map(lambda value: round(value, 6))
+
+
+def pairs_of(values=scores, sizes=(1, 12)):
+    """Two lists of one length."""
+    return st.integers(*sizes).flatmap(
+        lambda n: st.tuples(*[st.lists(values, min_size=n, max_size=n) for _ in range(2)])
+    )
+
+
+# ---------------------------------------------------------------- by documents
+
+
+def binomial_test(won: int, lost: int) -> float:
+    """Two-sided, from the binomial coefficients."""
+    n, rarer = won + lost, min(won, lost)
+    tail = sum(math.comb(n, k) for k in range(rarer + 1)) / 2**n
+    return min(1.0, 2 * tail)
+
+
+@given(won=st.integers(0, 40), lost=st.integers(0, 40), same=st.integers(1, 5))
+@examples
+def test_right_and_wrong_answers_are_compared_by_exact_mcnemar(won, lost, same):
+    first, second = [1] * won + [0] * lost + [1] * same, [0] * won + [1] * lost + [1] * same
+    found = paired_test(first, second)
+    assert (found.method, found.n_units) == (MCNEMAR, won + lost + same)
+    assert found.p_value == pytest.approx(binomial_test(won, lost), rel=1e-9)
+
+
+@given(pairs_of(sizes=(2, 9)))
+@examples
+def test_few_other_scores_are_compared_by_every_pattern_of_signs(pair):
+    first, second = map(np.array, pair)
+    found = paired_test(first, second)
+    if found.method == MCNEMAR:  # only zeros and ones were drawn
+        return
+    assert found.method == EXACT_FLIPS
+    sums = [abs(np.dot(signs, first - second)) for signs in product([1, -1], repeat=len(first))]
+    assert found.p_value == pytest.approx(np.mean(np.array(sums) >= abs((first - second).sum()) - 1e-10))
+
+
+def test_the_exact_patterns_agree_with_scipys_permutation_test():
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        first, second = rng.random((2, 11))
+        expected = stats.permutation_test(
+            (first, second), lambda a, b, axis: np.mean(a - b, axis=axis), permutation_type="samples",
+            vectorized=True, n_resamples=np.inf,
+        ).pvalue  # fmt: skip
+        assert paired_test(first, second).p_value == pytest.approx(expected, abs=1e-12)
+
+
+def test_many_scores_are_compared_by_random_signs_near_the_exact_p_value():
+    """Exact by convolution: differences are whole numbers."""
+    rng = np.random.default_rng(3)
+    differences = rng.choice([-2, -1, 0, 1, 2], 150, p=[0.15, 0.15, 0.3, 0.2, 0.2])
+    chances = np.ones(1)  # of each sum of signed differences
+    for step in np.abs(differences):
+        kernel = np.zeros(2 * step + 1)
+        kernel[0] += 0.5
+        kernel[-1] += 0.5
+        chances = np.convolve(chances, kernel)
+    sums = np.arange(len(chances)) - np.abs(differences).sum()
+    exact = chances[np.abs(sums) >= abs(differences.sum())].sum()
+    found = paired_test(differences / 10, np.zeros(150))
+    assert found.method == RANDOM_FLIPS and 0.001 < exact < 0.5
+    assert found.p_value == pytest.approx(exact, abs=4 * math.sqrt(exact / 10_000))
+    assert found == paired_test(differences / 10, np.zeros(150))  # the same at every call
+
+
+def test_random_signs_never_give_a_p_value_of_0():
+    assert paired_test(np.linspace(0.5, 1, 400), np.zeros(400)).p_value == 1 / 10_000
+
+
+def test_the_documents_of_a_unit_are_one_observation():
+    """Ten copies of a question say no more than the question."""
+    first, second = np.array([1, 1, 1, 1, 1, 0, 1]), np.zeros(7)
+    alone = paired_test(first, second)
+    copies = paired_test(np.repeat(first, 10), np.repeat(second, 10), list(np.repeat(range(7), 10)))
+    assert (copies.method, copies.n_units) == (EXACT_FLIPS, 7)
+    assert copies.p_value == pytest.approx(alone.p_value) == pytest.approx(2 / 2**6)
+    assert paired_test(np.repeat(first, 10), np.repeat(second, 10)).p_value < 1e-9
+    assert paired_test(first, second, list("abcdefg")) == alone
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "units"),
+    [([], [], None), ([1.0], [1.0, 0.0], None), ([math.nan], [1.0], None), ([1.0, 0.0], [0.0, 0.0], ["a"])],
+)
+def test_scores_that_do_not_pair_are_refused(first, second, units):
+    with pytest.raises(ValueError):
+        paired_test(first, second, units)
+
+
+# ---------------------------------------------------------------- under the null hypothesis
+
+
+def test_p_values_of_sign_flips_are_uniform_if_the_models_are_equal():
+    rng = np.random.default_rng(4)
+    found = [paired_test(*rng.beta(2, 2, (2, 40))).p_value for _ in range(400)]
+    assert stats.kstest(found, "uniform").pvalue > 0.05
+
+
+def test_p_values_of_the_bootstrap_are_uniform_if_the_models_are_equal():
+    rng = np.random.default_rng(5)
+    differences = np.diff(rng.beta(2, 2, (2, 200, 2000)), axis=0)[0]
+    resampled = resampling_weights("null", 200).astype(float) @ differences / 200
+    p_values = bootstrap_p_value(resampled.T)
+    assert stats.kstest(p_values, "uniform").pvalue > 0.05
+    assert 0.035 < np.mean(p_values <= 0.05) < 0.065
+
+
+@pytest.mark.parametrize("discordant", [1, 6, 30, 101])
+def test_mcnemar_errs_no_more_often_than_it_says(discordant):
+    p_values = np.array(
+        [
+            paired_test([1] * won + [0] * (discordant - won), [0] * won + [1] * (discordant - won)).p_value
+            for won in range(discordant + 1)
+        ]
+    )
+    chances = stats.binom.pmf(range(discordant + 1), discordant, 0.5)
+    for alpha in (0.001, 0.01, 0.05, 0.2, 0.5):
+        assert chances[p_values <= alpha].sum() <= alpha + 1e-12
+
+
+def test_only_clusters_keep_the_error_rate_where_questions_share_a_note():
+    rng = np.random.default_rng(6)
+    notes, units = 40, list(np.repeat(range(40), 5))
+    wrong = {"documents": 0, "clusters": 0}
+    for _ in range(300):
+        models = rng.random((2, notes)) < 0.5  # each gets a note's questions all right or all wrong
+        first, second = np.repeat(models, 5, axis=1)
+        wrong["documents"] += paired_test(first, second).p_value <= 0.05
+        wrong["clusters"] += paired_test(first, second, units).p_value <= 0.05
+    assert wrong["clusters"] / 300 < 0.08 < 0.25 < wrong["documents"] / 300
+
+
+# ---------------------------------------------------------------- on resamples
+
+
+@given(arrays.arrays(float, st.integers(1, 60), elements=st.sampled_from([-0.2, -0.1, 0.0, 0.1, 1e-17])))
+@examples
+def test_the_bootstrap_p_value_is_twice_the_rarer_side_of_0(differences):
+    values = [0.0 if abs(value) < 1e-12 else value for value in differences]
+    sides = sum(value <= 0 for value in values), sum(value >= 0 for value in values)
+    expected = min(1.0, 2 * (min(sides) + 1) / (len(values) + 1))
+    found = bootstrap_p_value(differences)
+    assert found == pytest.approx(expected)
+    assert smallest_p_value(len(values)) <= found or found == 1
+    assert bootstrap_p_value(-differences) == found
+
+
+@pytest.mark.parametrize("centre", np.linspace(1.8, 2.2, 21))
+def test_the_p_value_and_the_interval_say_the_same(centre):
+    differences = np.random.default_rng(7).normal(centre, 1, 1000)
+    below, interval = bootstrap_p_value(differences) < 0.05, percentile_interval(differences)
+    if below:
+        assert interval.low > 0
+    elif interval.low > 0:
+        assert bootstrap_p_value(differences) == pytest.approx(0.0519, abs=1e-4)  # one resample more
+
+
+@given(pairs_of(sizes=(2, 40)), scores, scores)
+@examples
+def test_the_other_way_round_is_the_same_with_the_other_sign(pair, one, other):
+    here, there = compare_resamples((one, other), pair), compare_resamples((other, one), pair[::-1])
+    assert there.difference == -here.difference and there.p_value == here.p_value
+    assert (there.interval.low, there.interval.high) == pytest.approx(
+        (-here.interval.high, -here.interval.low), abs=1e-12
+    )
+    assert there.detectable == pytest.approx(here.detectable, abs=1e-12)
+    assert paired_test(*pair).p_value == paired_test(*pair[::-1]).p_value
+
+
+def test_all_pairs_are_what_each_pair_is_alone():
+    rng = np.random.default_rng(8)
+    own, resampled = rng.random(7), rng.random((7, 200))
+    resampled[3], own[3] = resampled[2], own[2]  # two that are alike
+    found = all_pairs(own, resampled)
+    for i, j in product(range(7), repeat=2):
+        alone = compare_resamples((own[i], own[j]), (resampled[i], resampled[j]))
+        assert found.difference[i, j] == alone.difference and found.p_value[i, j] == alone.p_value
+        assert (found.low[i, j], found.high[i, j]) == pytest.approx(
+            (alone.interval.low, alone.interval.high), abs=1e-12
+        )
+    assert found.p_value[2, 3] == 1 and found.low[2, 3] == found.high[2, 3] == 0
+
+
+def test_groups_are_compared_by_their_mean_over_tasks():
+    rng = np.random.default_rng(9)
+    tasks = [rng.random((3, 50)) for _ in range(4)]  # (models, resamples) of each task
+    together = mean_over_tasks(tasks)
+    found = all_pairs(together.mean(axis=1), together)
+    differences = np.mean([task[0] - task[2] for task in tasks], axis=0)
+    interval = percentile_interval(differences)
+    assert (found.low[0, 2], found.high[0, 2]) == pytest.approx((interval.low, interval.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("own", "resampled"),
+    [([0.1, 0.2], np.zeros((3, 5))), ([0.1, math.nan], np.zeros((2, 5))), ([0.1], np.zeros(5))],
+)
+def test_models_without_all_scores_are_refused(own, resampled):
+    with pytest.raises(ValueError):
+        all_pairs(own, resampled)
+
+
+# ---------------------------------------------------------------- a task's own metric decides
+
+
+def compared(aggregation, first: list, second: list, docs: list[dict] | None = None):
+    """Compare two models that reported these items as their `score`."""
+    docs = docs or [{} for _ in first]
+    both = []
+    for items in (first, second):
+        samples = [{"doc_id": i, "doc": docs[i], "score": item} for i, item in enumerate(items)]
+        both.append(counts_of(samples, {"score": aggregation})[0])
+    resampled = tuple(resample([counts], "task")["score"].values for counts in both)
+    return compare(*both, resampled)
+
+
+def test_accuracy_is_tested_by_mcnemar_and_has_a_bootstrap_interval():
+    rng = random.Random(0)
+    first = [float(rng.random() < 0.7) for _ in range(200)]
+    second = [value if rng.random() < 0.8 else 1 - value for value in first]
+    found = compared(mean, first, second)
+    assert found.method == MCNEMAR
+    assert found.p_value == paired_test(first, second).p_value
+    assert found.difference == pytest.approx(np.mean(first) - np.mean(second))
+    assert found.interval.low < found.difference < found.interval.high
+
+
+def test_means_of_other_scores_are_tested_by_sign_flips():
+    first, second = np.random.default_rng(1).random((2, 60))
+    found = compared(mean, list(first), list(second))
+    assert found.method == RANDOM_FLIPS and found.p_value == paired_test(first, second).p_value
+
+
+def test_pooled_f1_is_tested_by_the_bootstrap():
+    rng = np.random.default_rng(2)
+    found = compared(
+        micro_f1, rng.poisson([5, 2, 2], (80, 3)).tolist(), rng.poisson([3, 3, 3], (80, 3)).tolist()
+    )
+    assert found.method == BOOTSTRAP and found.p_value == smallest_p_value(1000) and found.interval.low > 0
+
+
+def test_a_question_that_is_asked_three_times_counts_once():
+    rng = random.Random(3)
+    docs = [{"item": str(number // 3)} for number in range(90)]
+    right = [[rng.random() < rate for _ in range(90)] for rate in (0.9, 0.7)]
+    items = [
+        [(doc["item"], n % 3, hit, ["x"]) for n, (doc, hit) in enumerate(zip(docs, hits, strict=True))]
+        for hits in right
+    ]
+    found = compared(accuracy_all3, *items, docs)
+    whole = [[float(all(hits[n : n + 3])) for n in range(0, 90, 3)] for hits in right]
+    assert found.method == MCNEMAR and found.p_value == paired_test(*whole).p_value
+
+
+def test_runs_of_unequal_size_are_tested_by_the_score_that_is_reported():
+    """Each run counts once: every pattern of swapped documents is scored anew by the metric itself."""
+    runs = ["a", "a", "a", "a", "b", "b", "c", "c"]
+    first, second = [1, 1, 1, 0, 1, 1, 1, 0], [0, 1, 0, 0, 0, 1, 0, 1]
+    found = compared(mean_of_runs, list(zip(runs, first, strict=True)), list(zip(runs, second, strict=True)))
+    scored = []
+    for swaps in product([False, True], repeat=8):
+        sides = [
+            mean_of_runs(
+                [(run, y if swap else x) for run, x, y, swap in zip(runs, one, other, swaps, strict=True)]
+            )
+            for one, other in ((first, second), (second, first))
+        ]
+        scored.append(abs(sides[0] - sides[1]))
+    assert found.difference == pytest.approx(scored[0])
+    assert found.method == EXACT_FLIPS
+    assert found.p_value == pytest.approx(np.mean(np.array(scored) >= scored[0] - 1e-12))
+
+
+def test_questions_on_one_note_are_tested_together():
+    docs = [{"cluster": str(number // 4)} for number in range(40)]
+    rng = random.Random(5)
+    first, second = [[float(rng.random() < rate) for _ in docs] for rate in (0.8, 0.6)]
+    found = compared(mean, first, second, docs)
+    expected = paired_test(first, second, [doc["cluster"] for doc in docs])
+    assert found.method == expected.method == EXACT_FLIPS and expected.n_units == 10
+    assert found.p_value == pytest.approx(expected.p_value)
+
+
+def test_models_that_were_asked_different_documents_are_refused():
+    counts = [
+        counts_of([{"doc_id": i, "doc": {}, "score": 1.0} for i in range(n)], {"score": mean})[0]
+        for n in (3, 4)
+    ]
+    with pytest.raises(ValueError, match="the same documents"):
+        compare(*counts, (np.zeros(5), np.zeros(5)))

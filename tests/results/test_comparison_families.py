@@ -1,0 +1,191 @@
+"""Many comparisons at once: adjusted p-values, ranks, win rates, and what can be detected at all."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from medtasks_ext.results.detectable import detectable_difference, detectable_on_resamples
+from medtasks_ext.results.medhelm import minimum_detectable_effect, suite_figures
+from medtasks_ext.results.multiplicity import adjust_pairs, benjamini_hochberg, holm
+from medtasks_ext.results.ranking import ranking, ranks, win_rates
+from tests.metrics.build import examples
+
+p_lists = st.lists(st.floats(0, 1), min_size=1, max_size=7)
+tables = st.tuples(st.integers(2, 6), st.integers(1, 12), st.integers(0, 10**6)).map(
+    # few values, so that ties occur
+    lambda shape: np.random.default_rng(shape[2]).integers(0, 4, shape[:2]) / 10
+)
+
+# ---------------------------------------------------------------- multiplicity
+
+
+@given(p_lists)
+@examples
+def test_holm_is_the_closed_test_of_bonferroni(p_values):
+    """A finding stands if every set of hypotheses that it is in is rejected (Marcus et al. 1976)."""
+    places = range(len(p_values))
+    sets = [set(chosen) for size in range(1, len(p_values) + 1) for chosen in combinations(places, size)]
+    expected = [
+        max(min(1.0, len(chosen) * min(p_values[k] for k in chosen)) for chosen in sets if place in chosen)
+        for place in places
+    ]
+    assert holm(p_values) == pytest.approx(expected)
+
+
+@given(p_lists)
+@examples
+def test_benjamini_hochberg_is_that_of_scipy(p_values):
+    assert benjamini_hochberg(p_values) == pytest.approx(stats.false_discovery_control(p_values, method="bh"))
+
+
+@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
+@given(p_values=p_lists)
+@examples
+def test_adjusted_p_values_are_no_smaller_in_the_same_order_and_wherever_they_stand(adjust, p_values):
+    found = adjust(p_values)
+    assert (found >= np.array(p_values) - 1e-15).all() and (found <= 1).all()
+    order = np.argsort(p_values, kind="stable")
+    assert (np.diff(found[order]) >= 0).all()
+    assert adjust(p_values[::-1])[::-1] == pytest.approx(found)
+    assert (found <= holm(p_values) + 1e-12).all()
+
+
+def test_holm_keeps_the_chance_of_any_false_finding_among_models_that_are_alike():
+    """All pairs of five equal models: the tests depend on each other."""
+    rng = np.random.default_rng(0)
+    pairs = np.triu_indices(5, 1)
+    z = rng.normal(size=(4000, 5))
+    p_values = 2 * stats.norm.sf(np.abs(z[:, pairs[0]] - z[:, pairs[1]]) / np.sqrt(2))
+    assert (
+        np.mean([holm(row).min() <= 0.05 for row in p_values]) < 0.05 < np.mean(p_values.min(axis=1) <= 0.05)
+    )
+
+
+def test_each_pair_of_models_is_adjusted_for_once():
+    p_values = np.array([[1, 0.01, 0.04], [0.01, 1, 0.03], [0.04, 0.03, 1]])
+    assert adjust_pairs(p_values, holm) == pytest.approx(
+        np.array([[1, 0.03, 0.06], [0.03, 1, 0.06], [0.06, 0.06, 1]])
+    )
+
+
+def test_no_comparison_needs_no_adjustment():
+    assert holm([]).size == benjamini_hochberg([]).size == 0
+
+
+@pytest.mark.parametrize("wrong", [[0.5, float("nan")], [1.1], [-0.1], [[0.1, 0.2]], 0.1])
+def test_what_is_no_p_value_is_refused(wrong):
+    for adjust in (holm, benjamini_hochberg):
+        with pytest.raises(ValueError):
+            adjust(wrong)
+
+
+# ---------------------------------------------------------------- ranks
+
+
+@given(tables)
+@examples
+def test_ranks_count_who_is_better_and_share_ties(table):
+    for column, found in zip(table.T, ranks(table).T, strict=True):
+        for place, value in enumerate(column):
+            assert found[place] == 1 + (column > value).sum() + ((column == value).sum() - 1) / 2
+
+
+@given(tables)
+@examples
+def test_ranks_add_up_and_do_not_change_with_shift_or_scale(table):
+    n = len(table)
+    assert ranks(table).sum(axis=0) == pytest.approx(np.full(table.shape[1], n * (n + 1) / 2))
+    assert (ranks(3 * table + 0.7) == ranks(table)).all()
+    assert (ranks(table[::-1])[::-1] == ranks(table)).all()
+    found = ranking(table.mean(axis=1), table)
+    assert found.best.sum() == pytest.approx(1)
+    assert ((found.low >= 1) & (found.low <= found.high) & (found.high <= n)).all()
+
+
+def test_sums_that_are_equal_but_for_rounding_tie():
+    assert ranks([0.1 + 0.2, 0.3, 0.1]).tolist() == [1.5, 1.5, 3]
+
+
+def test_a_clear_order_has_narrow_ranks_and_a_close_one_wide_ranks():
+    rng = np.random.default_rng(1)
+    scores = np.array([0.9, 0.701, 0.7, 0.2])
+    found = ranking(scores, scores[:, None] + rng.normal(0, 0.01, (4, 1000)))
+    assert found.rank.tolist() == [1, 2, 3, 4]
+    assert found.low.tolist() == [1, 2, 2, 4] and found.high.tolist() == [1, 3, 3, 4]
+    assert found.best.tolist() == [1, 0, 0, 0]
+    equal = ranking([0.5, 0.5], rng.normal(0.5, 0.01, (2, 1000)))
+    assert equal.rank.tolist() == [1.5, 1.5] and equal.best == pytest.approx([0.5, 0.5], abs=0.05)
+
+
+# ---------------------------------------------------------------- win rates
+
+
+def test_win_rates_are_those_of_medhelm_on_every_resample():
+    rng = np.random.default_rng(2)
+    scores = rng.integers(0, 5, (6, 4)) / 4  # (tasks, models)
+    resampled = rng.integers(0, 5, (6, 4, 50)) / 4
+    found = win_rates(zip(scores, resampled, strict=True))
+
+    def medhelm(table: np.ndarray) -> list[float]:
+        models = {str(model): table[:, model].tolist() for model in range(4)}
+        return [figures.win_rate for figures in suite_figures(models).values()]
+
+    again = np.array([medhelm(resampled[..., place]) for place in range(50)])
+    assert found.rate == pytest.approx(medhelm(scores))
+    assert found.low == pytest.approx(np.quantile(again, 0.025, axis=0))
+    assert found.high == pytest.approx(np.quantile(again, 0.975, axis=0))
+    assert found.rate.mean() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("tasks", [[], [(np.ones(1), np.ones((1, 3)))], [([0.1, np.nan], np.ones((2, 3)))]])
+def test_win_rates_need_two_models_a_task_and_all_scores(tasks):
+    with pytest.raises(ValueError):
+        win_rates(tasks)
+
+
+# ---------------------------------------------------------------- what can be detected
+
+
+@given(tables.filter(lambda table: table.shape[1] > 1))
+@examples
+def test_without_units_the_detectable_difference_is_that_of_medhelm(table):
+    expected = minimum_detectable_effect(table[:2]).mean
+    assert detectable_difference(*table[:2]) == pytest.approx(expected)
+
+
+def test_a_detectable_difference_is_found_four_times_in_five():
+    rng = np.random.default_rng(3)
+    n, spread = 300, 0.4
+    effect = detectable_difference(spread * stats.norm.ppf((np.arange(n) + 0.5) / n), np.zeros(n))
+    differences = rng.normal(effect, spread, (4000, n))
+    found = stats.ttest_1samp(differences, 0, axis=1).pvalue <= 0.05
+    assert 0.77 < found.mean() < 0.83
+
+
+def test_documents_that_share_a_note_detect_less():
+    rng = np.random.default_rng(4)
+    notes = rng.normal(0, 0.3, 200)
+    alone = detectable_difference(notes, np.zeros(200))
+    units = list(np.repeat(range(200), 5))
+    assert detectable_difference(np.repeat(notes, 5), np.zeros(1000), units) == pytest.approx(alone)
+    assert detectable_difference(np.repeat(notes, 5), np.zeros(1000)) == pytest.approx(alone / np.sqrt(5))
+
+
+def test_resamples_give_the_same_but_for_chance():
+    rng = np.random.default_rng(5)
+    differences = rng.normal(0.02, 0.3, 400)
+    resampled = differences[rng.integers(0, 400, (4000, 400))].mean(axis=1)
+    expected = detectable_difference(differences, np.zeros(400))
+    assert detectable_on_resamples(resampled) == pytest.approx(expected, rel=0.05)
+
+
+def test_no_documents_detect_nothing():
+    for arguments in (([], []), ([0.1, 0.2], [0.1, 0.1], ["a"])):
+        with pytest.raises(ValueError):
+            detectable_difference(*arguments)

@@ -1,0 +1,202 @@
+"""Results are read from whatever wrote them; what cannot be used is said."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.rollup import group_row
+from tests.conftest import write_jsonl
+
+TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
+
+
+def read(*folders):
+    return read_results([Path(folder) for folder in folders], registry())
+
+
+@pytest.fixture
+def run(medtasks, data_dir, tmp_path):
+    """Calls `medtasks run` on local rows; returns the run's folder."""
+    for name, question in (("hospice_referral", "prompt"), ("clinic_referral", "question")):
+        rows = [{question: "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(12)]
+        write_jsonl(data_dir / "medhelm" / name / "test.jsonl", rows)
+
+    def call(folder, *more, model="random-label", tasks=TASK):
+        outcome = medtasks("run", "--model", model, "--tasks", tasks, "--output_path", folder, *more)
+        assert outcome.code == 0, outcome.err
+        return tmp_path / folder
+
+    return call
+
+
+def edit(file, change):
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def test_a_run_is_read_with_scores_intervals_settings_and_documents(run):
+    folder = run("run")
+    results = read(folder)
+    [entry] = results.entries
+    experiment = entry.experiments[TASK]
+    stored = json.loads((folder / "tasks" / f"{TASK}.json").read_text())
+    assert results.faults == [] and (entry.model, entry.kind, entry.sample) == (
+        "random-label",
+        "medtasks",
+        False,
+    )
+    assert experiment.score == stored["metrics"]["score"] and experiment.n == 12
+    assert experiment.intervals["score"].low == stored["intervals"]["score"]["interval_low"]
+    assert experiment.settings["prompt"] == f"own {stored['loaded']['prompt_hash']}"
+    assert experiment.read_documents().value == pytest.approx(experiment.score)
+    assert len(experiment.read_resampled()) == 1000 and len(experiment.read_samples()) == 12
+
+
+def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
+    """A run in lm-eval's own layout: results_DATE.json, samples_TASK_DATE.jsonl."""
+    folder = run("run", tasks=f"{TASK},{OTHER}")
+    plain = as_lm_eval(folder, tmp_path / "plain")
+    ours, theirs = read(folder).entries[0], read(plain).entries[0]
+    assert theirs.kind == "lm_eval"
+    for task in (TASK, OTHER):
+        one, other = ours.experiments[task], theirs.experiments[task]
+        assert one.metrics == other.metrics and one.intervals == other.intervals
+        assert one.settings == other.settings and one.n == other.n
+        assert one.read_resampled() == pytest.approx(other.read_resampled())
+        assert one.read_documents().scores == pytest.approx(other.read_documents().scores)
+
+
+def as_lm_eval(folder, target):
+    content = json.loads((folder / "results.json").read_text())
+    content["config"] = {
+        "model": "random-label",
+        "model_args": "pretrained=org/model,dtype=float32",
+        "gen_kwargs": {},
+    }
+    target.mkdir()
+    (target / "results_2026-01-01T00-00-00.json").write_text(json.dumps(content))
+    for task in content["configs"]:
+        shutil.copy(folder / f"samples_{task}.jsonl", target / f"samples_{task}_2026-01-01T00-00-00.jsonl")
+    return target
+
+
+def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
+    plain = as_lm_eval(run("run"), tmp_path / "plain")
+    next(plain.glob("samples_*")).unlink()
+    results = read(plain)
+    [fault] = results.faults
+    assert "no samples file" in fault.what and "--log_samples" in fault.remedy and not fault.skipped
+    experiment = results.entries[0].experiments[TASK]
+    assert experiment.score is not None and experiment.intervals == {} and experiment.read_documents is None
+
+
+def test_a_line_that_was_cut_short_is_named(run, tmp_path):
+    plain = as_lm_eval(run("run"), tmp_path / "plain")
+    samples = next(plain.glob("samples_*"))
+    samples.write_bytes(samples.read_bytes()[:-40])
+    [fault] = read(plain).faults
+    assert "line 12 is damaged or cut short" in fault.what and str(samples) in fault.where
+
+
+def test_parts_of_one_model_with_the_same_settings_become_one_entry(run):
+    results = read(run("a", tasks=TASK), run("b", tasks=OTHER))
+    [entry] = results.entries
+    assert set(entry.experiments) == {TASK, OTHER} and results.faults == []
+
+
+def test_other_settings_stand_side_by_side_with_the_difference_in_the_label(run):
+    results = read(run("a"), run("b", "--gen_kwargs", "temperature=0.7"), run("c", "--limit", "4"))
+    labels = [entry.label for entry in results.entries]
+    assert len(labels) == len(set(labels)) == 3
+    assert "decoding: temperature=0.7" in labels[1] and "documents: the first 4" in labels[2]
+
+
+def test_runs_that_disagree_are_both_kept_and_named(run):
+    one, other = run("a"), run("b")
+    edit(other / "tasks" / f"{TASK}.json", lambda item: item["metrics"].update(score=0.123))
+    results = read(one, other)
+    assert [entry.label for entry in results.entries] == ["random-label", "random-label #2"]
+    [fault] = results.faults
+    assert "disagrees" in fault.what and TASK in fault.what and str(one) in fault.what and not fault.skipped
+
+
+def test_the_same_run_twice_is_one_entry(run):
+    folder = run("a")
+    results = read(folder, folder)
+    assert len(results.entries) == 1 and results.faults == []
+
+
+def test_tasks_that_the_registry_does_not_know_are_named_and_left_out(run):
+    folder = run("a")
+    edit(folder / "run.json", lambda item: item["tasks"].update(mmlu={"state": "done", "n": 1}))
+    results = read(folder)
+    assert set(results.entries[0].experiments) == {TASK}
+    [fault] = results.faults
+    assert "mmlu" in fault.what and fault.skipped
+
+
+def test_a_score_that_is_no_number_is_left_out_and_said(run):
+    folder = run("a", tasks=f"{TASK},{OTHER}")
+    edit(folder / "tasks" / f"{TASK}.json", lambda item: item["metrics"].update(score=float("nan")))
+    results = read(folder)
+    assert results.entries[0].experiments[TASK].score is None
+    assert "score is nan" in results.faults[0].what
+    row = group_row(results.entries[0], registry(), "medhelm")
+    assert (row.n_scored, row.score) == (1, results.entries[0].experiments[OTHER].score)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda item: item.update(schema=99), "newer version (schema 99"),
+        (lambda item: item["identity"].update(shard="1/2"), "one shard"),
+    ],
+)
+def test_a_run_that_must_not_be_read_is_refused(run, change, message):
+    folder = run("a")
+    edit(folder / "run.json", change)
+    with pytest.raises(MedtasksError, match=message.split("(")[0]):
+        read(folder)
+
+
+def test_a_damaged_task_file_costs_that_task_alone(run):
+    folder = run("a", tasks=f"{TASK},{OTHER}")
+    (folder / "tasks" / f"{TASK}.json").write_text('{"task": ')
+    results = read(folder)
+    assert set(results.entries[0].experiments) == {OTHER} and "damaged" in results.faults[0].what
+
+
+def test_document_scores_that_are_missing_or_damaged_say_how_to_get_them(run):
+    folder = run("a")
+    experiment = read(folder).entries[0].experiments[TASK]
+    file = folder / "tasks" / f"{TASK}.parquet"
+    file.write_bytes(file.read_bytes()[:50])
+    with pytest.raises(MedtasksError, match="damaged"):
+        experiment.read_documents()
+    file.unlink()
+    with pytest.raises(MedtasksError, match="medtasks rescore"):
+        experiment.read_documents()
+
+
+def test_published_models_stand_in_the_same_form():
+    entries = published_entries(registry())
+    suites = {
+        suite: [e for e in entries if e.settings["published"] == suite]
+        for suite in ("bridge", "medhelm", "clinicbench", "mlb")
+    }
+    assert {suite: len(found) for suite, found in suites.items()} == {
+        "bridge": 98, "medhelm": 12, "clinicbench": 22, "mlb": 10,
+    }  # fmt: skip
+    assert all(len(entry.experiments) == 3 * 87 for entry in suites["bridge"])
+    best = max(suites["mlb"], key=lambda entry: group_row(entry, registry(), "mlb").score)
+    assert best.model.startswith("Kimi") and group_row(best, registry(), "mlb").score == pytest.approx(
+        0.77288
+    )
+    assert all(0 <= item.score <= 1 for entry in entries for item in entry.experiments.values())

@@ -1,0 +1,312 @@
+"""Before a run one answer is looked at: wrong settings of a model are said in words."""
+
+import json
+import re
+from typing import Any, ClassVar
+
+import pytest
+from lm_eval.api.model import LM
+from lm_eval.api.registry import register_model
+
+from tests.conftest import sft_row
+
+CHIP_CTC = "bridge_chip_ctc"
+ANSWER = "clinical trial criterion: 年龄"
+
+
+class Characters:
+    """A tokenizer in the manner of transformers, one token per character."""
+
+    def __init__(self, chat_template: str | None) -> None:
+        self.chat_template = chat_template
+
+    def __call__(self, texts: list[str], **_: Any) -> dict[str, list[list[int]]]:
+        return {"input_ids": [[ord(char) for char in text] for text in texts]}
+
+
+@register_model("scripted")
+class Scripted(LM):
+    """Gives one reply, cut at the budget, and remembers what it was asked for."""
+
+    reply: ClassVar[str | Exception] = ANSWER
+    chat_template: ClassVar[str | None] = "yes"
+    opening: ClassVar[str] = ""
+    context: ClassVar[int] = 100_000
+    asked: ClassVar[list[tuple[str, int]]] = []
+
+    def __init__(self, **_: Any) -> None:
+        super().__init__()
+        self.tokenizer: Any = Characters(self.chat_template)
+        self.max_length = self.context
+
+    tokenizer_name = "scripted"
+
+    def tok_encode(self, text: str) -> list[str]:
+        return list(text)
+
+    def apply_chat_template(self, chat_history, add_generation_prompt: bool = True) -> str:
+        if self.chat_template is None:
+            raise ValueError("tokenizer.chat_template is not set")
+        return "".join(f"[{turn['role']}] {turn['content']}\n" for turn in chat_history) + self.opening
+
+    def generate_until(self, requests, disable_tqdm: bool = False) -> list[str]:
+        self.asked.extend((item.args[0], item.args[1]["max_gen_toks"]) for item in requests)
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        return [self.reply[: item.args[1]["max_gen_toks"]] for item in requests]
+
+    def loglikelihood(self, requests, disable_tqdm: bool = False):
+        raise NotImplementedError
+
+    loglikelihood_rolling = loglikelihood
+
+
+@register_model("scripted-endpoint")
+class Endpoint(Scripted):
+    """The same behind an address, without a tokenizer."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.base_url, self.tokenizer = "https://example.org/v1/chat/completions", None
+
+
+@pytest.fixture
+def model(monkeypatch, chip_ctc):
+    """Set what the model is like; BRIDGE's CHIP-CTC with 8 documents is at hand."""
+    monkeypatch.setattr(Scripted, "asked", [])
+
+    def like(**attributes: Any) -> type[Scripted]:
+        for name, value in attributes.items():
+            monkeypatch.setattr(Scripted, name, value)
+        return Scripted
+
+    return like
+
+
+def command(
+    *more: object, model: str = "scripted", task: str = CHIP_CTC, chat: bool = True, budget: int = 300
+) -> list[object]:
+    return ["run", "--model", model, "--tasks", task, "--output_path", "run",
+            "--gen_kwargs", f"max_gen_toks={budget}", *(["--apply_chat_template"] if chat else []), *more]  # fmt: skip
+
+
+def manifest(tmp_path, folder: str = "run") -> dict[str, Any]:
+    return json.loads((tmp_path / folder / "run.json").read_text())
+
+
+def n_stored(tmp_path) -> int:
+    return len((tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").read_text().splitlines())
+
+
+def test_a_sound_model_is_told_so_in_one_line_and_asked_nothing_twice(medtasks, model, tmp_path):
+    outcome = medtasks(*command())
+    assert outcome.code == 0
+    assert "preflight: one question of bridge_chip_ctc" in outcome.err and "!" not in outcome.err
+    assert "an answer could be read" in outcome.err
+    record = manifest(tmp_path)["preflight"]
+    assert record["warnings"] == [] and record["stored"] and "notes" not in manifest(tmp_path)
+    assert len(Scripted.asked) == 8 == n_stored(tmp_path)
+
+
+WRONG = {
+    "no chat template applied": ({}, {"chat": False}, "it is not applied", "--apply_chat_template"),
+    "reasoning does not fit": (
+        {"reply": "<think>" + "hm " * 900},
+        {},
+        "reasoning did not end within the budget of 300 tokens",
+        "max_gen_toks=16384",
+    ),
+    "reasoning opened by the template": (
+        {"reply": "hm " * 900, "opening": "<think>\n"},
+        {"budget": 4000},
+        "had not ended after 1,024 tokens, and the budget is 4,000",
+        "max_gen_toks=16384",
+    ),
+    "another family's reasoning": ({"reply": "[THINK]" + "hm " * 900}, {}, "reasoning did not end", ""),
+    "nothing after the reasoning": ({"reply": "<think>hm</think>\n"}, {}, "nothing after its reasoning", ""),
+    "an answer without an end": ({"reply": ANSWER * 90}, {}, "did not end within 300 tokens", "end token"),
+    "a long budget": (
+        {"reply": ANSWER * 90},
+        {"budget": 4000},
+        "did not end within 1,024 tokens of a budget of 4,000",
+        "",
+    ),
+    "an empty answer": ({"reply": " \n"}, {}, "an empty response", "check the chat template"),
+    "an end token in the text": ({"reply": ANSWER + "<|im_end|>"}, {}, "'<|im_end|>'", "a turn"),
+    "a conversation": ({"reply": ANSWER + "\nUser: next"}, {}, "'User:'", "a turn that is not its own"),
+}
+
+
+@pytest.mark.parametrize(("like", "how", "what", "remedy"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_at_the_start_and_at_the_end_and_kept(
+    medtasks, model, tmp_path, like, how, what, remedy
+):
+    model(**like)
+    outcome = medtasks(*command(**how))
+    assert outcome.code == 0
+    start, end = outcome.err.split("results: ")[0].split("[1/1] bridge_chip_ctc: done")
+    assert what in start and remedy in start and f"note: {manifest(tmp_path)['notes'][-1]}" in end
+    (warning,) = manifest(tmp_path)["preflight"]["warnings"]
+    assert what in warning and remedy in warning
+    kept = json.loads((tmp_path / "run" / "results.json").read_text())["medtasks"]["manifest"]
+    assert kept["preflight"] == manifest(tmp_path)["preflight"]
+    assert n_stored(tmp_path) == 8
+
+
+@pytest.mark.parametrize(
+    "like",
+    [
+        {"reply": f"<think>\nhm\n</think>\n{ANSWER}"},
+        {"reply": f"hm</think>{ANSWER}", "opening": "<think>\n"},
+        {"reply": ANSWER, "opening": "<think>\n\n</think>\n\n"},
+        {"reply": f"<|channel|>analysis<|message|>hm<|end|><|channel|>final<|message|>{ANSWER}"},
+    ],
+    ids=["closed", "opened by the template", "switched off by the template", "channels"],
+)
+def test_reasoning_that_ends_is_no_fault(medtasks, model, tmp_path, like):
+    model(**like)
+    assert medtasks(*command()).code == 0
+    record = manifest(tmp_path)["preflight"]
+    assert record["warnings"] == [] and record["reasons"] is ("hm" in like["reply"])
+
+
+def test_long_reasoning_with_the_budget_for_it_is_no_fault(medtasks, model, tmp_path):
+    model(reply="<think>" + "hm " * 9000)
+    medtasks(*command(budget=16_384))
+    record = manifest(tmp_path)["preflight"]
+    assert record["warnings"] == [] and record["reasons"] and record["limit"] == 1024
+
+
+def test_a_short_look_at_a_long_budget_is_not_taken_for_a_result(medtasks, model, tmp_path):
+    model(reply=ANSWER + "。" * 1500)
+    medtasks(*command(budget=4000))
+    assert [budget for _, budget in Scripted.asked] == [1024] + [4000] * 8
+    lines = (tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").read_text().splitlines()
+    assert {json.loads(line)["response"] for line in lines} == {Scripted.reply}
+    assert manifest(tmp_path)["preflight"]["stored"] is False
+
+
+def test_an_endpoint_is_asked_the_question_of_the_run_and_paid_once(medtasks, model, tmp_path):
+    assert medtasks(*command(model="scripted-endpoint", budget=4000)).code == 0
+    assert [budget for _, budget in Scripted.asked] == [4000] * 8 and n_stored(tmp_path) == 8
+
+
+def test_it_can_be_left_out_and_built_in_models_need_none(medtasks, model, tmp_path):
+    model(reply="")
+    outcome = medtasks(*command("--no-preflight", budget=4000))
+    assert outcome.code == 0 and "preflight" not in outcome.err + json.dumps(manifest(tmp_path))
+    assert len(Scripted.asked) == 8
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "oracle")
+    assert outcome.code == 0 and "preflight" not in outcome.err
+
+
+def test_a_continued_run_says_it_again_without_asking_again(medtasks, model, tmp_path):
+    model(reply="")
+    medtasks(*command(budget=4000))
+    Scripted.asked.clear()
+    (tmp_path / "run" / "tasks" / "bridge_chip_ctc.json").unlink()
+    outcome = medtasks(*command(budget=4000))
+    assert outcome.code == 0 and not Scripted.asked
+    assert outcome.err.count("an empty response") == 2 and "asking one question" not in outcome.err
+
+
+def test_a_stored_response_is_looked_at_instead_of_asking(medtasks, model, tmp_path):
+    medtasks(*command("--no-preflight", budget=4000))
+    (tmp_path / "run" / "tasks" / "bridge_chip_ctc.json").unlink()
+    Scripted.asked.clear()
+    assert "an answer could be read" in medtasks(*command(budget=4000)).err
+    assert not Scripted.asked
+
+
+def test_a_first_question_that_fails_is_said_and_asked_anew_next_time(medtasks, model, tmp_path):
+    model(reply=RuntimeError("401 no such key"))
+    outcome = medtasks(*command())
+    assert outcome.code == 1
+    assert "preflight: ! the first question was not answered: 401 no such key" in outcome.err
+    model(reply=ANSWER)
+    assert medtasks(*command()).code == 0
+    assert manifest(tmp_path)["preflight"]["warnings"] == [] and "notes" not in manifest(tmp_path)
+
+
+def test_a_template_that_is_absent_is_refused_and_the_folder_stays_free(medtasks, model, tmp_path):
+    model(chat_template=None)
+    outcome = medtasks(*command())
+    assert outcome.code == 2 and "has no chat template" in outcome.err and "leave the flag out" in outcome.err
+    assert not Scripted.asked
+    outcome = medtasks(*command(chat=False))
+    assert outcome.code == 0 and "!" not in outcome.err
+
+
+def test_each_shard_asks_a_question_of_its_own(medtasks, model, tmp_path):
+    model(reply="")
+    for index in (1, 2):
+        assert medtasks(*command("--shard", f"{index}/2")).code == 0
+    assert len(Scripted.asked) == len(set(Scripted.asked)) == 8
+    outcome = medtasks("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "run")
+    assert outcome.code == 0 and "an empty response" in outcome.err
+
+
+@pytest.mark.parametrize(("data", "shown"), [("local", False), ("sample", True)])
+def test_the_response_is_shown_only_where_rows_are_public(medtasks, model, tmp_path, data, shown):
+    model(reply="Maria " * 900)
+    outcome = medtasks(*command("--data", data))
+    assert ("Maria" in outcome.err) is shown
+    assert "Maria" not in (tmp_path / "run" / "run.json").read_text()
+
+
+# ---------------------------------------------------------------------- prompts and context
+
+
+def prompts(tmp_path, folder: str = "full") -> list[str]:
+    (file,) = (tmp_path / folder).glob("samples_*.jsonl")
+    return [json.loads(line)["arguments"][0][0] for line in file.read_text().splitlines()]
+
+
+@pytest.fixture
+def uneven(chip_ctc):
+    """Inputs of 100, 200, … 800 characters."""
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    path.write_text(json.dumps([sft_row(i, "长" * 100 * (i + 1), ANSWER) for i in range(8)]))
+
+
+@pytest.mark.parametrize("fitting", range(1, 9))
+def test_prompts_longer_than_the_context_are_counted(medtasks, model, uneven, tmp_path, fitting):
+    medtasks(*command("--output_path", "full"))
+    sizes = sorted(map(len, prompts(tmp_path)))
+    model(context=sizes[fitting - 1] + 300)
+    err = medtasks(*command()).err
+    if fitting == 8:
+        assert "do not fit" not in err
+    else:
+        assert f"! {8 - fitting} of 8 prompts do not fit a context of" in err
+        assert f"most: bridge_chip_ctc, {8 - fitting} of 8" in err
+
+
+def test_prompts_that_fit_only_with_fewer_shots_are_counted_apart(medtasks, model, uneven, tmp_path):
+    medtasks(*command("--output_path", "full", task=f"{CHIP_CTC}_5shot"))
+    model(context=min(map(len, prompts(tmp_path))) + 350)
+    err = medtasks(*command(task=f"{CHIP_CTC}_5shot")).err
+    n_fewer = int(re.search(r"! (\d) of 8 prompts do not fit .* with all their shots", err)[1])
+    n_cut = int(found[1]) if (found := re.search(r"! (\d) of 8 prompts do not fit .* lose", err)) else 0
+    carried = [prompt.count("[assistant]") for prompt in prompts(tmp_path, "run")]
+    cut = json.loads((tmp_path / "run" / "tasks" / "bridge_chip_ctc_5shot.json").read_text())["cut"]
+    assert n_cut == cut["inputs_cut"] and n_fewer + n_cut == cut["shots_dropped"]
+    assert n_fewer + n_cut == sum(count < 5 for count in carried) > 0
+
+
+def test_a_context_that_takes_no_prompt_is_refused(medtasks, model, uneven, tmp_path):
+    model(context=400)
+    outcome = medtasks(*command())
+    assert outcome.code == 2 and "none of the 8 prompts fits a context of 400 tokens" in outcome.err
+    assert not Scripted.asked
+    assert medtasks(*command("--no-preflight")).code == 0
+
+
+def test_of_many_long_inputs_some_are_counted_and_scaled(medtasks, model, uneven, tmp_path, monkeypatch):
+    from medtasks_ext.runner import preflight
+
+    medtasks(*command("--output_path", "full"))
+    model(context=sorted(map(len, prompts(tmp_path)))[3] + 300)
+    monkeypatch.setattr(preflight, "COUNTED_BYTES", 5000)  # of 10,800
+    found = re.search(r"! about (\d) of 8 prompts do not fit", medtasks(*command()).err)
+    assert found and 3 <= int(found[1]) <= 5

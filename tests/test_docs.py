@@ -1,0 +1,242 @@
+"""The pages: links lead somewhere, commands exist, versions agree, nothing is hidden."""
+
+import argparse
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+import typer
+import yaml
+
+from medtasks_ext import __version__
+from medtasks_ext.cli import reference
+from medtasks_ext.cli.main import app
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.citations import PACKAGE, citations
+from tests.conftest import ROOT
+
+FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", ".github")
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))],
+    key=lambda page: page.relative_to(ROOT).as_posix(),
+)
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+COMMANDS = dict(reference.leaf_commands(typer.main.get_command(app), "medtasks"))
+FENCE = re.compile(r"^ *```.*?^ *```", flags=re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\]\(([^)\s]+)\)")
+#: words that belong to how a page came about, not to what it says
+FORBIDDEN = re.compile(
+    r"/work/|\.\./shared|\bissue #?\d+|\bin this session\b|\bTODO\b(?! in|,|\.|`| is| are)|as an AI",
+    re.IGNORECASE,
+)
+
+
+@cache
+def prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """The places of a page to which a link can lead, by GitHub's rule for headings."""
+    found, seen = set(re.findall(r'<a (?:id|name)="([^"]+)"', page.read_text())), {}
+    for title in re.findall(r"^#{1,6} +(.+?) *#*$", prose(page), flags=re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).replace("`", "").replace("*", "")
+        slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        number = seen.get(slug, 0)
+        seen[slug] = number + 1
+        found.add(f"{slug}-{number}" if number else slug)
+    return found
+
+
+def links(page: Path) -> list[str]:
+    return [unquote(target) for target in LINK.findall(re.sub(r"`[^`\n]*`", "``", prose(page)))]
+
+
+def target_of(page: Path, link: str) -> Path:
+    return (page.parent / link.partition("#")[0]).resolve() if link.partition("#")[0] else page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_link_leads_to_a_file_and_a_heading_that_exist(page):
+    dead = []
+    for link in links(page):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, anchor = target_of(page, link), link.partition("#")[2]
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_page_of_the_documentation_is_reachable_from_its_index():
+    index = ROOT / "docs" / "README.md"
+    reached, waiting = {index}, [index]
+    while waiting:
+        page = waiting.pop()
+        for link in links(page):
+            target = target_of(page, link)
+            if (
+                target.suffix == ".md"
+                and target.is_file()
+                and target not in reached
+                and "docs" in target.parts
+            ):
+                reached.add(target)
+                waiting.append(target)
+    lost = [
+        page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md") if page not in reached
+    ]
+    assert lost == [], "list these pages in docs/README.md, under the reader that they are for"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_a_page_speaks_of_the_product_only(page):
+    assert FORBIDDEN.findall(page.read_text(encoding="utf-8")) == []
+
+
+# ---------------------------------------------------------------------- commands
+
+
+@cache
+def lm_eval_flags() -> frozenset[str]:
+    from lm_eval._cli.run import Run
+
+    parser = Run(argparse.ArgumentParser().add_subparsers())._parser
+    return frozenset(flag for action in parser._actions for flag in action.option_strings)
+
+
+def known_flags(words: list[str]) -> set[str]:
+    """The flags of the command that the words call."""
+    item = COMMANDS.get(command_of(words)) if words[0] == "medtasks" else None
+    if item and not reference.passes_flags_on(item):
+        return {"--help", *(flag for parameter in item.params for flag in parameter.opts)}
+    own = re.findall(r"--[a-z_-]+", reference.own_help(item)) if item else []
+    return {*own, *lm_eval_flags()}
+
+
+def command_of(words: list[str]) -> str:
+    """The full name of the command that the words call."""
+    for length in (3, 2):
+        if (name := " ".join(words[:length])) in COMMANDS:
+            return name
+    groups = {name.rsplit(" ", 1)[0] for name in COMMANDS if name.count(" ") == 2}
+    if " ".join(words[:2]) in groups or words[1:2] in ([], ["--version"], ["--help"], ["COMMAND"]):
+        return ""
+    raise AssertionError(f"no such command: {' '.join(words)}")
+
+
+def check_flags(words: list[str]) -> None:
+    """The command exists and has the flags that are written."""
+    if words[0] == "medtasks" and not command_of(words):
+        return
+    written = {word.partition("=")[0] for word in words if re.match(r"--[a-z]|-[a-z]$", word)}
+    unknown = sorted(written - known_flags(words))
+    assert unknown == [], f"{' '.join(words[:3])} … has no {', '.join(unknown)}"
+
+
+def check_line(words: list[str]) -> None:
+    """The command would accept the whole line; nothing is run."""
+    check_flags(words)
+    name = command_of(words) if words[0] == "medtasks" else ""
+    if name and not reference.passes_flags_on(COMMANDS[name]) and "--help" not in words:
+        try:
+            COMMANDS[name].make_context(name, words[name.count(" ") + 1 :])
+        except Exception as error:
+            raise AssertionError(f"{' '.join(words)}: {error}") from None
+
+
+def shell_calls(text: str) -> list[list[str]]:
+    """The calls of `medtasks` and `lm_eval` in shell text, each as its words up to a pipe or redirection."""
+    calls = []
+    for line in text.replace("\\\n", " ").splitlines():
+        match = re.match(r"^\s*(?:\$ )?(?:[A-Z_]+=\S* )*((?:medtasks|lm_eval) .*)", line)
+        if match:
+            words = shlex.split(match[1], comments=True)
+            end = next(
+                (i for i, word in enumerate(words) if word in ("|", ">", ">>", "&&", ";", "2>")), len(words)
+            )
+            calls.append(words[:end])
+    return calls
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_command_on_a_page_exists_with_its_flags(page):
+    text = page.read_text(encoding="utf-8")
+    if page.name == "commands.md":  # its synopses are written from the commands, with placeholders
+        return
+    for block in FENCE.findall(text):
+        for words in shell_calls(block):
+            check_line([word for word in words if word != "…"])
+    for span in re.findall(r"`(medtasks [a-z][^`]*)`", FENCE.sub("", text)):
+        check_flags(span.replace("'", "").replace('"', "").split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_is_complete(name):
+    item = COMMANDS[name]
+    first, *others = [" ".join(part.split()) for part in (item.help or "").split("\n\n")]
+    assert re.fullmatch(r"[A-Z].{5,70}\.", first), "the first line says in a few words what it does"
+    examples = [part.removeprefix("Example: ") for part in others if part.startswith("Example: ")]
+    assert examples, f"{name} --help has no Example"
+    for example in examples:
+        for words in shell_calls(example):
+            assert words[0] == "lm_eval" or command_of(words) == name
+            check_line(words)
+    undocumented = [parameter.name for parameter in item.params if not parameter.help]
+    assert undocumented == [], "arguments and options without a help text"
+
+
+def test_the_list_of_commands_is_up_to_date_and_has_all_of_them():
+    ((path, text),) = reference.page(registry().root).items()
+    assert path.read_text() == text, "run `medtasks sync`"
+    assert re.findall(r"^## (medtasks .+)$", text, flags=re.MULTILINE) == list(COMMANDS)
+    for item in COMMANDS.values():
+        for parameter in item.params:
+            assert all(flag in text for flag in parameter.opts if flag.startswith("-"))
+
+
+# ---------------------------------------------------------------------- versions
+
+
+def changelog() -> str:
+    return (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_one_version_stands_everywhere(medtasks):
+    (packaged,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), flags=re.MULTILINE)
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    newest = re.search(r"^## \[?([^\]\s]+)", changelog(), flags=re.MULTILINE)[1]
+    said = medtasks("--version").out.split()[-1]
+    cited = citations()[PACKAGE].fields["version"]
+    assert {packaged, newest, str(cff["version"]), said, cited} == {__version__}
+
+
+def test_the_citation_file_has_what_its_format_asks_for():
+    record = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (
+        record["cff-version"] == "1.2.0"
+        and record["type"] == "software"
+        and record["license"] == "Apache-2.0"
+    )
+    assert set(record) <= {
+        "cff-version", "message", "title", "abstract", "type", "version", "license", "authors", "keywords",
+        "repository-code", "url", "date-released", "doi",
+    }  # fmt: skip
+    assert record["message"] and record["title"] == re.sub("[{}]", "", citations()[PACKAGE].fields["title"])
+    assert record["authors"] == [{"name": "The medtasks contributors"}]
+
+
+def test_the_changelog_names_every_task_whose_scores_stopped_being_comparable():
+    raised = {
+        item.id: item.version for item in registry().datasets.values() if item.version.split("-")[0] != "1"
+    }
+    unnamed = [
+        task for task, version in raised.items() if not re.search(rf"{task}\b.*{version}", changelog())
+    ]
+    assert unnamed == [], "say under `Task versions` in CHANGELOG.md why N rose"
+    assert raised or "`N` has risen for none" in changelog()
