@@ -55,7 +55,8 @@ def excerpt(value: object, length: int = 40) -> str:
     if isinstance(value, int | float):
         return "<a number>"
     if isinstance(value, str):
-        return f"<text of {len(value)} characters>" if value.strip() else "<blank text>"
+        size = "1 character" if len(value) == 1 else f"{len(value)} characters"
+        return f"<text of {size}>" if value.strip() else "<blank text>"
     if isinstance(value, list | dict):
         return f"<{'list' if isinstance(value, list) else 'object'} of {len(value)}>"
     return f"<{type(value).__name__}>"

@@ -29,8 +29,7 @@ FENCE = re.compile(r"^ *```.*?^ *```", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\]\(([^)\s]+)\)")
 #: words that belong to how a page came about, not to what it says
 FORBIDDEN = re.compile(
-    r"/work/|\.\./shared|\bissue #?\d+|\bin this session\b|\bTODO\b(?! in|,|\.|`| is| are)|as an AI",
-    re.IGNORECASE,
+    r"/work/|\.\./shared|\bissues? #?\d+|\bth(?:is|e) session\b|\bas an AI\b", re.IGNORECASE
 )
 
 

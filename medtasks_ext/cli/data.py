@@ -1,18 +1,60 @@
-"""`medtasks data`: what a user needs to bring data of their own."""
+"""`medtasks data`: what is at hand, what is missing and how to get it, and data of one's own."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.data.template import write_template
+from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.ls import metadata_filter
+from medtasks_ext.data.folders import data_dir
+from medtasks_ext.data.sources import forced_origin
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+
+if TYPE_CHECKING:
+    from medtasks_ext.data.check import Checked, FolderReport
+    from medtasks_ext.data.status import Status
+    from medtasks_ext.registry import Dataset
+
+_SHOWN = 5  # faults of a dataset, and names in a list
+
+
+def chosen(words: list[str]) -> list[Dataset]:
+    """The datasets that are named by task, tag, group, glob or part of a name; all of them without any name.
+
+    Of these, `KEY=VALUE` on a metadata field leaves out what does not match.
+
+    Raises:
+        MedtasksError: a name or the filters match nothing.
+    """
+    filters = [metadata_filter(word) for word in words if "=" in word]
+    names = [word for word in words if "=" not in word]
+    datasets = [item for name in names for item in _named(name)] or list(registry().datasets.values())
+    found = [item for item in dict.fromkeys(datasets) if all(holds(item) for holds in filters)]
+    if not found:
+        raise MedtasksError("no dataset matches", where=" ".join(words), remedy="`medtasks ls` lists them")
+    return found
+
+
+def _named(name: str) -> list[Dataset]:
+    tasks = registry()
+    if not any(name in known for known in (tasks.tasks, tasks.tags, tasks.groups)):
+        matches = metadata_filter(name)
+        if part := [item for item in tasks.datasets.values() if matches(item)]:
+            return part
+    leaves = [leaf for found in tasks.resolve([name]).values() for leaf in found]  # says which names are near
+    return [tasks.tasks[leaf][0] for leaf in leaves]
 
 
 def template_command(name: str, out: str | None) -> int:
     """Write the templates of a dataset, or of all datasets of a group; returns the exit code."""
+    from medtasks_ext.data.template import write_template
+
     tasks = registry()
     root = Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data")
     leaves = [leaf for members in tasks.resolve([name]).values() for leaf in members]
@@ -22,5 +64,227 @@ def template_command(name: str, out: str | None) -> int:
             typer.echo(f"wrote {path}")
         for path in template.kept:
             typer.echo(f"left  {path} (exists)")
-    typer.echo(f"fill test.jsonl, then: MEDTASKS_DATA_DIR={root} medtasks run --tasks {name} …")
+    typer.echo(f"fill test.jsonl, then: medtasks data check {root}")
+    typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run --tasks {name} …")
     return 0
+
+
+# ---------------------------------------------------------------------- status
+
+
+def status_command(words: list[str], *, as_json: bool) -> int:
+    """Print where each dataset would be read from now; returns the exit code."""
+    from medtasks_ext.data.status import status_of
+
+    forced = forced_origin()
+    found = [status_of(dataset, forced) for dataset in chosen(words)]
+    if as_json:
+        typer.echo(json.dumps([item.record() for item in found], ensure_ascii=False, indent=1))
+        return 0
+    table = [
+        ("dataset", "access", "data", "rows", "few-shot", "checks", "where"),
+        *(_status_row(item) for item in found),
+    ]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    typer.echo(_status_summary(found))
+    return 0
+
+
+def _status_row(item: Status) -> tuple[str, ...]:
+    origins = {"local": "local", "sample": "SAMPLE", "bridge_open": "inputs only", None: "missing"}
+    data = origins.get(item.origin) or ("fetched" if item.here else "download")
+    checks = "–" if not item.here else "failed" if item.faults else "passed"
+    return (
+        item.dataset.id,
+        item.dataset.metadata.access.value,
+        data,
+        "–" if item.n_test is None else f"{item.n_test:,}",
+        "–" if item.n_fewshot is None else f"{item.n_fewshot:,}",
+        checks,
+        item.where or "–",
+    )
+
+
+def _status_summary(found: list[Status]) -> str:
+    here = [item for item in found if item.here]
+    failed = sum(bool(item.faults) for item in here)
+    to_fetch = sum(item.origin == "hub" and not item.here for item in found)
+    missing = sum(item.origin is None for item in found)
+    parts = [f"{len(found)} datasets: {len(here)} here"]
+    if failed:
+        parts.append(f"{failed} of them not as they should be (`medtasks data check`)")
+    if to_fetch:
+        parts.append(f"{to_fetch} to download (`medtasks data fetch`)")
+    if missing:
+        parts.append(f"{missing} missing (`medtasks data where TASK`)")
+    root = data_dir()
+    return "; ".join(parts) + f"\ndata folder: {root or 'MEDTASKS_DATA_DIR is not set'}"
+
+
+# ---------------------------------------------------------------------- where
+
+
+def where_command(words: list[str]) -> int:
+    """Print how the data of some tasks is got and where it goes; returns the exit code."""
+    for number, dataset in enumerate(chosen(words)):
+        typer.echo(("\n" if number else "") + "\n".join(_how(dataset)))
+    return 0
+
+
+def _how(dataset: Dataset) -> list[str]:
+    from medtasks_ext.data.missing import source_of
+    from medtasks_ext.data.places import source_page
+    from medtasks_ext.data.remote import remote_files
+
+    metadata, source = dataset.metadata, source_of(dataset)
+    files, page = remote_files(source), source_page(dataset)
+    lines = [
+        f"{dataset.id}  {metadata.name}",
+        f"  access   {metadata.access.value}",
+        f"  licence  {metadata.licence}",
+        f"  page     {metadata.url}",
+    ]
+    if page:
+        lines.append(f"  how      {_title(page)}: {page}")
+    if files:
+        lines.append(f"  download by itself, or once for all: medtasks data fetch {dataset.id}")
+        lines += [f"    {file.source}" for file in files]
+    lines.append(f"  {'or files' if files else 'files'}, below {data_dir() or '$MEDTASKS_DATA_DIR'}:")
+    lines += _layouts(dataset)
+    if metadata.access.value == "private":
+        lines.append(f"  files to fill: medtasks data template {dataset.id}")
+    return lines
+
+
+def _layouts(dataset: Dataset) -> list[str]:
+    from medtasks_ext.data.missing import source_of
+    from medtasks_ext.data.places import dataset_folder, places
+
+    source, lines = source_of(dataset), []
+    for place in places(dataset, source):
+        if place.kind == "original":
+            lines.append(f"    {place.folder}/ with {', '.join(place.needed)} (or archives that hold them)")
+            continue
+        lines.append(f"    {place.needed[0]}, and {place.optional[0]} for examples")
+        if place.kind == "rows":
+            columns = [", ".join(schema.columns) for schema in source.rows if "_file" not in schema.columns]
+            if source.official_name:
+                columns.insert(0, "task, split, input, output")
+            lines.append("      or .json, .csv, .parquet, .feather; columns: " + " | ".join(columns))
+    if source.database:
+        lines.append(f"    {dataset_folder(dataset)}/{source.database.file}, the database")
+    return lines
+
+
+def _title(page: Path) -> str:
+    return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+
+
+# ---------------------------------------------------------------------- check
+
+
+def check_command(folder: str | None, *, as_json: bool, show_text: bool) -> int:
+    """Check the local files of all datasets; returns the exit code."""
+    from medtasks_ext.data.check import check_folder
+
+    if show_text:
+        os.environ["MEDTASKS_SHOW_TEXT"] = "1"
+    root = Path(folder).expanduser() if folder else data_dir()
+    if root is None:
+        raise MedtasksError(
+            "no folder to check", where="medtasks data check", remedy="name it, or set MEDTASKS_DATA_DIR"
+        )
+    report = check_folder(root, registry())
+    if as_json:
+        typer.echo(json.dumps(report.record(), ensure_ascii=False, indent=1))
+    else:
+        _print_check(report)
+    return 0 if report.valid else 1
+
+
+def _print_check(report: FolderReport) -> None:
+    for item in report.checked:
+        typer.echo("\n".join(_checked_lines(item, report.folder)))
+    for path in report.damaged:
+        typer.echo(f"✗ {path}: missing, or not as it was fetched")
+    for stray in report.strays:
+        why = "not read: other files of the dataset come first" if stray.known else "not read: unknown name"
+        typer.echo(f"? {stray.path}: {why}" + (f"; did you mean {stray.meant}?" if stray.meant else ""))
+    if report.absent:
+        rest = len(report.absent) - _SHOWN
+        more = f" and {rest} others (`medtasks data status` lists them)" if rest > 0 else ""
+        typer.echo(f"not there: {', '.join(report.absent[:_SHOWN])}{more}")
+    invalid = sum(bool(item.faults) for item in report.checked)
+    mistyped = sum(stray.meant is not None for stray in report.strays)
+    n_fetched = f", {report.n_fetched} fetched files" if report.n_fetched else ""
+    typer.echo(
+        f"{report.folder}: {len(report.checked)} datasets{n_fetched}, {invalid} not valid"
+        + (f", {mistyped} names that look mistyped" if mistyped else "")
+    )
+    if not report.checked and not report.n_fetched:
+        is_suite = any(dataset.metadata.benchmark == report.folder.name for dataset in chosen([]))
+        where = f"check {report.folder.parent}" if is_suite else "it holds bridge/, medhelm/, …"
+        typer.echo(f"nothing was found there: {where} (`medtasks data where TASK` names the files)")
+    if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
+        typer.echo("values are left out, since rows may hold patients' texts; --show-text shows them")
+
+
+def _checked_lines(item: Checked, folder: Path) -> list[str]:
+    counts = f"{item.n_test:,} test rows, {item.n_fewshot:,} few-shot rows"
+    mark, valid = ("✗", "valid: ") if item.faults else ("✓", "")
+    lines = [f"{mark} {item.dataset}  {valid}{counts}  ({', '.join(item.files)})"]
+    shown, rest = item.faults[:_SHOWN], len(item.faults) - _SHOWN
+    for fault in shown:
+        place = str(fault.where).removeprefix(f"{folder}/")
+        column = getattr(fault, "column", None)
+        named = f" (column {column})" if column and column not in fault.what else ""
+        lines.append(f"    {place}: {fault.what}{named}")
+    if rest > 0:
+        lines.append(f"    and {rest:,} more")
+    lines += [f"    → {remedy}" for remedy in dict.fromkeys(fault.remedy for fault in shown)]
+    return lines + [f"    note: {note}" for note in item.notes]
+
+
+# ---------------------------------------------------------------------- fetch
+
+
+def fetch_command(words: list[str], to: str | None) -> int:
+    """Download open datasets; returns the exit code (1 where one could not be had)."""
+    quiet()
+    from medtasks_ext.data.fetch import Store
+    from medtasks_ext.data.missing import source_of
+
+    datasets = chosen(words)
+    wanted = [dataset for dataset in datasets if source_of(dataset).download]
+    if not wanted:
+        raise MedtasksError(
+            f"{datasets[0].id} is {datasets[0].metadata.access.value}: it cannot be downloaded",
+            remedy=f"medtasks data where {datasets[0].id}",
+        )
+    store = Store(Path(to).expanduser() if to else None)
+    failed, n_bytes, n_new = 0, 0, 0
+    for dataset in wanted:
+        try:
+            done = store.fetch(dataset)
+        except MedtasksError as error:
+            failed += 1
+            typer.echo(f"✗ {dataset.id}: {error}", err=True)
+            continue
+        n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
+        what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
+        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.n_test:,} rows")
+    typer.echo(
+        f"{len(wanted) - failed} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched;"
+        f" recorded in {store.manifest_file}"
+    )
+    if others := len(datasets) - len(wanted):
+        typer.echo(f"{others} others must be requested: medtasks data where TASK")
+    if to:
+        typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to} HF_HUB_OFFLINE=1 medtasks run …")
+    return 1 if failed else 0
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:,.1f} kB"

@@ -12,7 +12,7 @@ from rich.table import Table
 from medtasks_ext.cli.dimensions import print_departments, print_dimensions
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry import SUFFIX, paper_datasets, registry
 from medtasks_ext.results.medhelm import (
     Price,
     cost_bound,
@@ -84,10 +84,12 @@ def _label(run: RunResults, runs: list[RunResults]) -> str:
 
 
 def _medhelm(run: RunResults, tasks: Registry, suffix: str) -> dict[str, float]:
+    """Dataset id -> score, for MedHELM's own datasets: published models have no score on others."""
     found = {}
     for dataset in tasks.datasets.values():
         score = run.score(dataset.id + suffix)
-        if dataset.metadata.benchmark == "medhelm" and score is not None:
+        own = dataset.metadata.benchmark == "medhelm" and dataset.id in paper_datasets()
+        if own and score is not None:
             found[dataset.id] = score
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -11,6 +12,8 @@ import typer
 from medtasks_ext import __version__
 from medtasks_ext.cli.human import human
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import shows_text, what_happened
+from medtasks_ext.telemetry import switch_off_telemetry
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -107,7 +110,7 @@ def plan(
     ] = None,
     throughput: Annotated[
         float | None,
-        typer.Option("--throughput", min=1.0, help="Measured tokens per second, prompt and output, all GPUs."),
+        typer.Option("--throughput", min=1.0, help="Measured tokens per second, prompt and output together."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -117,7 +120,7 @@ def plan(
 
     Example: medtasks plan Qwen/Qwen3-8B --suite bridge --strategy cot --gpu-hour-price 2.50
     """
-    from medtasks_ext.cli.plan import Options, plan_command
+    from medtasks_ext.cli.plan import Hardware, Options, plan_command
 
     options = Options(
         tasks=tasks,
@@ -126,9 +129,7 @@ def plan(
         strategy=strategy,
         max_gen_toks=max_gen_toks,
         thinking=thinking,
-        gpus=gpus,
-        gpu_hour_price=gpu_hour_price,
-        throughput=throughput,
+        hardware=Hardware(gpus, gpu_hour_price, throughput),
         as_json=json,
     )
     raise typer.Exit(plan_command(model, options))
@@ -373,6 +374,84 @@ def cite(
     raise typer.Exit(cite_command(names))
 
 
+@app.command("ingest")
+def ingest(
+    folders: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Folders of runs, or of lm_eval --output_path.")
+    ],
+    store: Annotated[str, typer.Option("--store", help="Folder of the store; made if there is none.")],
+    with_text: Annotated[
+        bool,
+        typer.Option(
+            "--with-text",
+            help="Store prompts and responses, too: ALL texts, those of gated and private data included.",
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Put runs into a store of Parquet tables.
+
+    Scores per document and results, for report, DuckDB and Polars; no text. All runs go in, or none; a run that went
+    on takes the place of its former state.
+
+    Example: medtasks ingest runs/* --store store
+    """
+    from medtasks_ext.cli.ingest import ingest_command
+
+    raise typer.Exit(ingest_command(folders, store, with_text=with_text, as_json=json))
+
+
+@app.command("report")
+def report(
+    folders: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Folders of runs or stores, or of lm_eval --output_path."),
+    ],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Folder for the page (HTML) and the tables (CSV, Parquet).")
+    ] = None,
+    published: Annotated[
+        str | None,
+        typer.Option(
+            "--published",
+            help="Published models beside yours: a suite, all or none; by default of the suites you ran.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", help="Only zero_shot, cot or five_shot; repeatable.")
+    ] = None,
+    no_examples: Annotated[
+        bool, typer.Option("--no-examples", help="No answered documents on the page.")
+    ] = False,
+    include_text: Annotated[
+        bool,
+        typer.Option("--include-text", help="Show examples of gated and private data, too: patients' text."),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Report scores: how good, where, and how sure.
+
+    Any number of runs side by side, with intervals, ranks, paired comparisons and published models.
+
+    Example: medtasks report runs/A runs/B -o report
+
+    Exit code 1: something in the runs could not be used, and is named.
+    """
+    from medtasks_ext.cli.report import report_command
+
+    raise typer.Exit(
+        report_command(
+            folders,
+            out,
+            published=published,
+            strategies=strategy or [],
+            with_examples=not no_examples,
+            include_text=include_text,
+            as_json=json,
+        )
+    )
+
+
 @app.command("export")
 def export(
     suite: Annotated[str, typer.Argument(help="bridge: the folder that the BRIDGE leaderboard takes.")],
@@ -523,7 +602,7 @@ def preview(
 
     To the letter, without and with a chat template; with the gold answer and the score of an answer.
 
-    Example: medtasks preview bridge_mie --data sample --response "entity: 胸闷, type: symptom, status: 病人-阳性;"
+    Example: medtasks preview medhelm_medqa --data sample --response "The answer is B."
     """
     from medtasks_ext.cli.preview import preview_command
 
@@ -575,9 +654,90 @@ def sync(
     raise typer.Exit(sync_command(check=check))
 
 
-data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring data of your own.")
+data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See, check, fetch and bring data.")
 app.add_typer(data, name="data")
 app.add_typer(human, name="human")
+
+
+@data.command("status")
+def data_status(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; part of a name."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show where each dataset would be read from now.
+
+    Rows are counted and checked where they are on this machine. Nothing is downloaded.
+
+    Example: medtasks data status bridge_zh access=gated
+    """
+    from medtasks_ext.cli.data import status_command
+
+    raise typer.Exit(status_command(words or [], as_json=json))
+
+
+@data.command("where")
+def data_where(
+    words: Annotated[
+        list[str], typer.Argument(metavar="TASK...", help="Tasks, tags, groups; KEY=VALUE; part of a name.")
+    ],
+) -> None:
+    """Tell how data is got, and where which files go.
+
+    Example: medtasks data where medhelm_ehrshot
+    """
+    from medtasks_ext.cli.data import where_command
+
+    raise typer.Exit(where_command(words))
+
+
+@data.command("check")
+def data_check(
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    show_text: Annotated[
+        bool, typer.Option("--show-text", help="Quote values that are wrong: they may be patients' texts.")
+    ] = False,
+) -> None:
+    """Check local files against the schemas of their datasets.
+
+    Every row is read as a run would read it. Names that nobody looks for are listed.
+
+    Example: medtasks data check /data/medtasks
+
+    Exit code 1: something is not valid, a name looks mistyped, or nothing was found.
+    """
+    from medtasks_ext.cli.data import check_command
+
+    raise typer.Exit(check_command(folder, as_json=json, show_text=show_text))
+
+
+@data.command("fetch")
+def data_fetch(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; by default all."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="Folder to carry to a machine without internet, as its MEDTASKS_DATA_DIR."),
+    ] = None,
+) -> None:
+    """Download open datasets once, for use without internet.
+
+    Resumable; a second call checks what is there against the hashes that were recorded.
+
+    Example: medtasks data fetch medtasks_scoreable --to /media/stick
+
+    Exit code 1: a dataset could not be had.
+    """
+    from medtasks_ext.cli.data import fetch_command
+
+    raise typer.Exit(fetch_command(words or [], to))
 
 
 @data.command("template")
@@ -630,6 +790,7 @@ def doctor() -> None:
 
 def main() -> None:
     """Entry point: user errors become one message, exit code 2."""
+    switch_off_telemetry()
     try:
         app(standalone_mode=True)
     except MedtasksError as error:
@@ -641,3 +802,9 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:  # a defect; what it says may quote a row
+        if shows_text():
+            raise
+        typer.echo("".join(traceback.format_tb(error.__traceback__)), err=True, nl=False)
+        typer.echo(f"medtasks: {what_happened(error)} (MEDTASKS_SHOW_TEXT=1 shows all of it)", err=True)
+        sys.exit(1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
 import typer
 
 from medtasks_ext.cli.sync import sync_command
@@ -106,7 +105,7 @@ def _asked(question: Question) -> Any:
                 default=None if question.required else "",
                 show_default=False,
             )
-        except click.Abort:
+        except typer.Abort:
             raise KeyboardInterrupt from None
         try:
             return question.read(_numbers_as_values(reply, values))

@@ -54,9 +54,7 @@ def preview_command(
     from medtasks_ext.runner.preview import preview
 
     chat = _chat(tokenizer, chat_template)
-    seen = [
-        preview(tasks, item, data=forced, place=document, chat=chat, response=response) for item in names
-    ]
+    seen = [preview(tasks, item, data=forced, place=document, chat=chat, response=response) for item in names]
     if as_json:
         typer.echo(json.dumps([asdict(item) for item in seen], ensure_ascii=False, indent=1, default=str))
     else:

@@ -42,6 +42,7 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.
 """
+_NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 #: lm-eval flags that have no meaning where every response is stored and tasks run one by one.
 _REFUSED = {
     "use_cache": "responses are always stored and reused",
@@ -195,9 +196,8 @@ def _execute(
     try:
         model = _model(config, waiting, settings)
         if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
-            note = "the chat template refuses or drops a system turn: instructions go into the first user turn"
-            typer.echo(f"note: {note}", err=True)
-            run.manifest["notes"] = list(dict.fromkeys([*run.manifest.get("notes", []), note]))
+            typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
+            _note(run, [_NO_SYSTEM_TURN])
             run.manifest["system_role"] = False
             settings = replace(settings, system_role=False)
             waiting, _ = build_tasks(run.registry, waiting, settings)
@@ -252,12 +252,16 @@ def _preflight(
         typer.echo(f"preflight: {found.summary()}", err=True)
         run.manifest["preflight"] = found.record()
         if found.warnings:
-            notes = [*run.manifest.get("notes", []), *found.warnings]
-            run.manifest["notes"] = list(dict.fromkeys(notes))
+            _note(run, found.warnings)
         run.save()
     _warn(found.warnings)
     if found.warnings and (end := found.shown_end()):
         typer.echo(f"  the response ends: {end}", err=True)
+
+
+def _note(run: Run, notes: list[str]) -> None:
+    """Add notes to the manifest, each once; they are said again at the end."""
+    run.manifest["notes"] = list(dict.fromkeys([*run.manifest.get("notes", []), *notes]))
 
 
 def _warn(warnings: list[str]) -> None:

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from medtasks_ext.registry import paper_datasets
+
 if TYPE_CHECKING:
     from medtasks_ext.results.rollup import Row
 
@@ -102,10 +104,21 @@ def remarks(results: dict[str, Any]) -> list[str]:
     ]
     if judged:
         lines.append(f"{len(judged)} tasks get their score from judges: medtasks judge RUN --jury NAME")
+    if added := [name for name, item in results.items() if _was_added(item)]:
+        lines.append(
+            f"datasets that no suite's paper has: {', '.join(added)}; groups with them have other means than"
+            " the papers'"
+        )
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
     if rebuilt:
         lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
     return lines
+
+
+def _was_added(result: dict[str, Any]) -> bool:
+    """Whether a task's dataset joined its suite later. Twins join no group."""
+    twin = result["config"]["metadata"]["medtasks"].get("twin_of")
+    return not twin and result["loaded"]["task"] not in paper_datasets()
 
 
 def _judging(config: dict[str, Any]) -> Any:

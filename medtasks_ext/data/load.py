@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import random
+from collections import Counter
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -129,20 +131,34 @@ def _build(
     return _documents(Dataset(folder), forced, cot=cot, shots=shots, system_role=system_role)
 
 
-def checked_documents(
-    dataset: Dataset, origin: str | None = None
-) -> tuple[dict[str, Documents], list[MedtasksError]]:
-    """The splits of one dataset as zero-shot prompts, and all that is wrong with its rows. Nothing is cached.
+@dataclass
+class RowCheck:
+    """What a look at all rows of a dataset found.
 
-    Rows with faults are left out. Where a fault concerns no single row, there are no splits.
+    Attributes:
+        test: documents of the rows without faults.
+        fewshot: the pool.
+        faults: what is wrong. A fault that concerns no single row leaves no documents.
+        blanks: column -> rows in which a column that must be there holds nothing.
     """
-    faults: list[RowError] = []
+
+    test: Documents = field(default_factory=Documents)
+    fewshot: Documents = field(default_factory=Documents)
+    faults: list[MedtasksError] = field(default_factory=list)
+    blanks: Counter[str] = field(default_factory=Counter)
+
+
+def check_rows(dataset: Dataset, origin: str | None = None) -> RowCheck:
+    """Read all rows of a dataset as zero-shot prompts, and note what is wrong. Nothing is cached."""
+    found = RowCheck()
     try:
         forced = forced_origin(origin)
-        found = _documents(dataset, forced, cot=False, shots=0, system_role=True, faults=faults)
+        splits = _documents(dataset, forced, cot=False, shots=0, system_role=True, check=found)
     except MedtasksError as error:
-        return {"test": Documents(), "fewshot": Documents()}, [*faults] or [error]
-    return found, [*faults]
+        found.faults = found.faults or [error]
+        return found
+    found.test, found.fewshot = splits["test"], splits["fewshot"]
+    return found
 
 
 def _documents(
@@ -152,7 +168,7 @@ def _documents(
     cot: bool,
     shots: int,
     system_role: bool,
-    faults: list[RowError] | None = None,
+    check: RowCheck | None = None,
 ) -> dict[str, Documents]:
     spec = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file)
     origin = find_origin(dataset, spec.source, forced)
@@ -160,15 +176,14 @@ def _documents(
         raise missing_data(dataset, forced)
     with collector_paused(), public_rows(origin != "local"):
         rows = load_rows(dataset, spec.source, origin)
-        builder = _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role, faults=faults)
+        builder = _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role, check=check)
         return builder.build()
 
 
 class _Builder:
     """Renders the rows of one dataset for one strategy.
 
-    A row that is not as it should be is an error, or, where a list of faults is given, is left out and
-    noted there.
+    A row that is not as it should be is an error, or, in a check, is left out and noted.
     """
 
     def __init__(
@@ -180,10 +195,10 @@ class _Builder:
         cot: bool,
         shots: int,
         system_role: bool,
-        faults: list[RowError] | None = None,
+        check: RowCheck | None = None,
     ) -> None:
         self.dataset, self.spec, self.rows, self.cot, self.shots = dataset, spec, rows, cot, shots
-        self.faults = faults
+        self.check = check
         self.in_system = spec.prompt.instruction_role == "system" and system_role
         self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
         self.format: AnswerFormat = answer_format(spec.answer, where=dataset.file)
@@ -296,6 +311,8 @@ class _Builder:
                 where=self._file(place),
                 remedy=f"every row needs: {', '.join(schema.columns)}",
             )
+        if self.check is not None:
+            self.check.blanks.update(name for name in schema.columns if _is_blank(row[name]))
         number = place.rpartition(" ")[2]
         whole = {"id": number, **row}
         items = [(place, whole)]
@@ -354,9 +371,9 @@ class _Builder:
         )
 
     def _fault(self, fault: RowError) -> None:
-        if self.faults is None:
+        if self.check is None:
             raise fault
-        self.faults.append(fault)
+        self.check.faults.append(fault)
 
     def _file(self, place: str) -> str:
         """The file that holds the row at that place."""
@@ -553,7 +570,7 @@ class _Builder:
                 row["_points"] = read_points(_value_or_none(points, row), _value_or_none(total, row))
             except PointsError as error:
                 faults[row["_row"]] = f"{self._place(row)}: {error}"
-        if faults and self.faults is None:
+        if faults and self.check is None:
             shown = list(faults.values())
             more = f"; and {len(shown) - _SHOWN} more rows" if len(shown) > _SHOWN else ""
             raise MedtasksError("; ".join(shown[:_SHOWN]) + more, where=self.rows.where, remedy=_MEND_POINTS)
@@ -707,6 +724,10 @@ def drawn(rows: list[Row], limit: int) -> list[Row]:
 def _words(value: Any) -> str:
     """A value as text in which only words count."""
     return " ".join(str(value).split())
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _row_text(document: Document) -> str:

@@ -31,12 +31,7 @@ def source_of(dataset: Dataset) -> Source:
 def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
     metadata = dataset.metadata
-    named = {
-        "official": lambda place: place.needed[0],
-        "rows": lambda place: place.needed[0],
-        "original": lambda place: f"{place.folder}/ (as the source distributes them)",
-    }
-    found = dict.fromkeys(named[place.kind](place) for place in places(dataset, source_of(dataset)))
+    found = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
     return f"{dataset.id} ({metadata.access.value}): from {metadata.url}; files go to {' or '.join(found)}"
 
 

@@ -22,7 +22,8 @@ class Place:
     """One layout of local files.
 
     Attributes:
-        kind: `official` (BRIDGE's own files), `rows` (one of several formats) or `original` (the source's files).
+        kind: `official` (BRIDGE's own files), `rows` (in one of several formats), or `original` (the
+            source's files).
         needed: paths below the data folder; for `original` patterns below its folder.
         optional: paths that may be there besides: few-shot rows.
         folder: of the dataset, below the data folder.
@@ -32,6 +33,12 @@ class Place:
     needed: list[str]
     optional: list[str]
     folder: str
+
+    @property
+    def short(self) -> str:
+        """What to put there, in a line."""
+        original = self.kind == "original"
+        return f"{self.folder}/ (as the source distributes them)" if original else self.needed[0]
 
 
 def dataset_folder(dataset: Dataset) -> str:
@@ -47,9 +54,7 @@ def places(dataset: Dataset, source: Source) -> list[Place]:
         example = f"{suite}/example/{name}.example.json"
         found.append(Place("official", [f"{suite}/{name}.SFT.json"], [example], folder))
     found.append(Place("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
-    found += [
-        Place("original", layout.patterns, [], f"{folder}/original") for layout in source.original
-    ]
+    found += [Place("original", layout.patterns, [], f"{folder}/original") for layout in source.original]
     return found
 
 

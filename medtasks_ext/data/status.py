@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.load import checked_documents
+from medtasks_ext.data.load import check_rows
 from medtasks_ext.data.missing import source_of
 from medtasks_ext.data.remote import remote_files
 from medtasks_ext.data.sources import Origin, find_origin, local_files, original_folder
@@ -65,10 +65,9 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     where, revision, here = _place(dataset, source, origin)
     if not here:
         return Status(dataset, origin, where, revision)
-    found, faults = checked_documents(dataset, origin)
-    return Status(
-        dataset, origin, where, revision, True, len(found["test"]), len(found["fewshot"]), faults
-    )
+    found = check_rows(dataset, origin)
+    n_test, n_fewshot = len(found.test), len(found.fewshot)
+    return Status(dataset, origin, where, revision, True, n_test, n_fewshot, found.faults)
 
 
 def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str | None, str | None, bool]:

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge import agreement
 from medtasks_ext.judge.agreement import Estimate
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import AGGREGATIONS, N_ASSESSORS, Judged, Panel
 from medtasks_ext.metrics.runs import mean_of_runs
-from medtasks_ext.runner.files import write_json
+from medtasks_ext.runner.files import read_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -282,3 +283,19 @@ def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
         writer = csv.DictWriter(file, fieldnames=list(Figure.__dataclass_fields__))
         writer.writeheader()
         writer.writerows(rows)
+
+
+def read_figures(folder: Path) -> list[Figure]:
+    """What `write_figures` wrote for a run; nothing where it was not judged.
+
+    Raises:
+        MedtasksError: the file is damaged.
+    """
+    path = folder / "judgements" / "agreement.json"
+    if not path.is_file():
+        return []
+    try:
+        return [Figure(**row) for row in read_json(path)]
+    except TypeError as error:
+        remedy = "`medtasks judge` writes it again, and asks nobody twice"
+        raise MedtasksError(f"damaged ({error})", where=path, remedy=remedy) from None

@@ -1,7 +1,15 @@
 """What tasks there are: YAML files, metadata, names, tags and groups."""
 
 from medtasks_ext.registry.metadata import Metadata, taxonomy, vocabulary
-from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX, Dataset, Registry, registry, tasks_folder
+from medtasks_ext.registry.tasks import (
+    STRATEGIES,
+    SUFFIX,
+    Dataset,
+    Registry,
+    paper_datasets,
+    registry,
+    tasks_folder,
+)
 
 __all__ = [
     "STRATEGIES",
@@ -9,6 +17,7 @@ __all__ = [
     "Dataset",
     "Metadata",
     "Registry",
+    "paper_datasets",
     "registry",
     "tasks_folder",
     "taxonomy",

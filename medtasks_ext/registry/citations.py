@@ -20,7 +20,7 @@ CITATIONS_FILE = Path(__file__).parent / "citations.bib"
 PACKAGE, HARNESS = "medtasks", "gao2024harness"
 #: suite -> key of its paper
 SUITE_PAPERS = {
-    "bridge": "wu2025bridge",
+    "bridge": "wu2026bridge",
     "medhelm": "bedi2026medhelm",
     "clinicbench": "liu2024clinicbench",
     "mlb": "he2026mlb",

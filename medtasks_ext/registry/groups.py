@@ -67,9 +67,7 @@ def group_name(owner: str, prefix: str, value: str) -> str:
 
 def _names(metadata: Metadata, owner: str, axes: dict[str, str]) -> list[str]:
     return [
-        group_name(owner, prefix, value)
-        for axis, prefix in axes.items()
-        for value in metadata.axis(axis)
+        group_name(owner, prefix, value) for axis, prefix in axes.items() for value in metadata.axis(axis)
     ]
 
 

@@ -5,6 +5,7 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 
 from __future__ import annotations
 
+import csv
 import difflib
 import os
 from dataclasses import dataclass
@@ -160,6 +161,13 @@ def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
         return f"{path}: unknown key{near(str(error['loc'][-1]), known)}"
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return f"{path}: {_FAULTS.get(error['type'], message)}"
+
+
+@lru_cache(maxsize=1)
+def paper_datasets() -> frozenset[str]:
+    """Ids of the datasets of the four suites' papers; any other was added to its suite later."""
+    with (Path(__file__).parent / "datasets.csv").open(encoding="utf-8", newline="") as file:
+        return frozenset(row["id"] for row in csv.DictReader(file))
 
 
 def tasks_folder() -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from medtasks_ext.results.multiplicity import adjust_pairs, benjamini_hochberg, 
 from medtasks_ext.results.ranking import Ranking, ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
@@ -36,7 +35,7 @@ class Compared:
         p_bh: (tested, tested) adjusted by Benjamini and Hochberg.
         ranking: ranks of the tested ones.
         wins: (entries, entries) share of the tasks that the row wins against the column, ties half.
-        left_out: places of entries that share too few tasks with the others.
+        left_out: places of entries without which more can be compared: they share too few tasks.
         unlike: datasets that were left out since their rows or versions differ between entries.
     """
 
@@ -90,13 +89,21 @@ def _compared(
         for place, entry in enumerate(entries)
         if entry.sample is sample and (found := _scored(entry, suite, strategy))
     }
-    own = {place: found for place, found in scored.items() if entries[place].kind != "published"}
+    own = {
+        place: {name: _asked(entries[place], item) for name, item in found.items()}
+        for place, found in scored.items()
+        if entries[place].kind != "published"
+    }
     if not own or len(scored) < 2:
         return
-    chosen, left_out = _with_tasks_in_common(own)
-    common = [name for name in suite.datasets if all(name in scored[place] for place in chosen)]
-    unlike = [name for name in common if not _same(entries, chosen, scored, name)]
-    datasets = [name for name in common if name not in unlike]
+    chosen = _comparable(own)
+    alike = set.intersection(*(set(own[place].items()) for place in chosen))
+    datasets = [name for name in suite.datasets if any(name == known for known, _ in alike)]
+    unlike = [
+        name
+        for name in suite.datasets
+        if name not in datasets and all(name in own[place] for place in chosen)
+    ]
     if not datasets:
         return
     published = [
@@ -131,7 +138,7 @@ def _compared(
         p_bh,
         places,
         _wins(by_task),
-        left_out,
+        [place for place in own if place not in chosen],
         unlike,
     )
 
@@ -145,15 +152,25 @@ def _scored(entry: Entry, suite: Group, strategy: str) -> dict[str, Experiment]:
     }
 
 
-def _with_tasks_in_common(own: Mapping[int, Mapping[str, Experiment]]) -> tuple[list[int], list[int]]:
-    """Entries that share a task, and those left out for it: the ones with the rarest tasks first."""
-    chosen, left_out = list(own), list[int]()
-    while len(chosen) > 1 and not set.intersection(*(set(own[place]) for place in chosen)):
-        held = Counter(name for place in chosen for name in own[place])
-        least = min(chosen, key=lambda place: (max(held[name] for name in own[place]), len(own[place])))
-        chosen.remove(least)
-        left_out.append(least)
-    return chosen, left_out
+def _comparable(own: Mapping[int, Mapping[str, Hashable]]) -> list[int]:
+    """The entries to compare: as many pairs times shared tasks as leaving out one after another can give.
+
+    Args:
+        own: entry -> dataset -> what it was asked; alike where two entries can be compared.
+    """
+    chosen = list(own)
+    while len(chosen) > 2:
+        worth = {place: _worth([own[other] for other in chosen if other != place]) for place in chosen}
+        best = max(chosen, key=lambda place: worth[place])
+        if worth[best] <= _worth([own[place] for place in chosen]):
+            break
+        chosen.remove(best)
+    return chosen
+
+
+def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
+    shared = set.intersection(*(set(item.items()) for item in asked))
+    return len(asked) * (len(asked) - 1) * len(shared)
 
 
 def _wins(scores: Array) -> Array:
@@ -162,23 +179,12 @@ def _wins(scores: Array) -> Array:
     return ((lead > EQUAL) + (np.abs(lead) <= EQUAL) / 2).mean(axis=2)
 
 
-# ---------------------------------------------------------------------- the same documents
-
-
-def _same(
-    entries: Sequence[Entry], chosen: Sequence[int], scored: Mapping[int, Mapping[str, Experiment]], name: str
-) -> bool:
-    """Whether all these entries were asked the same documents of a dataset, in versions that compare."""
-    items = [scored[place][name] for place in chosen]
-    if len({(item.settings["version"], item.settings["rows"], item.n) for item in items}) > 1:
-        return False
-    some = [entries[place].settings.get("documents", "all") for place in chosen]
-    return set(some) <= {"all"} or len(items) == 1 or len({_documents(item) for item in items}) == 1
-
-
-def _documents(item: Experiment) -> tuple[str, ...] | int:
-    """Keys of its documents; something that equals no other where they cannot be read."""
-    try:
-        return tuple(item.read_documents().documents) if item.read_documents else id(item)
-    except MedtasksError:
-        return id(item)
+def _asked(entry: Entry, item: Experiment) -> Hashable:
+    """What decides whether entries can be compared on a task: version, rows, and which of them were asked."""
+    rows, everything = item.settings["rows"], item.n == item.loaded.get("n_test")
+    if not rows or (entry.settings.get("documents") != "all" and not everything):
+        try:
+            rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
+        except MedtasksError:
+            rows += entry.label
+    return item.settings["version"], rows, item.n

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.report.privacy import is_open
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged"]
 
 _LENGTH = 200
-NOT_ASKED = "was not among the tasks of the run"
-_WAITING = "the run was interrupted before; the same command goes on"
-_UNREADABLE = "its results are damaged, see the faults"
 
 
 @dataclass(frozen=True)
@@ -50,25 +47,24 @@ def gaps(entry: Entry, tasks: Registry, strategies: Sequence[str]) -> list[Gap]:
 def _without_score(item: Experiment) -> tuple[State, str]:
     if item.dataset.config["dataset_kwargs"]["medtasks_dataset"].get("judge"):
         return "not judged", "its answers wait for `medtasks judge`"
-    return "without gold", "its rows have no gold answers"
+    if item.loaded.get("n_without_gold") == item.loaded.get("n_test", item.n):
+        return "without gold", "its rows have no gold answers"
+    return "failed", "the score could not be computed; the run said why (NLTK's Punkt data, a tokeniser)"
 
 
 def _without_result(entry: Entry, dataset: Dataset, strategy: str) -> tuple[State, str]:
-    stored: dict[str, Any] = (entry.manifest.get("tasks") or {}).get(dataset.task(strategy)) or {}
-    match stored.get("state"):
-        case "missing":
-            return "missing", _first_line(stored.get("error"), "its data is missing")
-        case "failed" if is_open(dataset, sample=entry.sample):
-            return "failed", _first_line(stored.get("error"), "failed")
-        case "failed":  # a message may quote a row
-            return "failed", "failed; run.json of the run has the message"
-        case "waiting":
-            return "waiting", _WAITING
-        case "done":
-            return "failed", _UNREADABLE
-    return "not asked", NOT_ASKED
+    task = (entry.manifest.get("tasks") or {}).get(dataset.task(strategy)) or {}
+    state, error = task.get("state"), str(task.get("error") or "")
+    if state in ("missing", "failed"):
+        # what an error says of rows that are not open may quote them; where they go does not
+        shown = is_open(dataset, sample=entry.sample) or error.startswith(f"{dataset.id} (")
+        return state, _first_line(error) if shown else f"{state}; run.json of the run has the message"
+    if state == "waiting":
+        return state, "the run was interrupted before; the same command goes on"
+    if state == "done":
+        return "failed", "its results are damaged, see the faults"
+    return "not asked", "was not among the tasks of the run"
 
 
-def _first_line(text: object, otherwise: str) -> str:
-    lines = str(text or "").strip().splitlines()
-    return lines[0][:_LENGTH] if lines else otherwise
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[0][:_LENGTH]

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 ALL = "all"
 #: Axes on which tasks of all suites can be put side by side.
 ACROSS = ("language", "stage", "specialties", "task_type", "documents", "access")
-#: Scores that differ by less are equal: it is rounding.
-_EQUAL = 1e-12
+_DIGITS = 12  # what differs in later ones is equal: it is rounding
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ def _row(
         entry,
         strategy,
         group,
-        float(value) if n else None,
+        round(float(value), _DIGITS) if n else None,
         low,
         high,
         valid=mean(item.metrics["valid"] for item in members if "valid" in item.metrics),
@@ -200,7 +199,7 @@ def _limits(weights: Array, draws: Sequence[Array | None]) -> list[tuple[float |
         resampled = weights[whole][:, has] @ np.stack([values for values in draws if values is not None])
         ends = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
         for place, low, high in zip(whole, *ends, strict=True):
-            limits[place] = (float(low), float(high))
+            limits[place] = (round(float(low), _DIGITS), round(float(high), _DIGITS))
     return limits
 
 
@@ -250,7 +249,7 @@ def _ranks(
             rivals = column[~np.isnan(column)]
             if row.scored == row.group.n_tasks:
                 rivals = np.append(rivals, whole.get(row.group, []))
-        yield place, 1 + int((rivals > row.score + _EQUAL).sum()), len(rivals)
+        yield place, 1 + int((rivals > row.score + 10**-_DIGITS).sum()), len(rivals)
 
 
 def _scored(entry: Entry, strategy: str) -> dict[str, float]:

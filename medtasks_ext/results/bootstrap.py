@@ -19,6 +19,7 @@ from medtasks_ext.results.statistics import counts_of, question_of, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from medtasks_ext.metrics.statistic import Array, Matrix
     from medtasks_ext.results.statistics import Counts
@@ -83,7 +84,7 @@ def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
 
     Args:
         matrices: each (n, k), dense or sparse; k may differ. Those of all models of a task can be given
-            together: the dense ones are one product.
+            together: the dense ones are one product, in single precision if they are.
         weights: (resamples, n).
 
     Returns:
@@ -92,13 +93,14 @@ def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
     dense = [matrix for matrix in matrices if isinstance(matrix, np.ndarray)]
     sparse = [matrix.T.tocsr() for matrix in matrices if not isinstance(matrix, np.ndarray)]
     side_by_side = np.hstack(dense) if dense else np.empty((weights.shape[1], 0))
+    precision = np.result_type(side_by_side, np.float32)
     edges = np.cumsum([matrix.shape[1] for matrix in dense])
     parts: list[list[Array]] = []
     step = max(1, _BLOCK // max(weights.shape[1], 1))
     for start in range(0, len(weights), step):
-        block = weights[start : start + step].astype(float)
-        columns = np.ascontiguousarray(block.T) if sparse else None
-        sums = iter(np.split(block @ side_by_side, edges, axis=1))
+        block = weights[start : start + step]
+        columns = np.ascontiguousarray(block.T, dtype=float) if sparse else None
+        sums = iter(np.split(block.astype(precision) @ side_by_side, edges, axis=1))
         more = iter([(matrix @ columns).T for matrix in sparse])
         parts.append([next(sums if isinstance(matrix, np.ndarray) else more) for matrix in matrices])
     return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
@@ -107,6 +109,11 @@ def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
 @lru_cache(maxsize=1)
 def _linear_algebra() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries: some milliseconds
+
+
+def single_threaded() -> AbstractContextManager[Any]:
+    """Within it, a matrix product takes one thread."""
+    return _linear_algebra().limit(limits=1, user_api="blas")
 
 
 def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
@@ -120,7 +127,7 @@ def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
         same = [item for item in usable if item.n_units == n]
         weights = resampling_weights(dataset, n)
         # one model's products are too small for threads, which would only wait for each other
-        with _linear_algebra().limit(limits=1, user_api="blas"):
+        with single_threaded():
             sums = resampled_sums([item.matrix for item in same], weights)
         for item, total in zip(same, sums, strict=True):
             for metric, statistic in item.statistics.items():

@@ -65,7 +65,7 @@ class DocumentScores:
 
     def by_unit(self) -> Counts:
         """The counts of `score`, one row per unit that takes part: what the bootstrap resamples."""
-        matrix = by_unit(self.counts[self.scored], self.units[self.scored].tolist())
+        matrix = by_unit(self.counts[self.scored], self.units[self.scored])
         return Counts(matrix, {"score": self.statistic})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -289,7 +290,7 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     }
     manifest = {
         "versions": {"lm_eval": content.get("lm_eval_version")},
-        "started": content.get("date"),
+        "started": _moment(content.get("date")),
         "identity": {"model": {"model": run.get("model"), "model_args": arguments}, "settings": settings},
     }
     return Entry(

@@ -13,7 +13,7 @@ from medtasks_ext.metrics.statistic import Statistic, mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from medtasks_ext.metrics.statistic import Matrix
+    from medtasks_ext.metrics.statistic import Array, Matrix
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,22 @@ def counts_of(
     return [counts for _, _, counts in found]
 
 
-def by_unit(matrix: Matrix, units: Sequence[Hashable]) -> Matrix:
+def by_unit(matrix: Matrix, units: Sequence[Hashable] | Array) -> Matrix:
     """(n, k) -> (n_units, k): rows of the same unit summed, units in the order of their first row."""
-    place: dict[Hashable, int] = {}
-    rows = [place.setdefault(unit, len(place)) for unit in units]
-    if len(place) == len(units):
+    n_units, rows = _numbered(units)
+    if n_units == len(rows):
         return matrix
     from scipy.sparse import csr_array
 
-    member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(place), len(rows)))
+    member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_units, len(rows)))
     return member @ matrix
+
+
+def _numbered(units: Sequence[Hashable] | Array) -> tuple[int, Array]:
+    """How many units there are, and the number of each row's in the order of their first row."""
+    if isinstance(units, np.ndarray):
+        _, first, rows = np.unique(units, return_index=True, return_inverse=True)
+        return len(first), np.argsort(np.argsort(first))[rows]
+    place: dict[Hashable, int] = {}
+    rows = np.array([place.setdefault(unit, len(place)) for unit in units], dtype=int)
+    return len(place), rows

@@ -53,7 +53,7 @@ def tokenizer_chat(name: str, template: str | None = None) -> Chat:
         raise MedtasksError(
             "tokenizers are read by transformers, which is not installed",
             where=f"--tokenizer {name}",
-            remedy="pip install 'medtasks[hf]' or 'medtasks[vllm]', or give the template alone: --chat-template FILE",
+            remedy="pip install 'medtasks[hf]', or give the template alone: --chat-template FILE",
         ) from None
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)

@@ -38,7 +38,7 @@ REASONING_BUDGET = 16_384
 COUNTED_BYTES = 20_000_000
 _SHOWN = 160  # characters of a response
 
-#: How reasoning begins and ends, by family: Qwen and DeepSeek, OpenThinker, Mistral, gpt-oss, Huatuo, medgemma.
+#: How reasoning begins and ends: Qwen and DeepSeek, OpenThinker, Mistral, gpt-oss, Huatuo, MedGemma.
 _TRACES = (
     ("<think>", "</think>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
@@ -135,7 +135,7 @@ def check_chat_template(model: LM, settings: Settings) -> None:
         raise MedtasksError(
             f"the model has no chat template that can be applied ({reason})",
             where="--apply_chat_template",
-            remedy="leave the flag out for a base model; else give the tokenizer the template of its training",
+            remedy="leave the flag out for a base model; else give the tokenizer the template of the model",
         )
 
 
@@ -251,8 +251,8 @@ def _judge(found: Preflight, prompt: str) -> None:
         found.warnings += _unclosed(found)
     elif _is_cut(found):
         found.warnings.append(
-            f"the response did not end within {found.limit:,} tokens{of}: the model may not know where to stop "
-            "(chat template, end token), or answers are longer than that; what exceeds the budget is cut off"
+            f"the response did not end within {found.limit:,} tokens{of}: the model may not know where to "
+            "stop (chat template, end token), or answers are longer than that; the budget cuts them off"
         )
     elif not answer.strip():
         what = "nothing after its reasoning" if found.reasons else "an empty response"
@@ -262,8 +262,8 @@ def _judge(found: Preflight, prompt: str) -> None:
         )
     if answer is not None and (marker := _ROLE_MARKERS.search(answer)):
         found.warnings.append(
-            f"the response holds {marker[0].strip()!r}: the model goes on with a turn that is not its own, as "
-            "with a wrong chat template or end token"
+            f"the response holds {marker[0].strip()!r}: the model goes on with a turn that is not its own, "
+            "as with a wrong chat template or end token"
         )
 
 
@@ -358,9 +358,10 @@ def _too_long(
         )
     if shots_dropped > inputs_cut:
         most = max(fits, key=lambda fit: fit.with_shots - fit.without_shots)
+        fewer = most.with_shots - most.without_shots
         warnings.append(
             f"{about}{shots_dropped - inputs_cut:,} of {n:,} prompts do not fit {room} with all their shots, "
-            f"and will carry fewer (most: {most.task}, {most.with_shots - most.without_shots:,} of {most.n:,})"
+            f"and will carry fewer (most: {most.task}, {fewer:,} of {most.n:,})"
         )
     return warnings
 

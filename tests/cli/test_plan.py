@@ -84,7 +84,9 @@ def test_tokens_are_those_of_the_run_where_the_rows_are_here(
 def test_of_many_documents_some_are_counted_and_scaled(medtasks, plan, tokenizers, data_dir, tmp_path):
     numbers = random.Random(3)
     rows = [
-        sft_row(i, "长" * numbers.randint(10, 900), f"clinical trial criterion: {'年龄' if i % 3 else '疾病'}")
+        sft_row(
+            i, "长" * numbers.randint(10, 900), f"clinical trial criterion: {'年龄' if i % 3 else '疾病'}"
+        )
         for i in range(300)
     ]
     write_jsonl(data_dir / "bridge" / "chip_ctc" / "test.jsonl", rows)
@@ -212,7 +214,9 @@ def test_characters_count_by_their_script():
 
 
 def safetensors(path, **shapes: list[int]) -> None:
-    header = {name: {"dtype": "BF16", "shape": shape, "data_offsets": [0, 0]} for name, shape in shapes.items()}
+    header = {
+        name: {"dtype": "BF16", "shape": shape, "data_offsets": [0, 0]} for name, shape in shapes.items()
+    }
     text = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text)
 

@@ -16,7 +16,7 @@ from scipy import stats
 from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.permutation import accuracy_all3
 from medtasks_ext.metrics.runs import mean_of_runs
-from medtasks_ext.metrics.statistic import mean
+from medtasks_ext.metrics.statistic import mean, mean_of_some
 from medtasks_ext.results.bootstrap import mean_over_tasks, percentile_interval, resample, resampling_weights
 from medtasks_ext.results.comparison import (
     BOOTSTRAP,
@@ -309,6 +309,19 @@ def test_runs_of_unequal_size_are_tested_by_the_score_that_is_reported():
     assert found.difference == pytest.approx(scored[0])
     assert found.method == EXACT_FLIPS
     assert found.p_value == pytest.approx(np.mean(np.array(scored) >= scored[0] - 1e-12))
+
+
+def test_runs_of_equal_size_and_documents_that_do_not_count_leave_it_at_mcnemar():
+    runs = ["a", "a", "a", "b", "b", "b"]
+    first, second = [1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 1, 0]
+    sides = [list(zip(runs, items, strict=True)) for items in (first, second)]
+    expected = paired_test(first, second)
+    assert compared(mean_of_runs, *sides).method == expected.method == MCNEMAR
+    assert compared(mean_of_runs, *sides).p_value == expected.p_value
+    sides = [[(value, 1) for value in items] + [(0, 0)] * 3 for items in (first, second)]
+    some = compared(mean_of_some, *sides)
+    assert (some.method, some.p_value) == (MCNEMAR, expected.p_value)
+    assert some.difference == pytest.approx(4 / 6)
 
 
 def test_questions_on_one_note_are_tested_together():

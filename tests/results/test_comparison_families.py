@@ -123,6 +123,14 @@ def test_a_clear_order_has_narrow_ranks_and_a_close_one_wide_ranks():
     assert equal.rank.tolist() == [1.5, 1.5] and equal.best == pytest.approx([0.5, 0.5], abs=0.05)
 
 
+def test_interval_ends_are_ranks_that_occurred_and_no_narrower_than_the_quantiles():
+    resampled = np.repeat([[0.6], [0.5]], 30, axis=1)
+    resampled[:, 7] = 0.5, 0.6  # once in thirty the other way round
+    found = ranking([0.6, 0.5], resampled)
+    assert found.low.tolist() == [1, 1] and found.high.tolist() == [2, 2]
+    assert found.best == pytest.approx([29 / 30, 1 / 30])
+
+
 # ---------------------------------------------------------------- win rates
 
 

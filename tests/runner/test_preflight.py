@@ -86,8 +86,9 @@ def model(monkeypatch, chip_ctc):
 def command(
     *more: object, model: str = "scripted", task: str = CHIP_CTC, chat: bool = True, budget: int = 300
 ) -> list[object]:
+    chat_template = ["--apply_chat_template"] if chat else []
     return ["run", "--model", model, "--tasks", task, "--output_path", "run",
-            "--gen_kwargs", f"max_gen_toks={budget}", *(["--apply_chat_template"] if chat else []), *more]  # fmt: skip
+            "--gen_kwargs", f"max_gen_toks={budget}", *chat_template, *more]  # fmt: skip
 
 
 def manifest(tmp_path, folder: str = "run") -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 const MAIN_FILTERS = ["suite", "strategy"];
 const filterBar = document.getElementById("filters");
-let filterParts = []; // {key, box, counter, label}
+const WIDE = 900; // from here on all filters stand open
+let filterParts = []; // {key, value, box, counter}
 
 function buildFilters() {
   filterParts = [];
@@ -15,9 +16,8 @@ function buildFilters() {
   const reset = make("button", { type: "button", id: "reset", textContent: "Reset", title: "Back to the first suite, without other filters", onclick: resetFilters });
   filterBar.replaceChildren(
     make("div", { className: "main-filters" }, ...open, search),
-    make("details", { id: "more-filters", open: rest.length > 0 && innerWidth >= 900 }, make("summary", { textContent: "More filters" }),
-      make("div", { className: "menus" }, ...rest, make("label", { className: "check", title: "Compare on the tasks that every model shown has a score for" }, common, "only tasks that all have"), reset)),
-    state,
+    make("details", { id: "more-filters", open: innerWidth >= WIDE }, make("summary", { textContent: "More filters" }),
+      make("div", { className: "menus" }, ...rest, make("label", { className: "check", title: "Compare on the tasks that every model shown has a score for" }, common, "only tasks that all have"), reset, state)),
   );
 }
 
@@ -83,12 +83,13 @@ function showFilters() {
       counter.textContent = tasks ? String(n) : "";
       box.parentElement.classList.toggle("none", n === 0);
     }
-    const menu = filterBar.querySelector(`[data-filter="${key}"] .chosen`);
-    if (menu) menu.textContent = values.length ? String(values.length) : "";
+    const menu = filterBar.querySelector(`[data-filter="${key}"]`);
+    if (!menu) continue;
+    menu.querySelector(".chosen").textContent = values.length ? String(values.length) : "";
+    menu.hidden = !values.length && axisAt.has(key) && !tasks.some((task) => valuesOf(datasets[task], key).length);
   }
   const search = document.getElementById("search");
   if (search.value !== option("q")) search.value = option("q");
   document.getElementById("common").checked = option("common") === "1";
-  const tasks = selectedTasks().length;
-  filterBar.querySelector(".selection").textContent = `${selectionInWords()}: ${plural(tasks, "task")}, ${plural(selectedEntries().length, "model entry", "model entries")}`;
+  filterBar.querySelector(".selection").textContent = `${selectionInWords()}: ${plural(selectedTasks().length, "task")}`;
 }

@@ -12,8 +12,8 @@ function grid(options) {
   const size = onPaper ? LONGEST_PAGE : rows.length;
   for (let start = 0; start < rows.length; start += size) chunks.push([start, rows.slice(start, start + size)]);
   const parts = chunks.map(([start, members]) => gridPart({ ...options, rows: members, cell: (row, column) => options.cell(start + row, column) }));
-  const table = folded("The same values as a table", () => gridTable(options), { className: "as-table" });
-  return make("figure", {}, options.legend, ...parts, table);
+  const values = folded("The same values as a table", () => gridTable(options), { className: "as-table" });
+  return make("figure", {}, options.legend, ...parts, values);
 }
 
 function gridSize(rows, columns, wide) {
@@ -35,12 +35,12 @@ function gridPart({ label, rows, columns, cell, wide = 14 }) {
   const part = make("div", { className: "grid" },
     make("div", { className: "corner" }), columnNames(columns, width), rowNames(rows, height), field);
   part.style.gridTemplateColumns = `${names}px ${width * columns.length}px`;
-  paint(canvas, cells, width, height);
+  paint(canvas, cells, width, height, columns.map((column, index) => index > 0 && column.group !== columns[index - 1].group));
   moveOver(field, canvas, cursor, spoken, cells, width, height);
   return make("div", { className: "grid-frame" }, make("div", { className: "grid-scroll" }, part), spoken);
 }
 
-function paint(canvas, cells, width, height) {
+function paint(canvas, cells, width, height, starts) {
   const [w, h] = [width * cells[0].length, height * cells.length];
   const scale = Math.min(onPaper ? 2 : devicePixelRatio || 1, Math.sqrt(CANVAS_AREA / (w * h)));
   canvas.width = Math.ceil(w * scale);
@@ -54,9 +54,10 @@ function paint(canvas, cells, width, height) {
   const empty = cssColour("empty");
   const gap = width >= 8 ? 1 : 0.4;
   cells.forEach((line, row) => line.forEach((item, column) => {
-    const [x, y] = [column * width, row * height];
+    const indent = starts[column] && width >= 6 ? 2 : 0; // a little air before each group
+    const [x, y] = [column * width + indent, row * height];
     pen.fillStyle = item ? rgb(item.colour) : empty;
-    if (item) pen.fillRect(x, y, width - gap, height - 1);
+    if (item) pen.fillRect(x, y, width - gap - indent, height - 1);
     else pen.fillRect(x + width / 2 - 1.5, y + height / 2 - 1, 3, 2); // nothing there: a dash
     if (!item) return;
     pen.fillStyle = inkOn(item.colour);
@@ -159,7 +160,7 @@ function gridTable({ label, rows, columns, cell, heading = "" }) {
     make("caption", { textContent: label }),
     make("thead", {}, make("tr", {}, make("th", { scope: "col", textContent: heading }), ...columns.map((column) => make("th", { scope: "col", textContent: column.title })))),
     make("tbody", {}, ...rows.map((row, r) => make("tr", {}, make("th", { scope: "row", textContent: row.title }),
-      ...columns.map((_, c) => make("td", { className: "number", textContent: cell(r, c)?.text ?? NONE })))))));
+      ...columns.map((_, c) => make("td", { className: "number", textContent: gridWords(cell(r, c)) })))))));
 }
 
 function rampLegend(colourAt, low, high, labels) {
@@ -167,4 +168,8 @@ function rampLegend(colourAt, low, high, labels) {
   const bar = svg("svg", { width: 160, height: 12, "aria-hidden": "true" }, ...Array.from({ length: steps }, (_, index) =>
     svg("rect", { x: index * (160 / steps), y: 0, width: 160 / steps + 0.5, height: 12, fill: rgb(colourAt(low + ((high - low) * index) / (steps - 1))) })));
   return make("div", { className: "ramp" }, text("span", "", labels[0]), bar, text("span", "", labels[1]), ...labels.slice(2).map((item) => text("span", "more", item)));
+}
+
+function gridWords(item) {
+  return item ? (item.words ?? item.text) : NONE;
 }

@@ -6,7 +6,7 @@ const MEASURES = {
   assessor_agreement: ["agreement of the assessors", "share of scoring points that both assessors marked alike"],
 };
 
-const measureTitle = (measure) => MEASURES[measure]?.[0] ?? measure.replaceAll("_", " ");
+const measureTitle = (measure) => MEASURES[measure]?.[0] ?? measure.replace(/_/g, " ");
 
 function drawJudges() {
   const tasks = new Set(selectedTasks());

@@ -18,8 +18,8 @@ function drawLeaderboard() {
     { key: "place", title: "#", numeric: true, sort: "asc", hint: several ? "Place among complete rows of the same strategy" : "Place among complete rows", value: (row) => row.place, cell: (row) => row.place ?? "", className: "place" },
     { key: "model", title: "Model", head: true, value: (row) => entries[row.entry].label, cell: (row) => modelLink(row.entry), className: "sticky" },
     ...(several ? [{ key: "strategy", title: "Strategy", value: (row) => row.strategy, cell: (row) => strategies[row.strategy][1] }] : []),
-    { key: "score", title: "Score", numeric: true, hint: "Mean over the selected tasks with its 95 % interval", value: (row) => row.score, cell: (row) => make("span", { className: "stacked" }, text("b", "score", fixed(row.score)), text("span", "interval", isNumber(row.score) ? interval(row) : "")) },
-    { key: "bar", title: "", cell: (row) => (isNumber(row.score) ? withTip(scoreBar(row, domain), ...tipLines(row)) : ""), className: "bar-cell" },
+    { key: "score", title: "Score", numeric: true, hint: "Mean over the selected tasks with its 95 % interval", value: (row) => row.score, cell: (row) => scoreText(row) },
+    { key: "bar", title: scaleStrip(domain, tickLabel), cell: (row) => (isNumber(row.score) ? withTip(scoreBar(row, domain), ...tipLines(row)) : ""), className: "bar-cell" },
     { key: "tasks", title: "Tasks", numeric: true, hint: "Selected tasks with a score, of all selected", value: (row) => row.scored, cell: coverageCell },
     ...optional({ key: "valid", title: "Valid", numeric: true, sort: "desc", hint: "Share of answers in which an answer could be read, mean over tasks", value: (row) => row.valid ?? null, cell: (row) => percent(row.valid) }),
     ...optional({ key: "cut", title: "Truncated", numeric: true, hint: "Share of answers that used up their length limit, mean over tasks", value: (row) => row.cut ?? null, cell: (row) => percent(row.cut) }),
@@ -27,8 +27,12 @@ function drawLeaderboard() {
   ];
   return [
     ...leaderboardNotes(tasks, rows, left),
-    table({ name: "leaderboard", caption: `Leaderboard: ${selectionInWords()}, ${plural(tasks.length, "task")}`, columns, rows, sort: "-score", sections: SECTIONS, sectionOf: (row) => row.section }),
+    table({ name: "leaderboard", className: "steady", caption: `Leaderboard: ${selectionInWords()}, ${plural(tasks.length, "task")}`, columns, rows, sort: "-score", sections: SECTIONS, sectionOf: (row) => row.section }),
   ];
+}
+
+function scoreText(row) {
+  return make("span", { className: "score-text" }, text("b", "score", fixed(row.score)), " ", text("span", "interval", isNumber(row.score) ? interval(row) : ""));
 }
 
 function emptySelection() {

@@ -23,7 +23,7 @@ function evaluated() {
   ];
   const noted = ownEntries.filter((entry) => entries[entry].notes?.length);
   return make("section", {}, make("h3", { textContent: "What was evaluated" }),
-    table({ name: "evaluated", caption: "Own runs in this report", columns, rows: ownEntries, sort: "model" }),
+    table({ name: "evaluated", caption: "Own runs in this report", columns, rows: ownEntries, sort: "model", limit: 12 }),
     noted.length ? make("ul", { className: "notes" }, ...noted.map((entry) => make("li", {}, text("b", "", entries[entry].label), ": ", entries[entry].notes.join(" · ")))) : null);
 }
 
@@ -36,7 +36,7 @@ function tokensOf({ tokens }) {
 }
 
 function compact(n) {
-  return isNumber(n) ? new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 }).format(n) : NONE;
+  return isNumber(n) ? new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 }).format(n) : NONE;
 }
 
 // Own entries by suite and strategy: score, interval, coverage.
@@ -56,7 +56,7 @@ function atAGlance(suites) {
   ];
   return make("section", {}, make("h3", { textContent: "Scores at a glance" }),
     note("The mean over a suite's tasks, each task counting once, with its 95 % interval. Below it: how many of the suite's tasks have a score. A mean over a part of the tasks (", tag("partial", "partial"), ") must not be compared with one over all of them."),
-    table({ name: "glance", caption: "Scores of own runs by suite", columns, rows, sort: "model", limit: 30 }));
+    table({ name: "glance", caption: "Scores of own runs by suite", columns, rows, sort: "model", limit: 15 }));
 }
 
 function scoreWithCoverage(reached) {

@@ -62,11 +62,11 @@ function aggregate(entry, strategy, tasks, asGroups = groupsOf(tasks)) {
   const known = scored.length > 0 && deviations.every(isNumber);
   const deviation = known ? Math.sqrt(sum(deviations.map((sd) => sd * sd))) / scored.length : null;
   const one = scored.length === 1 && tasks.length === 1 ? scored[0] : null;
-  const interval = one !== null
+  const range = one !== null
     ? { low: results.low[one], high: results.high[one] }
     : known ? normalInterval(score, deviation) : { low: null, high: null };
   return {
-    ...rest, score, ...interval, approximate: known && one === null, group: false, printed: false,
+    ...rest, score, ...range, approximate: known && one === null, group: false, printed: false,
     scored: scored.length, total: tasks.length,
   };
 }
@@ -87,6 +87,6 @@ function sharedTasks(rows, tasks) {
 }
 
 // 1, 2, 2, 4: places by descending score.
-function places(scores) {
+function ranksOf(scores) {
   return scores.map((score) => 1 + scores.filter((other) => other > score).length);
 }

@@ -140,7 +140,7 @@ function rankedRows(rows) {
   }
   for (const [strategy] of strategies.entries()) {
     const ranked = rows.filter((row) => row.section === "ranked" && row.strategy === strategy);
-    const found = places(ranked.map((row) => row.score));
+    const found = ranksOf(ranked.map((row) => row.score));
     ranked.forEach((row, index) => { row.place = found[index]; });
   }
   return rows;

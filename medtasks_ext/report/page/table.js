@@ -18,7 +18,7 @@ function sortedRows(rows, column, descending) {
 }
 
 // {name, caption, columns, rows, sort: default such as "-score", sections: [[id, heading]], sectionOf, rowClass, limit}
-function table({ name, caption, columns, rows, sort, sections = [["", null]], sectionOf = () => "", limit = Infinity }) {
+function table({ name, className = "", caption, columns, rows, sort, sections = [["", null]], sectionOf = () => "", limit = Infinity }) {
   const key = `sort-${name}`;
   const current = option(key, sort);
   const descending = current.startsWith("-");
@@ -36,11 +36,11 @@ function table({ name, caption, columns, rows, sort, sections = [["", null]], se
     if (shown.length < members.length) body.append(moreRow(body, members.slice(limit), columns));
     element.append(body);
   }
-  return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption }, element);
+  return make("div", { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": caption }, element);
 }
 
 function headCell(column, sorted, key) {
-  const cell = make("th", { scope: "col", className: column.numeric ? "number" : "" });
+  const cell = make("th", { scope: "col", className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim() });
   if (column.value) {
     const next = sorted ? (sorted === "ascending" ? `-${column.key}` : column.key) : (column.numeric && column.sort !== "asc") || column.sort === "desc" ? `-${column.key}` : column.key;
     cell.append(make("button", { type: "button", "data-key": `${key} ${column.key}`, title: column.hint ?? "", onclick: () => change({ [key]: next }) },

@@ -301,8 +301,8 @@ def _response(sample: Mapping[str, Any]) -> str:
     return response
 
 
-def read_samples(path: Path, mark: str, task: str) -> list[dict[str, Any]]:
-    """lm-eval's records of one task.
+def read_samples(path: Path, mark: str, task: str, first: int | None = None) -> list[dict[str, Any]]:
+    """lm-eval's records of one task; all, or so many of the first.
 
     Raises:
         MedtasksError: the file cannot be read.
@@ -312,7 +312,7 @@ def read_samples(path: Path, mark: str, task: str) -> list[dict[str, Any]]:
     for rows in _of_task(file, path, task):
         for response, record in zip(rows["response"].to_pylist(), rows["record"].to_pylist(), strict=True):
             found.append({**json.loads(record), "resps": [[response]]})
-    return found
+    return found[:first]
 
 
 def _of_task(file: parquet.ParquetFile, path: Path, task: str) -> Iterator[pa.Table]:

@@ -1,0 +1,148 @@
+"""Checking a folder of local files: every row against its dataset's schema, and names nobody looks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.data.fetch import MANIFEST, damaged_files
+from medtasks_ext.data.folders import FETCHED, data_folder
+from medtasks_ext.data.load import check_rows
+from medtasks_ext.data.missing import source_of
+from medtasks_ext.data.sources import local_files, original_folder
+from medtasks_ext.data.strays import Stray, find_strays
+from medtasks_ext.errors import MedtasksError, RowError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from medtasks_ext.registry import Dataset, Registry
+
+SHOTS = 5
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One dataset whose files are there.
+
+    Attributes:
+        files: those that are read, below the data folder.
+        n_test: rows that can be evaluated.
+        n_fewshot: rows of the few-shot pool.
+        faults: what is wrong; rows with faults are not counted above.
+        notes: what is right but worth knowing.
+    """
+
+    dataset: str
+    files: list[str]
+    n_test: int
+    n_fewshot: int
+    faults: list[MedtasksError]
+    notes: list[str]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "id": self.dataset,
+            "files": self.files,
+            "n_test": self.n_test,
+            "n_fewshot": self.n_fewshot,
+            "valid": not self.faults,
+            "faults": [_fault(item) for item in self.faults],
+            "notes": self.notes,
+        }
+
+
+@dataclass
+class FolderReport:
+    """A data folder.
+
+    Attributes:
+        n_fetched: files that `medtasks data fetch --to` recorded here.
+        damaged: those of them that are missing or have other content.
+    """
+
+    folder: Path
+    checked: list[Checked] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    strays: list[Stray] = field(default_factory=list)
+    n_fetched: int = 0
+    damaged: list[str] = field(default_factory=list)
+
+    @property
+    def valid(self) -> bool:
+        """Whether something is there and all of it can be used: no fault, and no name that looks mistyped."""
+        found = self.checked or self.n_fetched
+        faulty = self.damaged or any(item.faults for item in self.checked)
+        return bool(found) and not faulty and not any(stray.meant for stray in self.strays)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "folder": str(self.folder),
+            "valid": self.valid,
+            "datasets": [item.record() for item in self.checked],
+            "not_there": self.absent,
+            "not_read": [{"path": stray.path, "meant": stray.meant} for stray in self.strays],
+            "fetched": {"files": self.n_fetched, "damaged": self.damaged},
+        }
+
+
+def check_folder(folder: Path, registry: Registry) -> FolderReport:
+    """Read all local files of all datasets as a run would.
+
+    Raises:
+        MedtasksError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise MedtasksError("no such folder", where=folder, remedy="name your data folder")
+    report = FolderReport(folder)
+    read: set[str] = set()
+    with data_folder(folder):
+        for dataset in registry.datasets.values():
+            files = _files(dataset, folder)
+            read.update(files)
+            if files:
+                report.checked.append(_checked(dataset, files))
+            else:
+                report.absent.append(dataset.id)
+    report.strays = find_strays(folder, registry, read)
+    if (folder / FETCHED / MANIFEST).is_file():
+        report.n_fetched, report.damaged = damaged_files(folder)
+    return report
+
+
+def _files(dataset: Dataset, folder: Path) -> list[str]:
+    """What the loader would read, below the data folder."""
+    source = source_of(dataset)
+    if files := local_files(dataset, source):
+        paths = [files.test, files.fewshot, files.instruction]
+    else:
+        paths = [original_folder(dataset, source)]
+    return [path.relative_to(folder).as_posix() for path in paths if path]
+
+
+def _checked(dataset: Dataset, files: list[str]) -> Checked:
+    found = check_rows(dataset, "local")
+    n_test, n_fewshot, faults = len(found.test), len(found.fewshot), found.faults
+    notes = [f"column {name} holds nothing in {n:,} rows" for name, n in found.blanks.items()]
+    if not faults and 0 < n_fewshot < SHOTS:
+        notes.append(f"{n_fewshot} few-shot rows: the 5-shot task needs {SHOTS}")
+    if not faults and not n_fewshot and n_test <= SHOTS:
+        notes.append(
+            f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
+        )
+    blind = found.test[0].loaded.n_without_gold if n_test else 0
+    if blind:
+        notes.append(f"{blind} rows without gold: predicted, not scored")
+    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes)
+
+
+def _fault(error: MedtasksError) -> dict[str, Any]:
+    return {
+        "file": str(error.where),
+        "row": error.row if isinstance(error, RowError) else None,
+        "column": error.column if isinstance(error, RowError) else None,
+        "fault": error.what,
+        "remedy": error.remedy,
+    }

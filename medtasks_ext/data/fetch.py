@@ -1,0 +1,168 @@
+"""Downloading open datasets once, to read them without a network afterwards.
+
+The files go where the loader looks for them anyway: into the caches, or below `DIR/fetched` to be carried
+to another machine, where DIR is the data folder. `fetched.json` records what was fetched.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.data.folders import FETCHED, cache_dir, data_folder
+from medtasks_ext.data.load import check_rows
+from medtasks_ext.data.missing import source_of
+from medtasks_ext.data.remote import RemoteFile, is_whole, remote_files, sha256_of
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json, write_json
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset
+
+MANIFEST = "fetched.json"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What became of one dataset.
+
+    Attributes:
+        n_new: files that were not here, or not as recorded.
+        n_bytes: of all its files.
+        n_test: rows that can be evaluated.
+    """
+
+    dataset: str
+    n_files: int
+    n_new: int
+    n_bytes: int
+    n_test: int
+
+
+class Store:
+    """Fetched files and their manifest.
+
+    Args:
+        to: folder to carry; None leaves files in the caches.
+    """
+
+    def __init__(self, to: Path | None) -> None:
+        self.to = to
+        self.folder = to / FETCHED if to else cache_dir()
+        self.manifest_file = self.folder / MANIFEST
+        self.datasets: dict[str, Any] = {}
+        if self.manifest_file.is_file():
+            self.datasets = read_json(self.manifest_file)["datasets"]
+
+    def recorded(self, file: RemoteFile) -> str | None:
+        """The SHA-256 under which a file was fetched before."""
+        entries = (entry for item in self.datasets.values() for entry in item["files"])
+        return next((entry["sha256"] for entry in entries if entry["source"] == file.source), None)
+
+    def place(self, file: RemoteFile) -> Path | None:
+        """Where a file lies here, if it does."""
+        path = self.folder / file.carried if self.to else file.here()
+        return path if path and path.is_file() else None
+
+    def fetch(self, dataset: Dataset) -> Fetched:
+        """Get the files of an open dataset, record them, and see that rows can be read from them.
+
+        Raises:
+            MedtasksError: a file cannot be had, is not what it should be, or holds no usable rows.
+        """
+        files = remote_files(source_of(dataset))
+        n_new = sum(self._get(file) for file in files)
+        entries = [self._entry(file) for file in files]
+        self.datasets[dataset.id] = {"revision": files[0].revision, "files": entries}
+        self._save()
+        with ExitStack() as within:
+            if self.to:
+                within.enter_context(data_folder(self.to))
+            found = check_rows(dataset, "hub")
+        if found.faults:
+            fault = found.faults[0]
+            raise MedtasksError(
+                f"is here, but cannot be read: {fault.what}", where=fault.where, remedy=fault.remedy
+            )
+        n_bytes = sum(entry["bytes"] for entry in entries)
+        return Fetched(dataset.id, len(files), n_new, n_bytes, len(found.test))
+
+    def _get(self, file: RemoteFile) -> bool:
+        """Make sure that a file is here; returns whether it had to be fetched."""
+        known, place = self.recorded(file), self.place(file)
+        if place and known and sha256_of(place) == known:
+            return False
+        if place and known:
+            _drop(place)
+        path = _whole(file, known)
+        if self.to:
+            _copy(path, self.folder / file.carried)
+        return True
+
+    def _entry(self, file: RemoteFile) -> dict[str, Any]:
+        path = self.place(file)
+        assert path is not None  # _get has seen to it
+        entry = {"source": file.source, "bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        return {**entry, "path": file.carried} if self.to else entry
+
+    def _save(self) -> None:
+        try:
+            write_json(self.manifest_file, {"schema": SCHEMA, "datasets": self.datasets})
+        except OSError as error:
+            raise _unwritable(error, self.folder) from None
+
+
+def damaged_files(folder: Path) -> tuple[int, list[str]]:
+    """Number of files recorded below a data folder, and those that are not as they were fetched."""
+    store = Store(folder)
+    entries = {entry["path"]: entry for item in store.datasets.values() for entry in item["files"]}
+    damaged = [
+        f"{FETCHED}/{path}"
+        for path, entry in entries.items()
+        if not (store.folder / path).is_file() or sha256_of(store.folder / path) != entry["sha256"]
+    ]
+    return len(entries), damaged
+
+
+def _whole(file: RemoteFile, known: str | None) -> Path:
+    """The file in its cache, whole; what is damaged there is fetched once more."""
+    for _ in range(2):
+        path = file.get()
+        if is_whole(path) and known in (None, sha256_of(path)):
+            return path
+        _drop(path)
+    if known:
+        raise MedtasksError(
+            "has other content than was recorded for it",
+            where=file.source,
+            remedy=f"remove its entry from {MANIFEST} if the new content is right",
+        )
+    raise MedtasksError("arrives damaged", where=file.source, remedy="try again later")
+
+
+def _drop(path: Path) -> None:
+    """Remove a file, and the content in the hub's cache to which it links."""
+    path.resolve().unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+def _copy(path: Path, target: Path) -> None:
+    """Copy a file so that nobody sees a part of it."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part, path.open("rb") as content:
+            shutil.copyfileobj(content, part)
+        Path(part.name).replace(target)
+    except OSError as error:
+        raise _unwritable(error, target.parent) from None
+
+
+def _unwritable(error: OSError, folder: Path) -> MedtasksError:
+    return MedtasksError(
+        f"cannot be written ({error.strerror or error})", where=folder, remedy="name another folder: --to DIR"
+    )

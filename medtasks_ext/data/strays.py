@@ -1,0 +1,121 @@
+"""What lies in a data folder and is not read: mistyped names, and files behind others that come first."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from medtasks_ext.data.folders import FETCHED
+from medtasks_ext.data.missing import source_of
+from medtasks_ext.data.places import BESIDE, dataset_folder, row_files
+from medtasks_ext.data.sources import letters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from medtasks_ext.registry import Registry
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A file or folder that is not read.
+
+    Attributes:
+        path: below the data folder.
+        known: its name is right, but other files of the dataset come first.
+        meant: the name that may be meant.
+    """
+
+    path: str
+    known: bool = False
+    meant: str | None = None
+
+
+def find_strays(folder: Path, registry: Registry, read: set[str]) -> list[Stray]:
+    """What lies in a data folder and is not read; hidden files and readmes aside.
+
+    Args:
+        folder: the data folder.
+        registry: whose datasets may lie there.
+        read: paths below it that are read.
+    """
+    return list(_strays(folder, PurePosixPath(), _Names(registry), read))
+
+
+class _Names:
+    """The paths below a data folder that have a meaning."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.inside: dict[str, set[str]] = {}  # folder of a dataset -> names in it
+        self.databases: set[str] = set()
+        official = set()
+        for dataset in registry.datasets.values():
+            source, folder = source_of(dataset), dataset_folder(dataset)
+            self.inside[folder] = {*BESIDE, *row_files("test"), *row_files("fewshot"), "original"}
+            if source.database:
+                self.databases.add(f"{folder}/{source.database.file}")
+            suite = dataset.metadata.benchmark
+            for name in filter(None, (source.official_name, *source.other_names)):
+                official |= {f"{suite}/{name}.SFT.json", f"{suite}/example/{name}.example.json"}
+        self.suites = {path.partition("/")[0] for path in self.inside}
+        self.official = {_key(path): path for path in sorted(official)}
+        self.outer = sorted({*self.suites, *self.inside, *official})
+
+    def is_folder(self, place: str) -> bool:
+        """Whether it is a folder whose files have names of their own."""
+        return place in self.inside or place.removesuffix("/example") in self.suites
+
+    def has_meaning(self, place: str) -> bool:
+        """Whether the loader looks for it; it takes official names in any case and punctuation."""
+        parent, _, name = place.rpartition("/")
+        return name in self.inside.get(parent, ()) or place in self.databases or _key(place) in self.official
+
+    def nearest(self, place: str) -> str | None:
+        """The path that looks most like it."""
+        parent, _, name = place.rpartition("/")
+        if parent in self.inside:
+            close = difflib.get_close_matches(name, self.inside[parent], n=1, cutoff=0.75)
+            return f"{parent}/{close[0]}" if close else None
+        same = [known for known in self.outer if _plain(known) == _plain(place)]
+        whole = [known for known in self.inside if letters(known) == letters(name)]  # medhelm_clear
+        close = difflib.get_close_matches(place, self.outer, n=1, cutoff=0.85)
+        return next(iter([*same, *whole, *close]), None)
+
+
+def _strays(root: Path, below: PurePosixPath, names: _Names, read: set[str]) -> Iterator[Stray]:
+    for entry in sorted((root / below).iterdir()):
+        place = (below / entry.name).as_posix()
+        if _is_aside(entry) or place in read or place == FETCHED:
+            continue
+        if entry.is_dir() and names.is_folder(place):
+            yield from _strays(root, below / entry.name, names, read)
+        elif not names.has_meaning(place):
+            yield Stray(place, meant=names.nearest(place))
+        elif entry.name not in BESIDE and place not in names.databases and not _is_empty_folder(entry):
+            yield Stray(place, known=True)
+
+
+def _is_aside(entry: Path) -> bool:
+    return entry.name.startswith(".") or entry.stem.lower() in ("readme", "licence", "license", "thumbs")
+
+
+def _is_empty_folder(entry: Path) -> bool:
+    return entry.is_dir() and not any(entry.iterdir())
+
+
+def _key(place: str) -> str:
+    """An official path without case and punctuation in its name; empty where it ends otherwise."""
+    parent, _, name = place.rpartition("/")
+    suffix = ".example.json" if parent.endswith("/example") else ".SFT.json"
+    return f"{parent}/{letters(name.removesuffix(suffix))}" if name.endswith(suffix) else ""
+
+
+def _plain(place: str) -> str:
+    """The last part of a path without suffixes, case and punctuation."""
+    name = PurePosixPath(place).name
+    for suffix in (".jsonl", ".json", ".SFT", ".example"):
+        name = name.removesuffix(suffix)
+    return letters(name)

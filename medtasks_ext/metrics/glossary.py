@@ -1,0 +1,28 @@
+"""What metrics mean, in words: for reports, not for programs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.registry.tasks import read_yaml
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset
+
+
+@lru_cache(maxsize=1)
+def _words() -> dict[str, dict[str, str]]:
+    return read_yaml(Path(__file__).with_name("glossary.yaml"))
+
+
+def rule(dataset: Dataset) -> str:
+    """How an answer of the dataset is scored; empty for a task with a scorer of its own."""
+    function = str(dataset.config["process_results"]).removeprefix("!function ")
+    return _words()["families"].get(function.removeprefix("medtasks_ext.metrics."), "")
+
+
+def meaning(metric: str) -> str:
+    """What a metric is; empty for an unknown one, and for ratings of single judges and axes."""
+    return _words()["metrics"].get(metric, "")

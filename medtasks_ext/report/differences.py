@@ -1,0 +1,126 @@
+"""What to know before two figures are compared, in sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from medtasks_ext.report.card.facts import STRATEGY_TITLES, SUITES
+from medtasks_ext.results.experiments import differing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from medtasks_ext.report.compared import Compared
+    from medtasks_ext.results.experiments import Entry, Experiment
+
+#: Settings of tasks, and what is said of each; hashes of rows and prompts say something between entries only.
+_WITHIN = {
+    "prompt": "wording of the prompt",
+    "data": "origin of the data",
+    "rebuilt": "rows rebuilt from the source",
+}
+_NAMED = 3  # tasks that a sentence names
+
+
+def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> list[str]:
+    """Sentences: within an entry, between entries of one model, between entries task by task, published ones."""
+    own = [entry for entry in entries if entry.kind != "published"]
+    return [
+        *_within(own),
+        *_between_namesakes(own),
+        *_between(own),
+        *_of_comparisons(entries, comparisons),
+        *_published(entries),
+        *(f"{entry.label}: {note}" for entry in own for note in entry.notes),
+    ]
+
+
+def _title(suite: str, strategy: str) -> str:
+    return f"{SUITES.get(suite, suite)}, {STRATEGY_TITLES[strategy]}"
+
+
+def _by_group(entry: Entry) -> dict[tuple[str, str], list[Experiment]]:
+    found: dict[tuple[str, str], list[Experiment]] = {}
+    for item in entry.experiments.values():
+        found.setdefault((item.dataset.metadata.benchmark, item.strategy), []).append(item)
+    return found
+
+
+def _kind(item: Experiment, setting: str) -> str:
+    """A setting without the hash or revision, which differs from task to task anyway."""
+    return item.settings.get(setting, "").partition(" ")[0]
+
+
+def _within(entries: Sequence[Entry]) -> Iterator[str]:
+    """Tasks of one suite that an entry was not asked alike."""
+    for entry in entries:
+        for (suite, strategy), items in _by_group(entry).items():
+            for setting, words in _WITHIN.items():
+                kinds = Counter(_kind(item, setting) for item in items)
+                if len(kinds) > 1:
+                    shares = ", ".join(f"{kind} in {n}" for kind, n in kinds.most_common())
+                    yield f"{entry.label}: the tasks of {_title(suite, strategy)} differ in {words}: {shares}"
+
+
+def _between_namesakes(entries: Sequence[Entry]) -> Iterator[str]:
+    models = dict.fromkeys(entry.model for entry in entries)
+    for model in models:
+        same = [entry for entry in entries if entry.model == model]
+        names = differing([entry.settings for entry in same]) if len(same) > 1 else []
+        for name in names:
+            values = dict.fromkeys(entry.settings.get(name, "–") for entry in same)
+            yield f"entries of {model} differ in {name}: {' | '.join(values)}"
+
+
+def _between(entries: Sequence[Entry]) -> Iterator[str]:
+    """Tasks that entries share and were not asked alike: prompts, rows, versions."""
+    words = {"prompt": "prompt", "rows": "documents", "version": "version of the task"}
+    by_task: dict[str, list[Experiment]] = {}
+    for entry in entries:
+        for name, item in entry.experiments.items():
+            if not item.sample:
+                by_task.setdefault(name, []).append(item)
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for name, items in by_task.items():
+        for setting in differing([item.settings for item in items]):
+            if setting in words:
+                key = (items[0].dataset.metadata.benchmark, items[0].strategy, setting)
+                groups.setdefault(key, []).append(name)
+    for (suite, strategy, setting), names in groups.items():
+        note = {
+            "prompt": "these scores are those of model and prompt together",
+            "rows": "entries are not compared on them",
+            "version": "scores of different versions are not comparable",
+        }[setting]
+        yield (
+            f"{_title(suite, strategy)}: entries differ in the {words[setting]} of {_some(names)}; {note}"
+        )
+
+
+def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> Iterator[str]:
+    for item in comparisons:
+        title = _title(item.suite, item.strategy)
+        if item.left_out:
+            names = ", ".join(entries[place].label for place in item.left_out)
+            yield f"{title}: not compared, since they share too few tasks with the others: {names}"
+        if item.unlike:
+            yield f"{title}: {_some(item.unlike)} left out of comparisons, since documents or versions differ"
+
+
+def _published(entries: Sequence[Entry]) -> Iterator[str]:
+    notes: dict[str, str] = {}
+    for entry in entries:
+        if entry.kind == "published" and entry.notes:
+            notes.setdefault(entry.settings["published"], entry.notes[0])
+    for suite, note in notes.items():
+        yield f"published scores of {SUITES.get(suite, suite)} are from {note}"
+
+
+def _some(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    shown = ", ".join(names[:_NAMED])
+    return f"{len(names)} tasks ({shown}{', …' if len(names) > _NAMED else ''})"
+
+

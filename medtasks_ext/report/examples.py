@@ -1,0 +1,102 @@
+"""A few answered documents of each task, as many as a page has room for."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.report.pages import cut
+from medtasks_ext.report.privacy import is_open
+from medtasks_ext.results.document_scores import document_scores, score_statistic
+from medtasks_ext.results.experiments import Fault
+from medtasks_ext.runner.store import document_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.results.experiments import Experiment
+
+#: Documents of a file that are looked at: what is rare in it may be missed, and large files cost no time.
+_LOOKED_AT = 60
+#: Characters of a text, as long as there is room; then fewer.
+_LENGTHS = (1500, 600, 250)
+#: Bytes that an example takes, about; decides how many experiments are looked at.
+_TYPICAL = 2500
+_RIGHT, _WRONG, _INVALID = "right", "wrong", "invalid"
+
+
+def examples(
+    dataset: Dataset,
+    experiments: Sequence[tuple[int, Experiment]],
+    budget: int,
+    faults: list[Fault],
+    *,
+    include_text: bool,
+) -> list[dict[str, Any]]:
+    """One right, one wrong and one unreadable answer of each experiment, where there are some.
+
+    Args:
+        dataset: of all of them.
+        experiments: with the places of their entries, those to show first in front.
+        budget: bytes of JSON that there is room for.
+        faults: takes files that cannot be read.
+        include_text: show text of gated and private datasets, too.
+    """
+    found: list[dict[str, Any]] = []
+    for entry, item in experiments[: max(1, budget // (3 * _TYPICAL))]:
+        public = is_open(dataset, sample=item.sample)
+        if item.read_samples is None or not (public or include_text):
+            continue
+        try:
+            chosen = list(_chosen(item))
+        except (MedtasksError, KeyError, IndexError, TypeError, ValueError) as error:
+            what = error.what if isinstance(error, MedtasksError) else f"damaged ({type(error).__name__})"
+            faults.append(
+                Fault(f"{item.task}", f"no examples: {what}", "medtasks rescore RUN", skipped=False)
+            )
+            continue
+        for sample, score in chosen:
+            document = document_key(sample["doc"]) if public else f"#{sample['doc_id'] + 1}"
+            about = {"entry": entry, "strategy": item.strategy, "document": document, "score": score}
+            shown = next((text for length in _LENGTHS if _size(text := {**about, **_texts(sample, length)}) <= budget), None)
+            if shown is None:
+                return found
+            budget -= _size(shown)
+            found.append(shown)
+    return found
+
+
+def _chosen(item: Experiment) -> Iterator[tuple[dict[str, Any], float | None]]:
+    """The first right, wrong and unreadable answers among the first documents, with their scores."""
+    assert item.read_samples is not None
+    samples = sorted(item.read_samples(_LOOKED_AT), key=lambda sample: sample["doc_id"])
+    scores = document_scores(samples, score_statistic(item.dataset)).scores
+    seen = set()
+    for sample, score in zip(samples, scores.tolist(), strict=True):
+        kind = _INVALID if sample.get("valid") == 0 else _RIGHT if score >= 1 - 1e-9 else _WRONG
+        if kind not in seen:
+            seen.add(kind)
+            yield sample, None if score != score else round(score, 5)
+
+
+def _texts(sample: dict[str, Any], length: int) -> dict[str, Any]:
+    document, parsed = sample["doc"], sample["filtered_resps"][0]
+    gold = document.get("gold")
+    return {
+        "input": cut(str(document["prompt"]), length),
+        "response": cut(str(sample["resps"][0][0]), length),
+        "answer": _short(parsed.get("answer") if isinstance(parsed, dict) else parsed, length),
+        "gold": _short(document.get("target") if gold is None else gold, length),
+    }
+
+
+def _short(value: Any, length: int) -> Any:
+    """A value of JSON types; its beginning as text where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value if len(text) <= length else cut(text, length)
+
+
+def _size(example: dict[str, Any]) -> int:
+    return len(json.dumps(example, ensure_ascii=False, default=str).encode(errors="surrogatepass"))

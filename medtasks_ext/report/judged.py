@@ -1,0 +1,71 @@
+"""How far judges agree, as `medtasks judge` recorded it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.experiments import Fault
+from medtasks_ext.runner.files import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from medtasks_ext.results.experiments import Entry, Experiment
+
+#: Metrics of a judged task that say how far it was judged, and how far two assessors agree.
+MEASURES = ("judged", "assessor_agreement", "assessor_kappa", "disputed")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One figure about the judges of one task.
+
+    Attributes:
+        judges: whom it is about.
+        measure: `judged` (share of answers that all judged), or the name of a measure of agreement.
+        value: None where it is undefined.
+        missing: judgements that are missing in the task.
+    """
+
+    entry: Entry
+    experiment: Experiment
+    judges: tuple[str, ...]
+    measure: str
+    value: float | None
+    missing: int
+
+
+def agreements(entry: Entry, faults: list[Fault]) -> list[Agreement]:
+    """The figures of an entry's judged tasks; files that cannot be read become faults."""
+    folders = [path for path in entry.folders if (path / "judgements").is_dir()]
+    found = []
+    for folder in folders:
+        try:
+            found += list(_agreements(entry, folder))
+        except (MedtasksError, KeyError, TypeError) as error:
+            what = error.what if isinstance(error, MedtasksError) else f"damaged ({error!r})"
+            where = str(getattr(error, "where", None) or folder / "judgements")
+            faults.append(Fault(where, f"{what}: no agreement of judges", "medtasks judge RUN --jury NAME"))
+    return found
+
+
+def _agreements(entry: Entry, folder: Path) -> Iterator[Agreement]:
+    from medtasks_ext.judge.report import COMPOSITE, POOLED, read_figures
+
+    figures = read_figures(folder)
+    for name, item in entry.experiments.items():
+        snapshot = folder / "judgements" / f"{name}.json"
+        if "judged" not in item.metrics or not snapshot.is_file():
+            continue
+        judges = tuple(str(judge["name"]) for judge in read_json(snapshot)["judges"])
+        missing = int(item.metrics.get("judgements_missing", 0))
+        for measure in MEASURES:
+            if measure in item.metrics:
+                yield Agreement(entry, item, judges, measure, item.metrics[measure], missing)
+        for figure in figures:
+            if (figure.table, figure.task) == ("judges", name) and figure.item in (COMPOSITE, POOLED):
+                pair = tuple(figure.between.split(" + "))
+                yield Agreement(entry, item, pair, figure.measure, figure.value, missing)

@@ -1,0 +1,74 @@
+"""What the page of a task says beside its scores: prompts, the metric's rule, notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from medtasks_ext.answers import answer_format
+from medtasks_ext.data.spec import Prompt
+from medtasks_ext.data.strategies import strategy_line
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.glossary import meaning, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.results.experiments import Experiment
+
+_LENGTH = 4000  # of an instruction: some list hundreds of labels
+_LINE = "{{ strategy }}"
+_OFFICIAL = (
+    "Some entries were asked in the official wording that came with the rows (see their settings); below is "
+    "medtasks' own."
+)
+_environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def cut(text: str, length: int) -> str:
+    """A text, or its beginning and an ellipsis."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable[Experiment]) -> dict[str, Any]:
+    """Prompts, rule, metrics and notes of a dataset.
+
+    Args:
+        dataset: of the page.
+        strategies: of the report.
+        experiments: of the dataset, of entries that were read.
+    """
+    items = list(experiments)
+    names = dict.fromkeys(
+        [*(metric["metric"] for metric in dataset.config["metric_list"]), *(n for i in items for n in i.metrics)]
+    )
+    official = any(item.settings["prompt"].startswith("official") for item in items)
+    return {
+        "prompts": {strategy: _prompt(dataset, strategy) for strategy in strategies},
+        "rule": rule(dataset),
+        "metrics": [[name, words] for name in names if (words := meaning(name))],
+        "verify": list(dataset.metadata.verify),
+        "note": _OFFICIAL if official else None,
+        "examples": [],
+    }
+
+
+def _prompt(dataset: Dataset, strategy: str) -> dict[str, str]:
+    block = dataset.config["dataset_kwargs"]["medtasks_dataset"]
+    prompt = Prompt(**block["prompt"])
+    line = strategy_line(dataset.metadata.benchmark, cot=strategy == "cot")
+    return {
+        "instruction": cut(_instruction(prompt.instruction, block["answer"], line), _LENGTH),
+        "input": cut(prompt.input.replace(_LINE, line), _LENGTH),
+        "strategy_line": line,
+    }
+
+
+def _instruction(template: str, answer: dict[str, Any], line: str) -> str:
+    """The instruction as a model reads it; the template where it says something about the row."""
+    try:
+        return _environment.from_string(template).render(strategy=line, answer_format=answer_format(answer))
+    except (jinja2.TemplateError, MedtasksError):
+        return template.replace(_LINE, line)

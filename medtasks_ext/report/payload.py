@@ -1,0 +1,335 @@
+"""The data of the HTML page, as one JSON object; docs/report.md describes what is shown."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from medtasks_ext import __version__
+from medtasks_ext.report.axes import AXES, order, title
+from medtasks_ext.report.card.facts import STRATEGY_TITLES
+from medtasks_ext.report.examples import examples
+from medtasks_ext.report.pages import task_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.report.compared import Compared
+    from medtasks_ext.report.gather import Report
+    from medtasks_ext.results.experiments import Entry, Experiment
+
+SCHEMA = 1
+Text = Literal["none", "open", "all"]
+#: Bytes of the object; the page around it must stay below 6 MB together with it.
+LIMIT = 5_000_000
+#: Bytes of the examples of one task at most.
+_MOST_PER_TASK = 40_000
+_DIGITS = 5
+
+
+def payload(report: Report, text: Text = "open") -> dict[str, Any]:
+    """The object; faults that come up on the way are added to the report's.
+
+    Args:
+        report: what it says.
+        text: whose texts may be shown as examples: nobody's, of open and synthetic rows, or all.
+    """
+    datasets = list(report.tasks.datasets.values())
+    place = {dataset.id: number for number, dataset in enumerate(datasets)}
+    axes = _axes(report)
+    found = {
+        "schema": SCHEMA,
+        "title": _title(report),
+        "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "version": __version__,
+        "sample": report.sample,
+        "text": text,
+        "entries": [_entry(report, number) for number in range(len(report.entries))],
+        "datasets": [_dataset(dataset) for dataset in datasets],
+        "axes": [
+            {"key": key, "title": AXES[key], "values": [[value, title(key, value)] for value in values]}
+            for key, values in axes.items()
+        ],
+        "strategies": [[strategy, STRATEGY_TITLES[strategy]] for strategy in report.strategies],
+        **_results(report, place),
+        "groups": _groups(report, axes),
+        "comparisons": [_comparison(item, place) for item in report.comparisons],
+        "judges": _judges(report, place),
+        "coverage": _coverage(report, place),
+        "differences": [{"text": line} for line in report.differences],
+    }
+    found["tasks"] = _tasks(report, datasets, text, LIMIT - size(found))
+    found["faults"] = [
+        {"where": item.where, "what": item.what, "remedy": item.remedy} for item in report.faults
+    ]
+    return found
+
+
+def as_json(content: Any) -> str:
+    """Compact JSON."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def size(content: Any) -> int:
+    """Bytes of its JSON."""
+    return len(as_json(content).encode(errors="surrogatepass"))
+
+
+def number(value: float | None) -> float | None:
+    """Rounded for display; None for what is missing or not a number."""
+    return None if value is None or math.isnan(value) else round(float(value), _DIGITS)
+
+
+def _matrix(values: np.ndarray | None) -> list[list[float | None]]:
+    return [] if values is None else [[number(value) for value in row] for row in values.tolist()]
+
+
+def _places(items: Iterable[Any]) -> dict[int, int]:
+    return {id(item): index for index, item in enumerate(items)}
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Rows as columns; what is missing at the end of a column is left out."""
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    for values in columns.values():
+        while values and values[-1] is None:
+            values.pop()
+    return columns
+
+
+# ---------------------------------------------------------------------- what is shown
+
+
+def _title(report: Report) -> str:
+    models = list(dict.fromkeys(entry.model for entry in report.own))
+    shown = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
+    return f"Medical evaluation of {shown}"
+
+
+def _entry(report: Report, place: int) -> dict[str, Any]:
+    entry, cost = report.entries[place], report.costs[place]
+    return {
+        "label": entry.label,
+        "model": entry.model,
+        "kind": entry.kind,
+        "sample": entry.sample,
+        "suite": entry.settings.get("published"),
+        "settings": entry.settings,
+        "notes": list(entry.notes),
+        "details": entry.details,
+        "tokens": cost.tokens,
+        "usd": None if cost.usd is None else round(cost.usd, 4),
+        "usd_tasks": [cost.counted, len(entry.experiments)],
+        "price": cost.rule,
+    }
+
+
+def _dataset(dataset: Dataset) -> dict[str, Any]:
+    record = dataset.metadata
+    assigned = [name for name in ("specialties", "stage", "access") if _by_us(getattr(record, name))]
+    return {
+        "id": dataset.id,
+        "name": record.name,
+        "suite": record.benchmark,
+        "summary": record.summary,
+        "language": record.language,
+        "task_type": record.task_type,
+        "stage": record.stage.value,
+        "specialties": list(record.specialties.value),
+        "documents": list(record.documents),
+        "application": record.application,
+        "category": record.category,
+        "subcategory": record.subcategory,
+        "scenario": record.scenario,
+        "clinical_task": record.clinical_task,
+        "domain": record.domain,
+        "dimension": record.dimension,
+        "tertiary": record.tertiary,
+        "access": record.access.value,
+        "scoreable": record.access.scoreable,
+        "licence": record.licence,
+        "url": record.url,
+        "citation": record.citation,
+        "n_test": record.n_test,
+        "metric": record.primary_metric,
+        "version": dataset.version,
+        "oracle_max": record.oracle_max,
+        "assigned": assigned,
+        "twin_of": record.twin_of,
+        "counted": record.in_scenario_average,
+    }
+
+
+def _by_us(assigned: Any) -> bool:
+    return assigned.assigned_by == "medtasks"
+
+
+def _axes(report: Report) -> dict[str, list[str]]:
+    """Axis -> the values that occur."""
+    pairs = {(row.group.axis, row.group.value) for row in report.groups}
+    found: dict[str, list[str]] = {}
+    for axis, value in sorted(pairs, key=lambda pair: order(*pair)):
+        found.setdefault(axis, []).append(value)
+    return {axis: found[axis] for axis in AXES if axis in found}
+
+
+_RESULTS = (
+    *("entry", "dataset", "strategy", "score", "low", "high", "sd", "n", "valid", "cut", "unclosed"),
+    *("inputs_cut", "usd", "settings"),
+)
+
+
+def _results(report: Report, place: Mapping[str, int]) -> dict[str, Any]:
+    settings: dict[tuple[tuple[str, str], ...], int] = {}
+    rows = []
+    for index, entry in enumerate(report.entries):
+        for item in entry.experiments.values():
+            key = settings.setdefault(tuple(item.settings.items()), len(settings))
+            rows.append(
+                {
+                    "entry": index,
+                    "dataset": place[item.dataset.id],
+                    "strategy": report.strategies.index(item.strategy),
+                    "score": number(item.score),
+                    "n": item.n,
+                    **_more(report, index, entry, item),
+                    "settings": key,
+                }
+            )
+    return {"results": _columns(rows, _RESULTS), "task_settings": [dict(key) for key in settings]}
+
+
+def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[str, Any]:
+    """What published scores do not have."""
+    if entry.kind == "published":
+        return {}
+    interval, draws = item.intervals.get("score"), report.draws[index].get(item.task)
+    return {
+        "low": number(interval.low) if interval else None,
+        "high": number(interval.high) if interval else None,
+        "sd": None if draws is None else number(float(draws.std())),
+        "valid": number(item.metrics.get("valid")),
+        "cut": number(item.share_cut("answers_cut")),
+        "unclosed": number(item.metrics.get("unclosed_reasoning")),
+        "inputs_cut": number(item.share_cut("inputs_cut")),
+        "usd": number(report.costs[index].of(item)),
+    }
+
+
+_GROUPS = (
+    *("entry", "strategy", "axis", "value", "suite", "score", "low", "high", "scored", "tasks"),
+    *("documents", "valid", "cut"),
+)
+
+
+def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    entries = _places(report.entries)
+    axis = {key: number for number, key in enumerate(axes)}
+    value = {(key, one): number for key, values in axes.items() for number, one in enumerate(values)}
+    rows = [
+        {
+            "entry": entries[id(row.entry)],
+            "strategy": report.strategies.index(row.strategy),
+            "axis": axis[row.group.axis],
+            "value": value[row.group.axis, row.group.value],
+            "suite": row.group.suite,
+            "score": number(row.score),
+            "low": number(row.low),
+            "high": number(row.high),
+            "scored": row.scored,
+            "tasks": None if row.scored is None else row.group.n_tasks,
+            "documents": row.documents,
+            "valid": number(row.valid),
+            "cut": number(row.cut),
+        }
+        for row in report.groups
+    ]
+    return _columns(rows, _GROUPS)
+
+
+def _comparison(item: Compared, place: Mapping[str, int]) -> dict[str, Any]:
+    pairs, ranking = item.pairs, item.ranking
+    return {
+        "suite": item.suite,
+        "strategy": item.strategy,
+        "sample": item.sample,
+        "entries": item.entries,
+        "tasks": len(item.datasets),
+        "datasets": [place[name] for name in item.datasets],
+        "left_out": item.left_out,
+        "difference": _matrix(pairs and pairs.difference),
+        "low": _matrix(pairs and pairs.low),
+        "high": _matrix(pairs and pairs.high),
+        "p": _matrix(pairs and pairs.p_value),
+        "p_holm": _matrix(item.p_holm),
+        "p_bh": _matrix(item.p_bh),
+        "wins": _matrix(item.wins),
+        "rank": [] if ranking is None else ranking.rank.tolist(),
+        "rank_low": [] if ranking is None else ranking.low.tolist(),
+        "rank_high": [] if ranking is None else ranking.high.tolist(),
+    }
+
+
+def _judges(report: Report, place: Mapping[str, int]) -> list[dict[str, Any]]:
+    entries = _places(report.entries)
+    return [
+        {
+            "entry": entries[id(item.entry)],
+            "dataset": place[item.experiment.dataset.id],
+            "strategy": report.strategies.index(item.experiment.strategy),
+            "judges": list(item.judges),
+            "measure": item.measure,
+            "value": number(item.value),
+            "missing": item.missing,
+        }
+        for item in report.agreements
+    ]
+
+
+def _coverage(report: Report, place: Mapping[str, int]) -> dict[str, Any]:
+    entries, reasons = _places(report.entries), dict[str, int]()
+    rows = [
+        {
+            "entry": entries[id(gap.entry)],
+            "dataset": place[gap.dataset.id],
+            "strategy": report.strategies.index(gap.strategy),
+            "reason": reasons.setdefault(gap.reason, len(reasons)),
+            "state": gap.state,
+        }
+        for gap in report.gaps
+    ]
+    return {
+        "reasons": list(reasons),
+        **_columns(rows, ("entry", "dataset", "strategy", "reason", "state")),
+    }
+
+
+# ---------------------------------------------------------------------- pages of tasks
+
+
+def _tasks(report: Report, datasets: Sequence[Dataset], text: Text, room: int) -> dict[str, Any]:
+    """Pages of the datasets, with examples as far as there is room for them."""
+    answered: dict[str, list[tuple[int, Experiment]]] = {}
+    for index, entry in enumerate(report.entries):
+        if entry.kind != "published":
+            for item in entry.experiments.values():
+                answered.setdefault(item.dataset.id, []).append((index, item))
+    pages = {
+        dataset.id: task_page(dataset, report.strategies, [item for _, item in answered.get(dataset.id, [])])
+        for dataset in datasets
+    }
+    if text == "none" or not answered:
+        return pages
+    budget = min(_MOST_PER_TASK, (room - size(pages)) // len(answered))
+    by_id = {dataset.id: dataset for dataset in datasets}
+    for name, items in answered.items():
+        items.sort(key=lambda pair: report.strategies.index(pair[1].strategy))
+        pages[name]["examples"] = examples(
+            by_id[name], items, budget, report.faults, include_text=text == "all"
+        )
+    return pages

@@ -1,0 +1,122 @@
+"""Reading a store: its runs as lines of a leaderboard."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.document_scores import score_statistic
+from medtasks_ext.results.experiments import Entry, Experiment, Fault
+from medtasks_ext.results.reading import run_settings
+from medtasks_ext.results.store.change import at_rest
+from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, is_store, stored_runs
+from medtasks_ext.results.store.tables import (
+    check_statistic,
+    read_document_scores,
+    read_experiments,
+    read_samples,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.results.experiments import Kind
+    from medtasks_ext.results.store.layout import Part, StoredRun
+
+
+class Store:
+    """A store as it was when it was opened.
+
+    Attributes:
+        folder: where it lies.
+        tasks: the registry.
+        runs: id -> run.
+    """
+
+    def __init__(self, folder: Path, tasks: Registry) -> None:
+        """Open a store.
+
+        Raises:
+            MedtasksError: there is none, it is of a newer version, or damaged.
+        """
+        if not is_store(folder):
+            raise MedtasksError(
+                "holds no store", where=folder, remedy="medtasks ingest RUN --store DIR makes one"
+            )
+        self.folder, self.tasks = folder, tasks
+        with at_rest(folder):
+            self.runs = stored_runs(folder)
+        self._resampled: dict[str, dict[tuple[str, str], Array]] = {}
+
+    def resampled(self, dataset: str, run: str, task: str) -> Array | None:
+        """A score on each resample, (resamples,); computed for all models of a dataset at once."""
+        from medtasks_ext.results.store.resample import task_bootstrap
+
+        if dataset not in self._resampled:
+            found = task_bootstrap(self, [dataset])
+            self._resampled[dataset] = {
+                place: values
+                for item in found
+                for place, values in zip(item.experiments, item.resampled, strict=True)
+            }
+        return self._resampled[dataset].get((run, task))
+
+
+def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
+    """The runs of a store, an entry for each; labels are left to `told_apart`.
+
+    Args:
+        folder: of the store.
+        tasks: the registry.
+        faults: what is found wrong is added here.
+
+    Raises:
+        MedtasksError: there is no store, it is of a newer version, or damaged.
+    """
+    store = Store(folder, tasks)
+    return [_entry(store, run, faults) for run in store.runs.values()]
+
+
+def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
+    experiments: dict[str, Experiment] = {}
+    for part in run.parts:
+        path = store.folder / RESULTS / part.path
+        found, unknown = read_experiments(path, run.fingerprint, store.tasks)
+        for name in unknown:
+            faults.append(
+                Fault(str(path), f"no task of this registry is called {name}", "`medtasks ls` lists the names")
+            )
+        for item in found:
+            _readers(store, run, part, item, faults)
+            experiments[item.task] = item
+    return Entry(
+        model=run.model,
+        label="",
+        kind=cast("Kind", run.kind),
+        settings=run_settings(run.manifest, experiments),
+        experiments=experiments,
+        folders=(store.folder,),
+        notes=tuple(run.notes),
+        manifest=run.manifest,
+    )
+
+
+def _readers(store: Store, run: StoredRun, part: Part, item: Experiment, faults: list[Fault]) -> None:
+    """Let an experiment read what else is stored of it."""
+    mark = run.fingerprint
+    if part.responses:
+        item.read_samples = partial(read_samples, store.folder / RESPONSES / part.path, mark, item.task)
+    rows = part.documents.get(item.task)
+    if rows is None:
+        return
+    path, statistic = store.folder / DOCUMENTS / part.path, score_statistic(item.dataset)
+    try:
+        check_statistic(path, rows, statistic)
+    except MedtasksError as error:
+        faults.append(Fault(f"{path}, {item.task}", error.what, error.remedy, skipped=False))
+        return
+    item.read_documents = partial(read_document_scores, path, mark, rows, statistic)
+    item.read_resampled = partial(store.resampled, item.dataset.id, run.run, item.task)

@@ -1,0 +1,159 @@
+"""`medtasks preview`: the prompts are those of a run, and answers are read and scored as in a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.runner.chat import file_chat
+from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system turn') }}{% endif %}" + CHATML
+DATASETS = ["bridge_mie", "medhelm_hospice_referral", "clinicbench_ddi", "mlb_maexam"]
+
+
+@pytest.fixture
+def template(tmp_path):
+    def write(text: str, name: str = "chat.jinja") -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def previewed(medtasks):
+    def call(*arguments: object) -> dict[str, dict]:
+        outcome = medtasks("preview", *arguments, "--json")
+        assert outcome.code == 0, outcome.text
+        return {item["strategy"]: item for item in json.loads(outcome.out)}
+
+    return call
+
+
+class Listening(Oracle):
+    """Keeps the prompts that it gets, rendered with a chat template."""
+
+    def __init__(self, template: Path) -> None:
+        super().__init__()
+        self.prompts: list[str] = []
+        self.apply_chat_template = file_chat(template).render
+
+    def generate_until(self, requests, disable_tqdm=False):
+        self.prompts += [request.args[0] for request in requests]
+        return super().generate_until(requests)
+
+
+@pytest.mark.parametrize("text", [CHATML, NO_SYSTEM], ids=["system turn", "no system turn"])
+@pytest.mark.parametrize("name", DATASETS)
+def test_prompts_are_to_the_letter_those_of_a_run(previewed, template, name, text):
+    file = template(text)
+    seen = previewed(name, "--data", "sample", "--document", 2, "--chat-template", file)
+    assert list(seen) == list(STRATEGIES)
+    for strategy, item in seen.items():
+        task = registry().datasets[name].task(strategy)
+        for settings, shown in (
+            (Settings(data="sample"), item["prompt"]),
+            (
+                Settings(data="sample", apply_chat_template=True, system_role=text == CHATML),
+                item["chat_prompt"],
+            ),
+        ):
+            model = Listening(file)
+            evaluate_task(model, build_task(registry(), task, settings), settings)
+            assert shown == model.prompts[2]
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_gold_is_right_and_an_empty_answer_is_read_as_the_suite_says(previewed, name):
+    for item in previewed(name, "--data", "sample").values():
+        gold, empty = item["answers"]
+        metric = "mean_trial_accuracy" if item["trial"] is not None else "score"
+        assert gold["valid"] and gold["metrics"][metric] == 1 and gold["metrics"]["SAMPLE_DATA"] == 1
+        assert (empty["response"], empty["valid"], empty["parsed"]) == ("", False, empty["parsed"])
+        assert item["target"] in gold["response"]
+
+
+def test_a_response_of_ones_own_is_read_and_scored(medtasks, previewed):
+    arguments = ("medhelm_hospice_referral", "--data", "sample", "--strategy", "cot", "--response")
+    for response, valid, score in (
+        ("She is dying.\nResult: A", True, 1),
+        ("Result: **A**", True, 1),
+        ("Result: A. yes", False, 0),
+        ("<think>Result: A", False, 0),
+    ):
+        *_, answer = previewed(*arguments, response)["cot"]["answers"]
+        assert (answer["response"], answer["valid"], answer["metrics"]["score"]) == (response, valid, score)
+    printed = medtasks("preview", *arguments, "Result: B").out
+    assert printed.index("your answer: 'Result: B'\n  read as \"B\"\n  SAMPLE score 0\n")
+
+
+def test_text_comes_out_to_the_letter_when_it_is_piped(medtasks, data_dir):
+    folder = data_dir / "medhelm" / "hospice_referral"
+    folder.mkdir(parents=True)
+    note = "[bold]BP\t120/80[/bold] " + "long " * 100 + "end"
+    rows = [{"prompt": f"Q{i}", "context": f"{i} {note}", "label": "A"} for i in range(3)]
+    (folder / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    outcome = medtasks("preview", "medhelm_hospice_referral", "--strategy", "zero_shot")
+    assert outcome.code == 0 and f"Record: 0 {note}\n" in outcome.out and "\x1b" not in outcome.out
+    assert "SAMPLE" not in outcome.out and "  score 1\n" in outcome.out
+
+
+def test_colours_are_for_terminals(medtasks, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[" in medtasks("preview", "bridge_mie_cot", "--data", "sample").out
+
+
+def test_a_judged_task_has_no_score_before_its_judges(medtasks):
+    outcome = medtasks("preview", "mlb_macompliance_cot", "--data", "sample")
+    assert "score: given by judges" in outcome.out and "SAMPLE score" not in outcome.out
+
+
+def test_one_asking_of_a_question_has_no_score(medtasks):
+    outcome = medtasks("preview", "mlb_maexam", "--data", "sample", "--strategy", "zero_shot")
+    assert "asking 1 of its question" in outcome.out and "mean_trial_accuracy 1" in outcome.out
+    assert "SAMPLE score" not in outcome.out and "accuracy_all3" not in outcome.out
+
+
+def test_a_template_may_lie_in_a_tokenizer_config(previewed, template):
+    config = {"chat_template": "{{ bos_token }}" + CHATML, "bos_token": {"content": "<s>"}}
+    for content in (config, {**config, "chat_template": [{"name": "default", "template": CHATML}]}):
+        file = template(json.dumps(content), "tokenizer_config.json")
+        item = previewed("bridge_mie_cot", "--data", "sample", "--chat-template", file)["cot"]
+        assert item["chat_prompt"].removeprefix("<s>").startswith("<|im_start|>system\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bridge_mee",), "did you mean: bridge_mie"),
+        (("bridge_zh",), "stands for 16 tasks"),
+        (("bridge_mie", "--strategy", "fewshot"), "did you mean five_shot?"),
+        (("bridge_mie_cot", "--strategy", "five_shot"), "bridge_mie_cot is cot"),
+        (("bridge_mie", "--document", "7"), "has documents 0 to 6, not 7"),
+        (("bridge_mie", "--document", "-1"), "has documents 0 to 6, not -1"),
+        (("bridge_brateca_mortality", "--data", "local"), "--data sample"),
+        (("bridge_mie", "--chat-template", "nowhere.jinja"), "cannot be read"),
+        (("bridge_mie", "--chat-template", "half.jinja"), "no valid Jinja in line 1"),
+        (("bridge_mie", "--chat-template", "mute.jinja"), "leaves the user's turn out"),
+        (("bridge_mie", "--chat-template", "empty.json"), "holds no `chat_template`"),
+    ],
+)
+def test_a_wrong_argument_gets_one_message(medtasks, template, monkeypatch, arguments, message):
+    template("{% for m in messages %}", "half.jinja")
+    template("Hello", "mute.jinja")
+    template("{}", "empty.json")
+    sample = () if "--data" in arguments else ("--data", "sample")
+    outcome = medtasks("preview", *arguments, *sample)
+    assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
+    assert "Traceback" not in outcome.text

@@ -1,0 +1,72 @@
+"""`medtasks preview --tokenizer` and `--chat-template` against transformers itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runner.chat import file_chat, tokenizer_chat
+from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
+
+pytestmark = pytest.mark.engine
+
+TURNS = [
+    {"role": "system", "content": "Answer <briefly> & in “quotes”."},
+    {"role": "user", "content": "  患者\t发热三天\n\n  "},
+    {"role": "assistant", "content": "A"},
+    {"role": "user", "content": "And now?"},
+]
+TEMPLATES = {
+    "plain": TEMPLATE,
+    "special tokens": "{{ bos_token }}" + TEMPLATE + "{{ eos_token }}",
+    "blocks on lines of their own": "{% for m in messages %}\n  {% if m %}\n{{ m.content }}\n  {% endif %}\n{% endfor %}",
+    "json": "{% for m in messages %}{{ m | tojson }}{{ m | tojson(indent=2) }}{% endfor %}",
+    "loop controls": "{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m }}{% endfor %}",
+    "generation": "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
+    "namespace": "{% set s = namespace(n=0) %}{% for m in messages %}{% set s.n = s.n + 1 %}{{ s.n }}{% endfor %}",
+    "absent tools": "{% if tools is none and not documents %}{{ messages[-1]['content'] }}{% endif %}",
+    "date": "{{ strftime_now('%Y') }}{{ messages[0].content }}",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.mark.parametrize("text", TEMPLATES.values(), ids=list(TEMPLATES))
+def test_a_file_renders_as_transformers_does(tokenizer, tmp_path, text):
+    config = json.loads((tokenizer / "tokenizer_config.json").read_text())
+    file = tmp_path / "tokenizer_config.json"
+    file.write_text(json.dumps({**config, "chat_template": text}))
+    reference = tokenizer_chat(str(tokenizer), text)
+    assert file_chat(file).render(TURNS) == reference.render(TURNS)
+
+
+def test_a_template_that_refuses_a_turn_is_an_error_in_both(tokenizer, tmp_path):
+    file = tmp_path / "chat.jinja"
+    file.write_text(TEMPLATE_WITHOUT_SYSTEM)
+    for chat in (file_chat(file), tokenizer_chat(str(tokenizer), TEMPLATE_WITHOUT_SYSTEM)):
+        with pytest.raises(Exception, match="no system turn"):
+            chat.render(TURNS)
+        assert chat.render(TURNS[1:])
+
+
+def test_a_tokenizer_counts_the_tokens_of_its_own_template(tokenizer):
+    from transformers import AutoTokenizer
+
+    chat = tokenizer_chat(str(tokenizer))
+    assert chat.count is not None
+    plain = AutoTokenizer.from_pretrained(tokenizer)
+    expected = plain.apply_chat_template(TURNS, add_generation_prompt=True, return_dict=False)
+    assert chat.count([chat.render(TURNS)]) == [len(expected)]
+
+
+def test_a_tokenizer_without_a_template_is_named(tmp_path):
+    with pytest.raises(MedtasksError, match="no tokenizer can be read"):
+        tokenizer_chat(str(tmp_path))
+    make(tmp_path, template="")
+    with pytest.raises(MedtasksError, match="has no chat template"):
+        tokenizer_chat(str(tmp_path))

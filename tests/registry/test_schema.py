@@ -1,0 +1,177 @@
+"""`tasks/schema.json`: editors complete and refuse what `medtasks validate` accepts and refuses."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator
+from lm_eval.config.task import TaskConfig
+
+from medtasks_ext.data.json_schema import TASK_KEYS, schema_changes, task_schema
+from medtasks_ext.registry import Dataset, Registry, registry, taxonomy, vocabulary
+from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.sync import apply
+from medtasks_ext.registry.tasks import yaml_text
+from medtasks_ext.runner.validate import checks_of
+
+TASKS = registry()
+SCHEMA = task_schema()
+RECORD = SCHEMA["$defs"]["Metadata"]["properties"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def faults(config: object) -> list[str]:
+    return [error.message for error in Draft7Validator(SCHEMA).iter_errors(config)]
+
+
+def test_the_file_is_up_to_date_and_a_valid_schema():
+    assert schema_changes(TASKS.root) == []
+    Draft7Validator.check_schema(SCHEMA)
+    assert json.loads((TASKS.root / "schema.json").read_text(encoding="utf-8")) == SCHEMA
+
+
+@pytest.mark.parametrize("dataset", TASKS.datasets)
+def test_every_task_file_satisfies_it(dataset):
+    assert faults(yaml_text(TASKS.datasets[dataset].file.read_text(encoding="utf-8"))) == []
+
+
+def test_its_keys_are_those_of_lm_eval():
+    assert set(TASK_KEYS) - {"include"} <= {item.name for item in fields(TaskConfig)}
+    used = {key for item in TASKS.datasets.values() for key in item.config}
+    assert used <= set(TASK_KEYS)
+
+
+def test_editors_offer_the_vocabulary_and_explain_every_key():
+    known = vocabulary()
+    assert RECORD["language"]["enum"] == list(known["languages"])
+    assert RECORD["language"]["enumDescriptions"] == list(known["languages"].values())
+    assert RECORD["documents"]["items"]["enum"] == list(known["documents"])
+    assert SCHEMA["$defs"]["Specialties"]["properties"]["value"]["items"]["enum"] == list(
+        known["specialties"]
+    )
+    assert set(RECORD) == set(Metadata.model_fields)
+    assert all("description" in part or "$ref" in part for part in RECORD.values())
+    explained = SCHEMA["$defs"]["Source"]["properties"]
+    assert explained["max_test"]["description"].startswith("evaluate at most this many test rows")
+
+
+def test_the_documentation_names_every_key_of_the_record():
+    text = (ROOT / "docs" / "metadata.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    documented = {key for row in rows for key in row.replace("`", "").replace(" ", "").split(",")}
+    assert documented == set(Metadata.model_fields)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A tree with one dataset, whose file is rewritten."""
+    root = tmp_path_factory.mktemp("schema") / "tasks"
+    for folder in ("", "medhelm"):
+        (root / folder).mkdir(exist_ok=True)
+        for file in (TASKS.root / folder).glob("_*.yaml"):
+            shutil.copy(file, root / folder)
+    shutil.copytree(TASKS.root / "medhelm" / "hospice_referral", root / "medhelm" / "hospice_referral")
+    return root
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes back `!function NAME`, which reading makes a string."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+    tag, _, name = value.partition(" ")
+    if tag == "!function":
+        return dumper.represent_scalar(tag, name)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def refused(root: Path, config: dict) -> str:
+    """What `validate` says of the task file alone."""
+    folder = root / "medhelm" / "hospice_referral"
+    (folder / "zero_shot.yaml").write_text(yaml.dump(config, Dumper=_Dumper), encoding="utf-8")
+    task_file, *_ = checks_of(Registry(root), Dataset(folder))
+    return "\n".join(task_file.problems)
+
+
+def changed(path: str, value: object = None, *, rename: str | None = None) -> dict:
+    config = copy.deepcopy(yaml_text(TASKS.datasets["medhelm_hospice_referral"].file.read_text()))
+    *parents, last = path.split(".")
+    place = config
+    for key in parents:
+        place = place[int(key)] if isinstance(place, list) else place[key]
+    if rename:
+        place[rename] = place.pop(last)
+    elif value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return config
+
+
+BLOCK, META = "dataset_kwargs.medtasks_dataset", "metadata.medtasks"
+
+
+def test_the_unchanged_file_is_accepted_by_both(place):
+    config = changed("task", "medhelm_hospice_referral")
+    assert faults(config) == [] and refused(place, config) == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (changed("filter_list", rename="filter_lists"), "did you mean filter_list?"),
+        (changed("generation_kwarg", {"max_gen_toks": 5}), "did you mean generation_kwargs?"),
+        (changed("metadata.version", rename="versoin"), "did you mean version?"),
+        (changed(f"{META}.language", "english"), "'english' is not in the vocabulary of languages"),
+        (changed(f"{META}.language", False), "put it in quotes"),
+        (changed(f"{META}.stage.value", "triage_referral"), "did you mean triage_and_referral?"),
+        (changed(f"{META}.specialties.value", ["paliative_care"]), "did you mean palliative_care?"),
+        (changed(f"{META}.specialties.value", []), "at least 1 item"),
+        (changed(f"{META}.documents", "general_ehr_note"), "should be a list"),
+        (changed(f"{META}.n_test", "many"), "whole number"),
+        (changed(f"{META}.url"), "url: missing key → where the data is"),
+        (changed(f"{META}.licence", rename="license"), "did you mean licence?"),
+        (changed(f"{META}.category", "administation"), "did you mean administration?"),
+        (changed(f"{META}.subcategory", "planning_treatments"), "is not in taxonomy.yaml"),
+        (changed(f"{META}.subcategory"), "medhelm tasks need: subcategory"),
+        (changed(f"{META}.benchmark", "medhlm"), "should be 'bridge', 'medhelm', 'clinicbench' or 'mlb'"),
+        (changed(f"{META}.access.scoreable", "perhaps"), "true or false"),
+        (changed(f"{META}.access.scoreable", True), "access must be open"),
+        (changed(f"{BLOCK}.source.max_test", "a few"), "whole number"),
+        (changed(f"{BLOCK}.source.identity", rename="identiy"), "did you mean identity?"),
+        (changed(f"{BLOCK}.prompt.instruction"), "prompt.instruction: missing key"),
+        (changed(f"{BLOCK}.prompt.instruction_role", "sytem"), "should be 'system' or 'user'"),
+        (changed(f"{BLOCK}.answer.letters", rename="leters"), "did you mean letters?"),
+        (changed(f"{BLOCK}.answer.kind", "helm_leter"), "did you mean helm_letter?"),
+        (changed(f"{BLOCK}.judge", {"protocol": "likert_jury"}), "judge.question: missing key"),
+        (changed(BLOCK), "dataset_kwargs.medtasks_dataset: missing key"),
+        (changed("metadata"), "metadata: missing key"),
+        (changed("include"), "include the family"),
+    ],
+)
+def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):
+    assert faults(config)
+    assert said in refused(place, config)
+
+
+def test_every_value_of_the_taxonomy_is_accepted(place):
+    for name, category in taxonomy().items():
+        for part in category["subcategories"]:
+            config = changed(f"{META}.category", name)
+            config["metadata"]["medtasks"]["subcategory"] = part
+            assert faults(config) == []
+
+
+def test_sync_writes_it(tmp_path):
+    (change,) = schema_changes(tmp_path)
+    apply([change])
+    assert schema_changes(tmp_path) == []

@@ -1,0 +1,133 @@
+"""CONTRIBUTING.md, followed to the letter in a copy of the tree: its commands run, its dataset joins.
+
+A fenced block after `<!-- not run by the test: REASON -->` is left out. Every other `sh` block is run; every
+other fenced block is the content of the file that the line above it names, or is appended to it if that
+line says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from medtasks_ext.registry import Registry, registry
+from tests.conftest import ROOT
+
+TASK = "medhelm_falls_clinic"
+COPIED = ("medtasks_ext", "tasks", "docs", "pyproject.toml")
+_BLOCK = re.compile(
+    r"^(?P<above>[^\n]+)\n\n```(?P<kind>\w+)\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fenced block. `file` is None for commands."""
+
+    content: str
+    file: str | None
+    appended: bool
+
+
+def steps() -> tuple[list[Step], list[str]]:
+    """What a contributor types, in order; and why blocks are left out."""
+    followed, left_out = [], []
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert len(_BLOCK.findall(text)) == text.count("```") / 2
+    for block in _BLOCK.finditer(text):
+        if reason := re.fullmatch(r"<!-- not run by the test: (.+) -->", block["above"]):
+            left_out.append(reason[1])
+        elif block["kind"] == "sh":
+            followed.append(Step(block["content"], None, False))
+        else:
+            *_, file = re.findall(r"`([^`]+/[^`]+)`", block["above"])
+            followed.append(Step(block["content"], file, "ppend to" in block["above"]))
+    return followed, left_out
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the tree in which all steps were followed, and what was printed."""
+    tree = tmp_path_factory.mktemp("contributing") / "medtasks"
+    for name in COPIED:
+        source = ROOT / name
+        copied = shutil.copytree if source.is_dir() else shutil.copy
+        tree.mkdir(exist_ok=True)
+        copied(source, tree / name)
+    command = tree / ".bin" / "medtasks"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m medtasks_ext "$@"\n')
+    command.chmod(0o755)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
+    environment |= {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(tree)}
+    printed = ""
+    for step in steps()[0]:
+        if step.file is None:
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", step.content],
+                cwd=tree, env=environment, text=True, capture_output=True, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            assert done.returncode == 0, f"{step.content}\n{done.stdout}\n{done.stderr}"
+            printed += done.stdout
+        else:
+            file = tree / step.file
+            assert file.is_file(), f"{step.file}: no earlier step made it"
+            before = file.read_text(encoding="utf-8") + "\n" if step.appended else ""
+            file.write_text(before + step.content, encoding="utf-8")
+    return tree, printed
+
+
+def test_the_example_is_a_dataset_that_does_not_exist():
+    assert TASK not in registry().tasks
+    assert {step.file for step in steps()[0] if step.file} == {
+        "tasks/medhelm/falls_clinic/zero_shot.yaml",
+        "tasks/medhelm/falls_clinic/sample.jsonl",
+        "medtasks_ext/registry/citations.bib",
+    }
+
+
+def test_only_the_network_and_the_whole_test_suite_are_left_out():
+    assert set(steps()[1]) == {"it needs a network", "it runs all tests"}
+
+
+def test_the_new_task_is_valid_listed_and_run(copy):
+    tree, printed = copy
+    assert f"✓ {TASK}\n" in printed and "1 checked, 0 with problems" in printed
+    assert re.search(rf"^{TASK}  +en  +text_classification .*missing$", printed, re.MULTILINE)
+    metrics = json.loads((tree / "runs/try/results.json").read_text())["results"][f"{TASK}_5shot"]
+    assert metrics["SAMPLE_DATA,answer"] == 1 and 0 <= metrics["score,answer"] <= 1
+
+
+def test_the_new_task_joins_its_groups(copy):
+    before, after = registry(), Registry(copy[0] / "tasks")
+    for group in ("medhelm", "medhelm_admin", "medtasks_en", "medtasks_spec_primary_care", "medhelm_private"):
+        for suffix in ("", "_cot", "_5shot"):
+            joined = set(after.leaves(group + suffix)) - set(before.leaves(group + suffix))
+            assert joined == {TASK + suffix}
+    assert set(after.groups) == set(before.groups)
+
+
+def test_the_preview_says_what_the_page_says(copy):
+    shown = copy[1].partition("your answer: 'A. refer'")[2]
+    assert shown.splitlines()[1:3] == [
+        "  no answer can be read in it; it counts as the suite's rule says (docs/metrics.md)",
+        "  SAMPLE score 0",
+    ]
+
+
+def test_nothing_is_stale_afterwards(copy):
+    tree = copy[0]
+    done = subprocess.run(
+        [tree / ".bin" / "medtasks", "sync", "--check"],
+        cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, text=True, capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    catalogue = (tree / "docs/catalogue/medhelm.md").read_text(encoding="utf-8")
+    assert "FallsClinic" in catalogue

@@ -1,0 +1,116 @@
+"""Pages of docs/first_hours as scripts: their commands are run, and must print what the page shows.
+
+A page's `console` blocks hold commands after `$ ` and what they printed. Numbers, hashes and widths of
+tables are not compared; a line `...` stands for any lines. `python -m tests.transcripts.console PAGE`
+writes what the commands print now into the page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "first_hours"
+WIDTH = 100
+BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.M | re.S)
+#: commands that a page shows and that are done for it here: packages come from the test's environment
+GIVEN = re.compile(r"^(python3? -m venv|\. \S+/activate|pip (install|download))")
+
+
+@dataclass
+class Step:
+    """One command of a page, and what the page says it prints."""
+
+    command: str
+    shown: list[str]
+
+
+def steps(page: str) -> list[Step]:
+    """The commands of a page in order; a backslash continues a line."""
+    found: list[Step] = []
+    for block in BLOCK.findall(page):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(Step(line[2:], []))
+            elif found and not found[-1].shown and found[-1].command.endswith("\\"):
+                found[-1].command = found[-1].command[:-1].rstrip() + " " + line.strip()
+            else:
+                found[-1].shown.append(line)
+    return found
+
+
+class Shell:
+    """Runs commands one after the other in one folder; folder and exports carry over."""
+
+    def __init__(self, folder: Path, binaries: Path, settings: dict[str, str] | None = None) -> None:
+        self.folder, self.state = folder, folder / ".state"
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
+        self.environment = {
+            **kept,
+            "PATH": f"{binaries}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "COLUMNS": str(WIDTH),
+            "HF_HUB_OFFLINE": "1",
+            "PYTHONWARNINGS": "ignore",
+            **(settings or {}),
+        }
+        self.state.write_text(f"cd {folder}\n")
+
+    def run(self, command: str) -> tuple[str, int]:
+        """What a command prints on both streams, and its exit code."""
+        if GIVEN.match(command):
+            return "", 0
+        command = re.sub(r"git clone \S+", f"git clone -q {ROOT}", command)
+        script = f". {self.state}\n{command}\ncode=$?\n(export -p; echo cd \"'$PWD'\") > {self.state}\nexit $code"
+        done = subprocess.run(
+            ["bash", "-c", script],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=900,
+        )
+        return done.stdout.replace(str(self.folder), "~"), done.returncode
+
+
+def masked(line: str) -> str:
+    """A line without what may differ from run to run."""
+    line = re.sub(r"\b[0-9a-f]{12,}\b|[\d.,]*\d%?", "#", line)
+    return re.sub(r"[─━═-]{3,}", "—", re.sub(r"\s+", " ", line)).strip()
+
+
+def agrees(shown: list[str], printed: list[str]) -> bool:
+    """Whether a page shows what was printed."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == "..." else re.escape(masked(line)) + "\n"
+        for line in shown
+        if masked(line)
+    )
+    text = "".join(masked(line) + "\n" for line in printed if masked(line))
+    return re.fullmatch(pattern, text) is not None
+
+
+def rewrite(page: Path, shell: Shell) -> None:
+    """Put what the commands of a page print now below each of them."""
+
+    def block(match: re.Match[str]) -> str:
+        lines: list[str] = []
+        for step in steps(f"```console\n{match.group()}```\n"):
+            printed, _ = shell.run(step.command)
+            lines += [f"$ {step.command}", *printed.rstrip().splitlines()]
+            print(*lines[-1 - len(printed.splitlines()) :], sep="\n", file=sys.stderr)
+        return "\n".join(line.rstrip() for line in lines) + "\n"
+
+    page.write_text(BLOCK.sub(block, page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            rewrite(Path(name), Shell(Path(folder), Path(sys.executable).parent))
