@@ -37,8 +37,15 @@ def run(quick: bool) -> Iterator[Row]:
         made = fresh("store", "make_runs", folder=folder, models=models, timeout=1800)
         n = f"{made['experiments']:,} experiments, {made['scores'] / 1e6:.1f} million scores of documents"
         first = fresh("store", "put", folder=folder, timeout=1800)
-        figures = f"{first['seconds']:.0f} s ({first['peak']:.1f} GB; the store has {first['gigabytes']:.2f} GB)"
-        yield Row(f"ingest {models} runs: {n}", figures, f"under {INGEST_SECONDS} s", first["seconds"] < INGEST_SECONDS)
+        figures = (
+            f"{first['seconds']:.0f} s ({first['peak']:.1f} GB; the store has {first['gigabytes']:.2f} GB)"
+        )
+        yield Row(
+            f"ingest {models} runs: {n}",
+            figures,
+            f"under {INGEST_SECONDS} s",
+            first["seconds"] < INGEST_SECONDS,
+        )
         again = fresh("store", "put", folder=folder, timeout=1800)
         yield Row("  the same again, which changes nothing", f"{again['seconds']:.0f} s")
         found = fresh("store", "tasks", folder=folder, timeout=1800)
@@ -57,10 +64,15 @@ def run(quick: bool) -> Iterator[Row]:
         figures = f"{seconds:.1f} s ({found['n_groups']:,} groups {found['groups']:.1f} s, "
         figures += f"{found['n_pairs']:,} pairs {found['pairs']:.1f} s; {found['peak_pairs']:.2f} GB)"
         yield Row(
-            "  groups, the overall, all pairs of the overall", figures, f"under {GROUP_SECONDS} s", seconds < GROUP_SECONDS
+            "  groups, the overall, all pairs of the overall",
+            figures,
+            f"under {GROUP_SECONDS} s",
+            seconds < GROUP_SECONDS,
         )
         read = fresh("store", "read", folder=folder, timeout=1800)
-        yield Row("  all experiments as a report gets them", f"{read['seconds']:.1f} s, {read['peak']:.2f} GB")
+        yield Row(
+            "  all experiments as a report gets them", f"{read['seconds']:.1f} s, {read['peak']:.2f} GB"
+        )
 
 
 # ---------------------------------------------------------------------- runs
@@ -123,7 +135,10 @@ def _documents(dataset: Dataset, suffix: str) -> tuple[list[str], list[str], Any
     """Keys and hashes of documents, how hard they are, and how much is to be found in each."""
     import numpy as np
 
-    n, rng = dataset.metadata.n_test, np.random.default_rng(random.Random(dataset.id + suffix).getrandbits(32))
+    n, rng = (
+        dataset.metadata.n_test,
+        np.random.default_rng(random.Random(dataset.id + suffix).getrandbits(32)),
+    )
     keys = [f"{dataset.metadata.name}-{place}" for place in range(n)]
     return keys, [rng.bytes(8).hex() for _ in range(n)], rng.normal(size=n), rng.integers(1, 8, n)
 
@@ -204,7 +219,9 @@ def tasks(folder: str) -> dict[str, float]:
             scores.setdefault(run, {})[task] = value, draws
     n_groups, overall = 0, []
     for tasks in scores.values():
-        for group in (name for name in here.groups if name.startswith("bridge") and set(here.leaves(name)) <= set(tasks)):
+        for group in (
+            name for name in here.groups if name.startswith("bridge") and set(here.leaves(name)) <= set(tasks)
+        ):
             parts = here.parts(group)
             draws = np.mean([np.mean([tasks[task][1] for task in part], axis=0) for part in parts], axis=0)
             value = np.mean([np.mean([tasks[task][0] for task in part]) for part in parts])
@@ -215,7 +232,11 @@ def tasks(folder: str) -> dict[str, float]:
     groups = time.perf_counter() - began
     began = time.perf_counter()
     pairs = all_pairs([item[0] for item in overall], np.stack([item[1] for item in overall]))
-    result = {"pairs": time.perf_counter() - began, "n_pairs": pairs.difference.size // 2, "peak_pairs": peak_gigabytes()}
+    result = {
+        "pairs": time.perf_counter() - began,
+        "n_pairs": pairs.difference.size // 2,
+        "peak_pairs": peak_gigabytes(),
+    }
 
     entries = read_store(Path(folder, "store"), here, [])[:LOOPED]
     experiments = [item for entry in entries for item in entry.experiments.values()]

@@ -39,8 +39,9 @@ def _datasets(names: list[str], tasks: Registry) -> list[Dataset]:
     """The datasets behind names; the folder of a run stands for its tasks."""
     wanted: dict[str, None] = {}
     for name in names:
-        manifest = Path(name) / "run.json"
-        found = list(read_json(manifest)["tasks"]) if manifest.is_file() else [name]
+        path = Path(name)
+        is_run = path.is_dir() or len(path.parts) > 1
+        found = list(read_json(path / "run.json")["tasks"]) if is_run else [name]
         for leaves in tasks.resolve(found).values():
             wanted.update(dict.fromkeys(leaves))
     return list({tasks.tasks[leaf][0].id: tasks.tasks[leaf][0] for leaf in wanted}.values())

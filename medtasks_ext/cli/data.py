@@ -275,13 +275,14 @@ def fetch_command(words: list[str], to: str | None) -> int:
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
         typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.n_test:,} rows")
+    here = len(wanted) - failed
     typer.echo(
-        f"{len(wanted) - failed} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched;"
-        f" recorded in {store.manifest_file}"
+        f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"
+        + (f"; recorded in {store.manifest_file}" if here else "")
     )
     if others := len(datasets) - len(wanted):
-        typer.echo(f"{others} others must be requested: medtasks data where TASK")
-    if to:
+        typer.echo(f"not open, to be requested (`medtasks data where TASK`): {others}")
+    if to and here:
         typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to} HF_HUB_OFFLINE=1 medtasks run …")
     return 1 if failed else 0
 

@@ -60,7 +60,7 @@ class Estimate:
         if self.hours is not None:
             parts.append(duration(self.hours * 3600) + (f" on {in_gpus(self.gpus)}" if self.gpus else ""))
         if self.cost is not None:
-            parts.append(f"about {self.cost:,.2f} USD")
+            parts.append(f"about {_money(self.cost)}")
         elif self.gpus:
             parts.append("cost: give --gpu-hour-price")
         return ", ".join(parts)
@@ -92,7 +92,7 @@ def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> Esti
     cost, highest = ((prompt * price["input"] + n * price["output"]) / 1e6 for n in (output, most))
     rule = (
         f"cost: {price['input']:g} USD per million prompt tokens, {price['output']:g} per million output "
-        f"tokens ({model.config}); at most {highest:,.2f} USD, if every answer filled its budget"
+        f"tokens ({model.config}); at most {_money(highest)}, if every answer filled its budget"
     )
     return Estimate(rule, cost=cost, most_cost=highest)
 
@@ -124,6 +124,11 @@ def _gpu_rule(size: Size) -> str:
         "mixtures of experts, and loading on top. Measure tokens per second (vllm bench throughput) and give "
         "--throughput"
     )
+
+
+def _money(dollars: float) -> str:
+    """An estimate has no more than three figures to say."""
+    return f"{float(f'{dollars:.3g}'):,.{0 if dollars >= 100 else 2}f} USD"
 
 
 def in_gpus(n: int) -> str:

@@ -79,8 +79,11 @@ def find_model(name: str) -> PlannedModel:
     try:
         file = find_config(name)
     except MedtasksError as error:
+        near = error.remedy if error.remedy.startswith("did you mean") else ""
         raise MedtasksError(
-            "is no folder, no configuration and no ORG/MODEL of the hub", where=name, remedy=error.remedy
+            "is no folder, no configuration and no ORG/MODEL of the hub",
+            where=name,
+            remedy=near or "name one of them; model_configs/README.md lists the configurations",
         ) from None
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -183,7 +183,7 @@ def _sections(rows: Sequence[GroupScore]) -> dict[tuple[str, str], list[GroupSco
     for row in sorted(rows, key=lambda row: (places.index(row.group.value), STRATEGIES.index(row.strategy))):
         found.setdefault((title(row.group.axis, row.group.value), row.strategy), []).append(row)
     for section in found.values():
-        section.sort(key=lambda row: (row.entry.sample, row.score is None, -(row.score or 0)))
+        section.sort(key=lambda row: (row.sample, row.score is None, -(row.score or 0)))
     return found
 
 
@@ -207,7 +207,7 @@ def _main_table(report: Report, sections: dict[tuple[str, str], list[GroupScore]
             table.add_row(f"[bold]{name}, {STRATEGY_TITLES[strategy]}[/bold]")
         for row in rows:
             label = f"{name}, {STRATEGY_TITLES[strategy]}" if alone else f"  {escape(row.entry.label)}"
-            table.add_row(label + (" SAMPLE" if row.entry.sample else ""), *_cells(row))
+            table.add_row(label + (" SAMPLE" if row.sample else ""), *_cells(row))
         for label, score in _published(report, rows):
             table.add_row(f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]")
     return table
@@ -250,7 +250,7 @@ def _published(report: Report, rows: Sequence[GroupScore]) -> list[tuple[str, fl
     """Best and median of the published models on the tasks of these rows, if all rows have the same."""
     from statistics import median
 
-    asked = {frozenset(_scored(row)) for row in rows if row.score is not None and not row.entry.sample}
+    asked = {frozenset(_scored(row)) for row in rows if row.score is not None and not row.sample}
     if len(asked) != 1 or rows[0].group.axis == "all":
         return []
     [names], group, strategy = asked, rows[0].group, rows[0].strategy

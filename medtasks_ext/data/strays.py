@@ -81,7 +81,7 @@ class _Names:
             return f"{parent}/{close[0]}" if close else None
         same = [known for known in self.outer if _plain(known) == _plain(place)]
         whole = [known for known in self.inside if letters(known) == letters(name)]  # medhelm_clear
-        close = difflib.get_close_matches(place, self.outer, n=1, cutoff=0.85)
+        close = difflib.get_close_matches(place, self.outer, n=1, cutoff=0.8)
         return next(iter([*same, *whole, *close]), None)
 
 

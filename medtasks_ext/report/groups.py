@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,10 +47,15 @@ class Group:
     datasets: tuple[str, ...]
     parts: tuple[tuple[str, ...], ...]
 
-    @property
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """Datasets that its score is taken over."""
+        return frozenset(name for part in self.parts for name in part)
+
+    @cached_property
     def n_tasks(self) -> int:
-        """Tasks that its score is taken over."""
-        return sum(map(len, self.parts))
+        """How many those are."""
+        return len(self.counted)
 
     def weights(self, scored: Sequence[str]) -> dict[str, float]:
         """Dataset -> its weight in the group's score, where these datasets have one."""
@@ -63,6 +68,7 @@ class GroupScore:
     """What one entry has in one group with one strategy.
 
     Attributes:
+        sample: whether its rows are synthetic.
         score: 0-1; None where no task has one.
         low: lower end of the 95 % interval, documents resampled within tasks; None where a task cannot be.
         high: upper end.
@@ -77,6 +83,7 @@ class GroupScore:
     entry: Entry
     strategy: str
     group: Group
+    sample: bool
     score: float | None
     low: float | None = None
     high: float | None = None
@@ -143,12 +150,16 @@ def group_scores(
     limits = _limits(weights, [draws.get(done[name].task) for name in scores])
     rows = [
         _row(entry, strategy, group, [done[name] for name in group.datasets if name in done], value, *ends)
-        for group, value, ends in zip(shown, values, limits, strict=True)
+        for group, value, ends in zip(shown, values.tolist(), limits, strict=True)
     ]
     printed = {group: entry.groups.get(group.name + SUFFIX[strategy]) for group in groups if group.name}
     return [
         *rows,
-        *(GroupScore(entry, strategy, group, score) for group, score in printed.items() if score is not None),
+        *(
+            GroupScore(entry, strategy, group, sample=False, score=score)
+            for group, score in printed.items()
+            if score is not None
+        ),
     ]
 
 
@@ -161,16 +172,16 @@ def _row(
     low: float | None,
     high: float | None,
 ) -> GroupScore:
-    counted = {name for part in group.parts for name in part}
-    n = sum(item.score is not None and item.dataset.id in counted for item in members)
+    n = sum(item.score is not None and item.dataset.id in group.counted for item in members)
     shares = [item.share_cut("answers_cut") for item in members]
     return GroupScore(
         entry,
         strategy,
         group,
-        round(float(value), _DIGITS) if n else None,
-        low,
-        high,
+        sample=members[0].sample,
+        score=round(value, _DIGITS) if n else None,
+        low=low,
+        high=high,
         valid=mean(item.metrics["valid"] for item in members if "valid" in item.metrics),
         cut=mean(share for share in shares if share is not None),
         scored=n,
@@ -210,7 +221,7 @@ def ranked(rows: Sequence[GroupScore]) -> list[GroupScore]:
     """The same with `rank` and `of`: synthetic rows among themselves, strategies each for itself."""
     families: dict[tuple[str, bool], list[int]] = {}
     for place, row in enumerate(rows):
-        families.setdefault((row.strategy, row.entry.sample), []).append(place)
+        families.setdefault((row.strategy, row.sample), []).append(place)
     found = list(rows)
     for (strategy, _), places in families.items():
         for place, rank, of in _ranks(strategy, [rows[place] for place in places], places):

@@ -46,7 +46,7 @@ def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable
     )
     official = any(item.settings["prompt"].startswith("official") for item in items)
     return {
-        "prompts": {strategy: _prompt(dataset, strategy) for strategy in strategies},
+        "prompts": _prompts(dataset, strategies),
         "rule": rule(dataset),
         "metrics": [[name, words] for name in names if (words := meaning(name))],
         "verify": list(dataset.metadata.verify),
@@ -55,20 +55,27 @@ def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable
     }
 
 
-def _prompt(dataset: Dataset, strategy: str) -> dict[str, str]:
+def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str, str]]:
     block = dataset.config["dataset_kwargs"]["medtasks_dataset"]
     prompt = Prompt(**block["prompt"])
-    line = strategy_line(dataset.metadata.benchmark, cot=strategy == "cot")
-    return {
-        "instruction": cut(_instruction(prompt.instruction, block["answer"], line), _LENGTH),
-        "input": cut(prompt.input.replace(_LINE, line), _LENGTH),
-        "strategy_line": line,
-    }
+    instruction = _instruction(prompt.instruction, block["answer"])
+    found = {}
+    for strategy in strategies:
+        line = strategy_line(dataset.metadata.benchmark, cot=strategy == "cot")
+        found[strategy] = {
+            "instruction": cut(instruction.replace(_LINE, line), _LENGTH),
+            "input": cut(prompt.input.replace(_LINE, line), _LENGTH),
+            "strategy_line": line,
+        }
+    return found
 
 
-def _instruction(template: str, answer: dict[str, Any], line: str) -> str:
-    """The instruction as a model reads it; the template where it says something about the row."""
+def _instruction(template: str, answer: dict[str, Any]) -> str:
+    """The instruction as a model reads it, but for the strategy's line; unchanged where it depends on rows."""
+    if "{" not in template.replace(_LINE, ""):
+        return template
     try:
-        return _environment.from_string(template).render(strategy=line, answer_format=answer_format(answer))
+        rendered = _environment.from_string(template)
+        return rendered.render(strategy=_LINE, answer_format=answer_format(answer))
     except (jinja2.TemplateError, MedtasksError):
-        return template.replace(_LINE, line)
+        return template

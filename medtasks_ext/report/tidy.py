@@ -68,7 +68,7 @@ _OF_GROUP: _Columns = {
     "entry": ("string", lambda row: row.entry.label),
     "model": ("string", lambda row: row.entry.model),
     "kind": ("string", lambda row: row.entry.kind),
-    "sample": ("bool", lambda row: row.entry.sample),
+    "sample": ("bool", lambda row: row.sample),
     "strategy": ("string", lambda row: row.strategy),
     "suite": ("string", lambda row: row.group.suite),
     "axis": ("string", lambda row: row.group.axis),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -50,14 +51,12 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
         report: for the tables.
         data: of the page.
     """
-    from pyarrow import csv, parquet
-
     results, groups = results_table(report), groups_table(report)
     made: dict[str, Callable[[Path], object]] = {
-        "results.csv": lambda path: csv.write_csv(results, path),
-        "results.parquet": lambda path: _parquet(parquet, results, path),
-        "groups.csv": lambda path: csv.write_csv(groups, path),
-        "groups.parquet": lambda path: _parquet(parquet, groups, path),
+        "results.csv": lambda path: _csv(results, path),
+        "results.parquet": lambda path: _parquet(results, path),
+        "groups.csv": lambda path: _csv(groups, path),
+        "groups.parquet": lambda path: _parquet(groups, path),
         "report.html": lambda path: path.write_text(render(data), encoding="utf-8", errors="replace"),
     }
     parts = {folder / f"{name}.part": folder / name for name in FILES}
@@ -73,5 +72,18 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
     return list(parts.values())
 
 
-def _parquet(parquet: Any, table: pa.Table, path: Path) -> None:
+def _parquet(table: pa.Table, path: Path) -> None:
+    from pyarrow import parquet
+
     parquet.write_table(table, path, compression="zstd")
+
+
+def _csv(table: pa.Table, path: Path) -> None:
+    """Numbers as Python writes them: 1.0 and not 1, so that readers who guess types guess right."""
+    import pyarrow as pa
+
+    columns = [column.cast(pa.string()) if column.type == pa.bool_() else column for column in table.columns]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.column_names)
+        writer.writerows(zip(*(column.to_pylist() for column in columns), strict=True))

@@ -31,6 +31,10 @@ EXACT_FLIPS, RANDOM_FLIPS = "sign flips, exact", "sign flips, Monte Carlo"
 FLIPS = 9_999
 #: Scores that differ by less are equal: it is rounding.
 EQUAL = 1e-12
+#: Fewer resamples than these do not determine a tail.
+FEWEST_FOR_TAIL = 500
+#: Smaller p-values are of no use, and no normal tail is that exact.
+LEAST_P_VALUE = 1e-12
 _BLOCK = 2**20  # signs that are worked on at once
 
 
@@ -89,7 +93,7 @@ class Pairs:
 
 
 def smallest_p_value(resamples: int) -> float:
-    """The least p-value that so many resamples can give."""
+    """The least p-value that the count of so many resamples can give."""
     return 2 / (resamples + 1)
 
 
@@ -101,15 +105,32 @@ def bootstrap_p_value(differences: ArrayLike) -> Array:
     to the Bootstrap, 1993, section 15.4; Davison and Hinkley, Bootstrap Methods, 1997, section 4.2). Below
     0.05 the 95 % interval of the same resamples leaves 0 out, but for one resample.
 
+    Where all resamples lie on one side, their count says no more than p < `smallest_p_value`, too coarse to
+    be adjusted for many comparisons. The normal distribution with the resamples' mean and standard
+    deviation then says how far 0 is out in the tail (the book's section 12.4).
+
     Args:
         differences: (..., resamples).
 
     Returns:
-        (...), from `smallest_p_value` to 1.
+        (...), above 0, at most 1.
     """
     differences = np.asarray(differences, dtype=float)
+    resamples = differences.shape[-1]
     rarer = np.minimum((differences <= EQUAL).sum(axis=-1), (differences >= -EQUAL).sum(axis=-1))
-    return np.minimum(1.0, smallest_p_value(differences.shape[-1]) * (1 + rarer))
+    p_values = np.minimum(1.0, smallest_p_value(resamples) * (1 + rarer))
+    if resamples < FEWEST_FOR_TAIL or rarer.all():
+        return p_values
+    return np.where(rarer == 0, np.minimum(p_values, _normal_tail(differences)), p_values)
+
+
+def _normal_tail(differences: Array) -> Array:
+    """Two-sided p-values of 0 under the normal distribution of the resamples; 1 where they do not vary."""
+    from scipy.special import ndtr
+
+    centre, spread = np.abs(differences.mean(axis=-1)), differences.std(axis=-1, ddof=1)
+    z = np.divide(centre, spread, out=np.zeros(np.shape(centre)), where=spread > EQUAL)
+    return np.maximum(2 * ndtr(-z), LEAST_P_VALUE)
 
 
 def compare_resamples(scores: tuple[float, float], resampled: tuple[ArrayLike, ArrayLike]) -> Comparison:
@@ -221,7 +242,7 @@ def paired_test(first: ArrayLike, second: ArrayLike, units: Sequence[Hashable] |
 
 
 def _points(first: Counts, second: Counts, metric: str) -> tuple[Array, Array] | None:
-    """What units add to both models' scores, scaled so that the score is their mean: (units,) each.
+    """What units add to both models' scores, 1 for a right answer of a plain mean: (units,) each.
 
     None for corpus-level metrics, where a unit's share depends on the other units.
     """
@@ -231,12 +252,12 @@ def _points(first: Counts, second: Counts, metric: str) -> tuple[Array, Array] |
     parts, sizes = zip(
         *(np.split(np.asarray(item.matrix), 2, axis=1) for item in (first, second)), strict=True
     )
-    counted = sizes[0].any(axis=1)
-    if not np.array_equal(*sizes) or not counted.any():
+    counted = sizes[0].any(axis=1).sum()
+    if not np.array_equal(*sizes) or not counted:
         return None
     totals = sizes[0].sum(axis=0)
-    scale = ratios(counted.sum(), totals * (totals > 0).sum())
-    return (parts[0] @ scale)[counted], (parts[1] @ scale)[counted]
+    scale = ratios(counted, totals * (totals > 0).sum())
+    return parts[0] @ scale, parts[1] @ scale
 
 
 def _paired(first: ArrayLike, second: ArrayLike) -> Array:

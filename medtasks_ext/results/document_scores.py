@@ -220,7 +220,8 @@ def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:
     from pyarrow import parquet
 
     try:
-        table = parquet.ParquetFile(path).read(use_threads=False)
+        # small files: read at once, not column by column
+        table = parquet.ParquetFile(pa.BufferReader(path.read_bytes())).read(use_threads=False)
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="medtasks rescore RUN") from None
     except (pa.ArrowException, OSError) as error:

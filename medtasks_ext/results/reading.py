@@ -395,6 +395,13 @@ def _parsed(file: Path, first: int | None = None) -> list[dict[str, Any]]:
     return records
 
 
+def _moment(seconds: Any) -> str | None:
+    """A time as runs record it, from lm-eval's seconds since 1970."""
+    if not isinstance(seconds, (int, float)):
+        return None
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
+
+
 def _arguments(given: Any) -> dict[str, Any]:
     """Arguments as lm-eval records them: a mapping, or `key=value,key=value`."""
     if isinstance(given, dict):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.data.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
-from medtasks_ext.data.load import checked_documents
+from medtasks_ext.data.load import check_rows
 from medtasks_ext.data.spec import DatasetSpec
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.common import random_label
@@ -214,11 +214,11 @@ class _Folder:
         if not self.dataset.sample_file.is_file():
             yield f"sample.jsonl: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"
             return
-        splits, faults = checked_documents(self.dataset, "sample")
-        yield from map(str, faults)
-        if not splits["test"]:
+        found = check_rows(self.dataset, "sample")
+        yield from map(str, found.faults)
+        if not found.test:
             return
-        test, fewshot = splits["test"], splits["fewshot"]
+        test, fewshot = found.test, found.fewshot
         rows = len({document.get("item", document["id"]) for document in test})
         if rows < MIN_TEST or len(fewshot) < MIN_FEWSHOT:
             yield (

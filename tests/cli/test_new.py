@@ -14,6 +14,7 @@ from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.new import PLACEHOLDER, SUITES, Draft, draft, kinds, questions
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.runner.validate import checks_of
+from tests.conftest import write_jsonl
 
 ALL_KINDS = [(suite, kind) for suite in SUITES for kind in kinds(suite)]
 FLAGS = {
@@ -119,6 +120,19 @@ def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
     assert outcome.code == 1 and "zero_shot.yaml, line 38: TODO: one sentence" in outcome.out
     rows = [json.loads(line) for line in (folder / "sample.jsonl").read_text().splitlines()]
     assert all(any(PLACEHOLDER in str(value) for value in row.values()) for row in rows)
+
+
+def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtasks, tree, data_dir):
+    assert medtasks("new", *as_arguments(FLAGS)).code == 0
+    new = [{"question": f"Q{n}", "options": ["x", "y", "z"], "answer": "ABC"[n % 3]} for n in range(6)]
+    own = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(6)]
+    write_jsonl(data_dir / "medhelm" / "falls_clinic" / "test.jsonl", new)
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", own)
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "medhelm_admin", "--output_path", "run")
+    assert outcome.code == 0
+    assert "datasets that no suite's paper has: medhelm_falls_clinic; groups with them" in outcome.out
+    outcome = medtasks("figures", "run")
+    assert outcome.code == 0 and "MedHELM, 1 of 37 benchmarks" in outcome.out
 
 
 def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):

@@ -113,7 +113,6 @@ ADE = "bridge_ade_identification"  # a dataset of the hub
 
 
 def test_nothing_is_fetched_for_a_plan_and_what_was_fetched_is_used(plan, monkeypatch, tmp_path):
-    from medtasks_ext.data.sources import cache_dir
     from medtasks_ext.registry import registry
 
     connected = []
@@ -124,7 +123,7 @@ def test_nothing_is_fetched_for_a_plan_and_what_was_fetched_is_used(plan, monkey
     before = plan("openai", "--tasks", f"{UPMC},{ADE}")["tasks"]
     download = registry().datasets[UPMC].config["dataset_kwargs"]["medtasks_dataset"]["source"]["download"]
     url = download["test"][0].format(revision=download["revision"])
-    file = cache_dir() / sha256(url.encode()).hexdigest()[:16] / url.rpartition("/")[2]
+    file = tmp_path / "cache" / sha256(url.encode()).hexdigest()[:16] / url.rpartition("/")[2]
     file.parent.mkdir(parents=True)
     file.write_text("".join(f"{i}\tfever\tDenies FEVER, case {i}.\tNegated\n" for i in range(60)))
     after = plan("openai", "--tasks", f"{UPMC},{ADE}")["tasks"]

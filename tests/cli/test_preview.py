@@ -137,7 +137,7 @@ def test_a_template_may_lie_in_a_tokenizer_config(previewed, template):
     ("arguments", "message"),
     [
         (("bridge_mee",), "did you mean: bridge_mie"),
-        (("bridge_zh",), "stands for 16 tasks"),
+        (("bridge_zh",), "'bridge_zh' stands for "),
         (("bridge_mie", "--strategy", "fewshot"), "did you mean five_shot?"),
         (("bridge_mie_cot", "--strategy", "five_shot"), "bridge_mie_cot is cot"),
         (("bridge_mie", "--document", "7"), "has documents 0 to 6, not 7"),

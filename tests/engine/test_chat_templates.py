@@ -21,11 +21,11 @@ TURNS = [
 TEMPLATES = {
     "plain": TEMPLATE,
     "special tokens": "{{ bos_token }}" + TEMPLATE + "{{ eos_token }}",
-    "blocks on lines of their own": "{% for m in messages %}\n  {% if m %}\n{{ m.content }}\n  {% endif %}\n{% endfor %}",
+    "blocks on own lines": "{% for m in messages %}\n {% if m %}\n{{ m.role }}\n {% endif %}\n{% endfor %}",
     "json": "{% for m in messages %}{{ m | tojson }}{{ m | tojson(indent=2) }}{% endfor %}",
     "loop controls": "{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m }}{% endfor %}",
     "generation": "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
-    "namespace": "{% set s = namespace(n=0) %}{% for m in messages %}{% set s.n = s.n + 1 %}{{ s.n }}{% endfor %}",
+    "namespace": "{% set s = namespace(n=0) %}{% for m in messages %}{% set s.n = 1 %}{% endfor %}{{ s.n }}",
     "absent tools": "{% if tools is none and not documents %}{{ messages[-1]['content'] }}{% endif %}",
     "date": "{{ strftime_now('%Y') }}{{ messages[0].content }}",
 }  # fmt: skip

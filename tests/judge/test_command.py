@@ -551,7 +551,7 @@ def test_a_key_that_is_refused_is_named_but_not_shown(run, jury, medtasks, serve
     outcome = medtasks("judge", "again", "--jury", path)
     assert outcome.code == 2 and len(server.asked) == asked
     assert "refuses the key in JUDGE_KEY: bad key" in outcome.err and "sk-secret" not in outcome.text
-    assert not any("sk-secret" in file.read_text() for file in folder.rglob("*") if file.is_file())
+    assert not any(b"sk-secret" in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,8 @@ def test_cite_of_a_run_is_what_the_run_used(medtasks):
 def test_cite_names_what_it_does_not_know(medtasks, tmp_path, monkeypatch):
     outcome = medtasks("cite", "bridge_mee")
     assert outcome.code == 2 and "did you mean: bridge_mie" in outcome.err
+    outcome = medtasks("cite", "runs/nowhere")
+    assert outcome.code == 2 and "runs/nowhere/run.json: no such file" in outcome.err
     folder = tmp_path / "tasks" / "bridge"
     shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "mie")
     shutil.copy(ROOT / "tasks" / "bridge" / "_events.yaml", folder)

@@ -248,7 +248,10 @@ def test_each_shard_asks_a_question_of_its_own(medtasks, model, tmp_path):
 
 
 @pytest.mark.parametrize(("data", "shown"), [("local", False), ("sample", True)])
-def test_the_response_is_shown_only_where_rows_are_public(medtasks, model, tmp_path, data, shown):
+def test_the_response_is_shown_only_where_rows_are_public(
+    medtasks, model, tmp_path, monkeypatch, data, shown
+):
+    monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
     model(reply="Maria " * 900)
     outcome = medtasks(*command("--data", data))
     assert ("Maria" in outcome.err) is shown

@@ -33,7 +33,7 @@ function costTable(rows, several) {
 function scatter(rows, several) {
   const width = onPaper ? 960 : Math.max(300, Math.min(1100, document.getElementById("main").clientWidth));
   const height = Math.round(Math.max(300, Math.min(520, width * 0.5)));
-  const area = { left: 46, right: width - 16, top: 12, bottom: height - 40 };
+  const area = { left: 46, right: width - 30, top: 12, bottom: height - 40 };
   const logs = rows.map((row) => Math.log10(row.usd));
   const [low, high] = [Math.floor(Math.min(...logs) - 0.05), Math.ceil(Math.max(...logs) + 0.05)];
   const range = domainOf(rows.map((row) => ({ value: row.score, low: row.low, high: row.high })));

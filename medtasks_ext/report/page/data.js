@@ -3,12 +3,22 @@
 // text nodes. Columns are looked up by row number; rows by entry, strategy and dataset.
 
 const report = JSON.parse(document.getElementById("data").textContent);
-const { entries, datasets, axes, strategies, results, groups } = report;
+const { entries, datasets, axes, strategies } = report;
+const results = filled(report.results, report.results.entry.length);
+const groups = filled(report.groups, report.groups.entry.length);
+
+// What is missing at the end of a column is left out of the file.
+function filled(columns, length) {
+  for (const column of Object.values(columns)) while (column.length < length) column.push(null);
+  return columns;
+}
 
 const datasetAt = new Map(datasets.map((dataset, index) => [dataset.id, index]));
 const entryAt = new Map(entries.map((entry, index) => [entry.label, index]));
 const strategyAt = new Map(strategies.map(([id], index) => [id, index]));
 const axisAt = new Map(axes.map((axis, index) => [axis.key, index]));
+// Axes that tasks can be chosen by; the remaining one holds all tasks.
+const taskAxes = axes.filter((axis) => axis.key !== "all");
 
 const placeOf = (entry, strategy, dataset) => (entry * strategies.length + strategy) * datasets.length + dataset;
 const rowAt = new Int32Array(entries.length * strategies.length * datasets.length).fill(-1);
@@ -34,7 +44,8 @@ function valuesOf(dataset, key) {
 }
 
 function axisTitle(key) {
-  return axes[axisAt.get(key)]?.title ?? key;
+  const title = axes[axisAt.get(key)]?.title ?? key;
+  return title.charAt(0).toUpperCase() + title.slice(1);
 }
 
 function valueTitle(key, value) {
@@ -43,6 +54,7 @@ function valueTitle(key, value) {
 }
 
 const suiteTitle = (suite) => valueTitle("suite", suite);
+const suites = (axes[axisAt.get("suite")]?.values ?? []).map(([id]) => id);
 const isOwn = (entry) => entries[entry].kind !== "published";
 const ownEntries = entries.map((_, index) => index).filter(isOwn);
 

@@ -16,12 +16,19 @@ function domainOf(points, { zero = false, symmetric = false } = {}) {
   return [round(Math.floor(low / step + 1e-9) * step), round(Math.ceil(high / step - 1e-9) * step)];
 }
 
-function strip(height, domain, ...content) {
-  const lines = ticks(...domain).map((value) => {
+// Places of the scale's lines; `whole` for numbers such as ranks.
+function marksOf([low, high], whole) {
+  if (!whole) return ticks(low, high);
+  const step = Math.ceil((high - low) / 12) || 1;
+  return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, index) => low + index * step);
+}
+
+function strip(height, domain, content, whole = false) {
+  const lines = marksOf(domain, whole).map((value) => {
     const x = shareOf(value, domain);
     return svg("line", { x1: x, x2: x, y1: 0, y2: height, class: value === 0 ? "zero" : "rule" });
   });
-  return svg("svg", { class: "strip", width: "100%", height, "aria-hidden": "true" }, ...lines, ...content.flat());
+  return svg("svg", { class: "strip", width: "100%", height, "aria-hidden": "true" }, ...lines, ...content);
 }
 
 function whisker(point, y, domain, className) {
@@ -29,29 +36,29 @@ function whisker(point, y, domain, className) {
   return svg("line", { x1: shareOf(point.low, domain), x2: shareOf(point.high, domain), y1: y, y2: y, class: `whisker ${className}`, "data-approximate": point.approximate ? "" : null });
 }
 
-function scaleStrip(domain, format) {
-  const labels = ticks(...domain).map((value) => svg("text", { x: shareOf(value, domain), y: 12, "text-anchor": "middle" }, format(value)));
+function scaleStrip(domain, format, whole = false) {
+  const labels = marksOf(domain, whole).map((value) => svg("text", { x: shareOf(value, domain), y: 12, "text-anchor": "middle" }, format(value)));
   return svg("svg", { class: "strip scale", width: "100%", height: 16, "aria-hidden": "true" }, ...labels);
 }
 
 // The score as a bar from 0, its interval as a line over it.
 function scoreBar(row, domain) {
   const y = 9;
-  return strip(18, domain,
+  return strip(18, domain, [
     svg("rect", { x: 0, y: y - 5, height: 10, width: shareOf(Math.max(row.score, 0), domain), class: "bar" }),
     whisker(row, y, domain, "over"),
-    svg("line", { x1: shareOf(row.score, domain), x2: shareOf(row.score, domain), y1: y - 6, y2: y + 6, class: "tip-line" }));
+    svg("line", { x1: shareOf(row.score, domain), x2: shareOf(row.score, domain), y1: y - 6, y2: y + 6, class: "tip-line" })]);
 }
 
 const tickLabel = (value) => String(Number(value.toFixed(3))).replace("-", "−");
 
 // {name, caption, series: [label or node], rows: [{label: node, points: [{series, value, low, high, approximate, tip}]}],
 //  domain, format, axis: title of the scale}
-function dotPlot({ caption, series, rows, domain, format = fixed, axis, values = series.length <= 2 }) {
+function dotPlot({ caption, series, rows, domain, format = fixed, axis, whole = false, values = series.length <= 2 }) {
   const step = series.length > 4 ? 9 : 12;
   const height = Math.max(24, series.length * step + 10);
   const columns = make("tr", {}, make("th", { scope: "col", textContent: "" }),
-    make("th", { scope: "col", className: "plot" }, text("span", "axis-title", axis ?? ""), scaleStrip(domain, tickLabel)),
+    make("th", { scope: "col", className: "plot" }, text("span", "axis-title", axis ?? ""), scaleStrip(domain, tickLabel, whole)),
     ...(values ? series.map((name) => make("th", { scope: "col", className: "number", textContent: name })) : []));
   const body = make("tbody", {}, ...rows.map((row) => {
     const marks = row.points.filter((point) => isNumber(point.value)).map((point) => {
@@ -64,7 +71,7 @@ function dotPlot({ caption, series, rows, domain, format = fixed, axis, values =
       const point = row.points.find((item) => item.series === index);
       return make("td", { className: "number" }, point && isNumber(point.value) ? make("span", {}, text("b", "", format(point.value)), " ", text("span", "interval", interval(point, format))) : NONE);
     }) : [];
-    return make("tr", { className: row.className ?? "" }, make("th", { scope: "row" }, row.label), make("td", { className: "plot" }, strip(height, domain, marks)), ...shown);
+    return make("tr", { className: row.className ?? "" }, make("th", { scope: "row" }, row.label), make("td", { className: "plot" }, strip(height, domain, marks, whole)), ...shown);
   }));
   const parts = [make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption },
     make("table", { className: "dots" }, make("caption", { textContent: caption }), make("thead", {}, columns), body))];

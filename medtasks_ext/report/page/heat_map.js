@@ -3,7 +3,7 @@
 function drawHeatMap() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
-  const key = choice("group", axes.map((axis) => axis.key));
+  const key = choice("group", taskAxes.map((axis) => axis.key));
   const order = choice("order", ["name", "score"]);
   const lines = rankedRows(rows).filter((row) => !row.printed).sort((one, other) => heatRank(one) - heatRank(other) || (other.score ?? -1) - (one.score ?? -1));
   const several = new Set(lines.map((row) => row.strategy)).size > 1;
@@ -14,10 +14,10 @@ function drawHeatMap() {
     title: entries[row.entry].label + (several ? ` · ${strategies[row.strategy][1]}` : ""),
     node: make("span", {}, link(modelAddress(row.entry), entries[row.entry].label), entries[row.entry].sample ? tag("sample", "SAMPLE") : null, several ? text("span", "soft", strategies[row.strategy][1]) : null),
   }));
-  const known = axes.filter((axis) => tasks.some((task) => valuesOf(datasets[task], axis.key).length));
+  const known = taskAxes.filter((axis) => tasks.some((task) => valuesOf(datasets[task], axis.key).length));
   return [
     make("div", { className: "controls" },
-      selector("Columns by", "group", known.map((axis) => [axis.key, axis.title]), key),
+      selector("Columns by", "group", known.map((axis) => [axis.key, axisTitle(axis.key)]), key),
       switcher("Order", "order", [["name", "by name"], ["score", "hardest first"]], order)),
     grid({
       label: `Score of each model on each task: ${selectionInWords()}`, heading: "Model", rows: names, columns, legend: rampLegend(sequential, 0, 1, ["0", "1", "– no score"]),

@@ -3,6 +3,8 @@
 const MEASURES = {
   kappa: ["Cohen’s kappa", "agreement beyond chance: 0 is chance, 1 is full agreement"],
   assessor_kappa: ["kappa of the assessors", "agreement of the two assessors beyond chance: 0 is chance, 1 is full agreement"],
+  judged: ["judged", "share of the answers that all judges judged"],
+  disputed: ["disputed", "share of the answers on which the two assessors were far apart, so that a third judge decides"],
   assessor_agreement: ["agreement of the assessors", "share of scoring points that both assessors marked alike"],
 };
 
@@ -18,7 +20,7 @@ function drawJudges() {
   if (!rows.length) return [note("No judged task in this selection. Open answers are judged with `medtasks judge`; the tasks and their judges then stand here.")];
   const measures = [...new Set(rows.map((row) => row.measure))];
   return [
-    make("dl", { className: "words" }, ...measures.flatMap((measure) => [make("dt", { textContent: measureTitle(measure) }), make("dd", { textContent: MEASURES[measure]?.[1] ?? "as the judging protocol defines it" })])),
+    make("dl", { className: "words" }, ...measures.flatMap((measure) => [make("dt", { textContent: measureTitle(measure) }), make("dd", { textContent: MEASURES[measure]?.[1] ?? "as docs/judging.md defines it" })])),
     table({ name: "judges", caption: `Agreement of judges: ${selectionInWords()}`, rows, sort: "task", columns: [
       { key: "task", title: "Task", head: true, value: (row) => datasets[row.task].name, cell: (row) => taskLink(row.task) },
       { key: "model", title: "Model judged", value: (row) => entries[row.at].label, cell: (row) => modelLink(row.at) },

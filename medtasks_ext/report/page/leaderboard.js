@@ -32,7 +32,7 @@ function drawLeaderboard() {
 }
 
 function scoreText(row) {
-  return make("span", { className: "score-text" }, text("b", "score", fixed(row.score)), " ", text("span", "interval", isNumber(row.score) ? interval(row) : ""));
+  return make("span", { className: "score-text" }, text("b", "score", fixed(row.score)), " ", text("span", "interval", isNumber(row.low) || isOwn(row.entry) ? interval(row) : ""));
 }
 
 function emptySelection() {
@@ -40,7 +40,7 @@ function emptySelection() {
 }
 
 function tipLines(row) {
-  return [entries[row.entry].label, `${strategies[row.strategy][1]}: ${fixed(row.score)} ${interval(row)}`, `${row.scored} of ${row.total} tasks${row.scored < row.total ? ", partial" : ""}`,
+  return [entries[row.entry].label, `${strategies[row.strategy][1]}: ${fixed(row.score)} ${interval(row)}`, row.printed ? "the paper’s own average" : `${row.scored} of ${row.total} tasks${row.scored < row.total ? ", partial" : ""}`,
     row.approximate ? "≈ normal approximation" : null, entries[row.entry].sample ? "SAMPLE: synthetic rows" : null];
 }
 
@@ -57,8 +57,9 @@ function leaderboardNotes(tasks, rows, left) {
   } else if (partial) {
     notes.push(note(`${plural(partial, "row")} ${partial === 1 ? "lacks" : "lack"} some of these tasks. `, smallButton("Only tasks that all have", { common: "1" })));
   }
+  const asides = tasks.length - averaged(tasks, groupsOf(tasks)).length;
   const own = rows.some((row) => row.group && !row.printed && row.scored === row.total && differsFromPlainMean(row, tasks));
-  if (own) notes.push(note("This group is averaged in the suite's own way, which is not the plain mean over its tasks."));
+  if (own) notes.push(note(`This group is averaged in the suite’s own way, which is not the plain mean over its tasks${asides ? `: ${plural(asides, "task")} of it ${asides === 1 ? "does" : "do"} not count` : ""}.`));
   if (rows.some((row) => row.approximate)) notes.push(note("≈ intervals: normal approximation from the spread of each task, since this selection is not one of the report's groups."));
   const published = new Set(rows.filter((row) => !isOwn(row.entry)).flatMap((row) => entries[row.entry].notes ?? []));
   if (published.size && rows.some((row) => isOwn(row.entry))) notes.push(note(`Published rows were made differently: ${[...published].join("; ")}.`));

@@ -21,16 +21,16 @@ function factList(title, facts) {
 }
 
 function modelSuites(entry) {
-  const suites = (axes[axisAt.get("suite")]?.values ?? []).filter(([suite]) => [...strategies.keys()].some((strategy) => reachedOn(entry, strategy, suite)));
+  const known = suites.filter((suite) => [...strategies.keys()].some((strategy) => reachedOn(entry, strategy, suite)));
   const columns = [
-    { key: "suite", title: "Suite", head: true, value: ([, title]) => title, cell: ([suite, title]) => link(address("leaderboard", "", { suite: asList([suite]) }), title) },
-    ...strategies.map(([id, title], strategy) => ({ key: id, title, numeric: true, value: ([suite]) => reachedOn(entry, strategy, suite)?.score ?? null, cell: ([suite]) => scoreWithCoverage(reachedOn(entry, strategy, suite)) })),
+    { key: "suite", title: "Suite", head: true, value: suiteTitle, cell: (suite) => link(address("leaderboard", "", { suite: asList([suite]) }), suiteTitle(suite)) },
+    ...strategies.map(([id, title], strategy) => ({ key: id, title, numeric: true, value: (suite) => reachedOn(entry, strategy, suite)?.score ?? null, cell: (suite) => scoreWithCoverage(reachedOn(entry, strategy, suite)) })),
   ];
-  return make("section", {}, make("h3", { textContent: "By suite" }), table({ name: "suites", caption: `Scores of ${entries[entry].label} by suite`, columns, rows: suites, sort: "suite" }));
+  return make("section", {}, make("h3", { textContent: "By suite" }), table({ name: "suites", caption: `Scores of ${entries[entry].label} by suite`, columns, rows: known, sort: "suite" }));
 }
 
 function reachedOn(entry, strategy, suite) {
-  return aggregate(entry, strategy, counted.filter((task) => datasets[task].suite === suite));
+  return aggregate(entry, strategy, tasksOfSuite(suite), suiteGroup(suite));
 }
 
 function modelTasks(entry) {

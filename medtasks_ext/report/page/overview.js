@@ -1,12 +1,11 @@
 // What was evaluated, and what to know before reading on.
 
 function drawOverview() {
-  const suites = (axes[axisAt.get("suite")]?.values ?? []).map(([id]) => id);
   return [
     ownEntries.length ? evaluated() : note("This report holds published results only."),
-    ownEntries.length ? atAGlance(suites) : null,
+    ownEntries.length ? atAGlance() : null,
     thingsToKnow(),
-    publishedPart(suites),
+    publishedPart(),
     howToRead(),
   ];
 }
@@ -19,13 +18,21 @@ function evaluated() {
     { key: "rows", title: "Rows", value: (entry) => String(entries[entry].sample), cell: (entry) => (entries[entry].sample ? "synthetic (SAMPLE)" : "real") },
     { key: "scored", title: "Scored", numeric: true, hint: "Tasks with a score, each strategy counting, of all that this package has", value: scoredOf, cell: (entry) => `${count(scoredOf(entry))}/${count(all)}` },
     { key: "tokens", title: "Tokens in / out", numeric: true, value: (entry) => entries[entry].tokens?.output ?? null, cell: (entry) => tokensOf(entries[entry]) },
-    { key: "usd", title: "Cost", numeric: true, value: (entry) => entries[entry].usd, cell: (entry) => make("span", { title: entries[entry].price ?? "" }, dollars(entries[entry].usd)) },
+    { key: "usd", title: "Cost", numeric: true, value: (entry) => entries[entry].usd, cell: wholeCost },
   ];
   const noted = ownEntries.filter((entry) => entries[entry].notes?.length);
   return make("section", {}, make("h3", { textContent: "What was evaluated" }),
     table({ name: "evaluated", caption: "Own runs in this report", columns, rows: ownEntries, sort: "model", limit: 12 }),
     noted.length ? make("ul", { className: "notes" }, ...noted.map((entry) => make("li", {}, text("b", "", entries[entry].label), ": ", entries[entry].notes.join(" · ")))) : null);
 }
+
+function wholeCost(entry) {
+  const { usd, usd_tasks: [n, all] = [], price } = entries[entry];
+  return make("span", { title: price ?? "" }, dollars(usd), isNumber(usd) && n < all ? text("span", "soft", ` for ${n} of ${all} tasks`) : null);
+}
+
+const tasksOfSuite = (suite) => counted.filter((task) => datasets[task].suite === suite);
+const suiteGroup = (suite) => groupsOf(tasksOfSuite(suite), ["suite"]);
 
 const scoredByEntry = entries.map(() => 0);
 results.entry.forEach((entry, row) => { if (isNumber(results.score[row]) && !datasets[results.dataset[row]].twin_of) scoredByEntry[entry] += 1; });
@@ -40,10 +47,10 @@ function compact(n) {
 }
 
 // Own entries by suite and strategy: score, interval, coverage.
-function atAGlance(suites) {
+function atAGlance() {
   const rows = [];
   for (const entry of ownEntries) for (const strategy of strategies.keys()) {
-    const bySuite = suites.map((suite) => aggregate(entry, strategy, counted.filter((task) => datasets[task].suite === suite)));
+    const bySuite = suites.map((suite) => aggregate(entry, strategy, tasksOfSuite(suite), suiteGroup(suite)));
     if (bySuite.some(Boolean)) rows.push({ entry, strategy, bySuite });
   }
   const columns = [
@@ -78,7 +85,7 @@ function thingsToKnow() {
       : note("All runs could be read in full."));
 }
 
-function publishedPart(suites) {
+function publishedPart() {
   const bySuite = suites.map((suite) => [suite, entries.map((_, index) => index).filter((index) => !isOwn(index) && entries[index].suite === suite)]).filter(([, found]) => found.length);
   if (!bySuite.length) return null;
   return make("section", {}, make("h3", { textContent: "Published results beside them" }), make("ul", {}, ...bySuite.map(([suite, found]) =>

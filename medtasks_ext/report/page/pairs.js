@@ -28,7 +28,8 @@ function comparisonPart(comparison) {
   const withTests = visible.filter(tested);
   const wins = choice("matrix", ["difference", "wins"]) === "wins";
   const places = (wins ? visible : withTests).sort((one, other) => comparisonRank(comparison, one) - comparisonRank(comparison, other));
-  const sample = places.some((place) => entries[comparison.entries[place]].sample);
+  const { sample } = comparison;
+  const leftOut = (comparison.left_out ?? []).map((entry) => entries[entry].label);
   const detail = make("div", { className: "detail", role: "status" });
   const heading = make("h3", {}, title, " ", sample ? tag("sample", "SAMPLE") : null);
   if (places.length < 2) {
@@ -39,7 +40,8 @@ function comparisonPart(comparison) {
   return make("section", {}, heading,
     note(wins
       ? `Share of the tasks that both have on which the row's model scores higher than the column's, ties counting half.`
-      : `Row minus column, mean over the ${plural(comparison.tasks, "task")} that all of them share. A dot marks p < 0.05 ${adjustmentInWords()}.`),
+      : `Row minus column, mean over the ${plural(comparison.tasks, "task")} that all compared models share${comparison.tasks < tasksOfSuite(comparison.suite).length ? ` (of ${tasksOfSuite(comparison.suite).length} in the suite)` : ""}. A dot marks p < 0.05 ${adjustmentInWords()}.`),
+    leftOut.length ? note(`Left out, since they share too few tasks with the others: ${leftOut.join(", ")}.`) : null,
     grid({
       label: `${wins ? "Share of tasks won" : "Difference of mean scores"}, ${title}`, heading: "Row against column", rows: places.map(name), columns: places.map(name), wide: places.length > 24 ? 14 : 44,
       legend: wins ? rampLegend((value) => diverging(2 * value - 1), 0, 1, ["loses all", "wins all"]) : rampLegend(diverging, -1, 1, ["row is worse", "row is better", "● p < 0.05"]),
@@ -97,5 +99,5 @@ function rankPlot(comparison, places, title) {
     return { label: modelLink(entry), points: [{ ...point, tip: [entries[entry].label, `rank ${format(point.value)} ${interval(point, format)}`] }] };
   });
   return make("div", {}, text("h4", "", "Ranks with intervals"), note("The rank of each model on every redrawn set of documents: where intervals overlap, the order is not settled."),
-    dotPlot({ caption: `Ranks, ${title}`, series: ["rank"], rows, domain: [1, Math.max(2, comparison.entries.filter((_, place) => isNumber(comparison.rank?.[place])).length)], axis: "rank (1 is best)", format: (value) => fixed(value, Number.isInteger(value) ? 0 : 1) }));
+    dotPlot({ caption: `Ranks, ${title}`, series: ["rank"], rows, domain: [1, comparison.rank.length], whole: true, axis: "rank (1 is best)", format: (value) => fixed(value, Number.isInteger(value) ? 0 : 1) }));
 }

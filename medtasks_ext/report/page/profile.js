@@ -22,18 +22,18 @@ function drawProfile() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
   rankedRows(rows);
-  const known = axes.filter((axis) => tasks.some((task) => valuesOf(datasets[task], axis.key).length));
+  const known = taskAxes.filter((axis) => tasks.some((task) => valuesOf(datasets[task], axis.key).length));
   const usual = known.find((axis) => axis.key === "task_type") ?? known[0];
   const key = known.find((axis) => axis.key === option("axis"))?.key ?? usual.key;
   const compared = comparedRows(rows);
   const several = selectedStrategies().length > 1;
   const lines = bySection(tasks, key).filter(([value]) => value !== null).map(([value, members]) => ({
     label: make("span", { className: "stacked" }, link(address("leaderboard", "", { [key]: asList([value]) }), valueTitle(key, value)), text("span", "soft", plural(members.length, "task"))),
-    points: compared.flatMap((row, series) => profilePoint(row, series, members, valueTitle(key, value))),
+    points: compared.flatMap((row, series) => profilePoint(row, series, members, groupsOf(members, [key]), valueTitle(key, value))),
   }));
   const points = lines.flatMap((line) => line.points);
   return [
-    make("div", { className: "controls" }, selector("Axis", "axis", known.map((axis) => [axis.key, axis.title]), key), modelPicker(rows, compared, several)),
+    make("div", { className: "controls" }, selector("Axis", "axis", known.map((axis) => [axis.key, axisTitle(axis.key)]), key), modelPicker(rows, compared, several)),
     compared.length ? dotPlot({
       caption: `Mean score by ${axisTitle(key).toLowerCase()}: ${selectionInWords()}`, series: compared.map((row) => rowTitle(row, several)), rows: lines,
       domain: domainOf(points), axis: "mean score, 95 % interval",
@@ -42,8 +42,8 @@ function drawProfile() {
   ];
 }
 
-function profilePoint(row, series, members, title) {
-  const reached = aggregate(row.entry, row.strategy, members);
+function profilePoint(row, series, members, asGroups, title) {
+  const reached = aggregate(row.entry, row.strategy, members, asGroups);
   if (!reached || reached.score === null) return [];
   const { score: value, low, high, approximate, scored, total } = reached;
   const partial = scored < total;

@@ -4,24 +4,33 @@
 // (documents resampled within tasks). Elsewhere the interval is 1.96 bootstrap standard deviations of the
 // mean to each side, the tasks taken as independent: an approximation, marked "≈".
 
-const groupRow = new Map(); // "entry strategy axis value" -> row of `groups`
+// A group is the tasks of one value of an axis, inside a suite or (suite null) across suites.
+const groupRow = new Map(); // "entry strategy axis value suite" -> row of `groups`
 groups.entry.forEach((entry, row) => {
-  groupRow.set([entry, groups.strategy[row], groups.axis[row], groups.value[row]].join(" "), row);
+  groupRow.set([entry, groups.strategy[row], groups.axis[row], groups.value[row], groups.suite[row]].join(" "), row);
 });
 
-// Sets of tasks that are groups: their indices joined -> [[axis, value], ..]
-const groupSets = new Map();
-axes.forEach((axis, axisIndex) => {
-  axis.values.forEach(([value], valueIndex) => {
-    const key = counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value)).join();
-    if (!key) return;
+const groupSets = new Map(); // dataset indices joined -> [{axis, value, suite}, ..]
+axes.forEach((axis, axisIndex) => axis.values.forEach(([value], valueIndex) => {
+  const members = axis.key === "all" ? counted : counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value));
+  for (const suite of [null, ...suites]) {
+    const key = (suite ? members.filter((task) => datasets[task].suite === suite) : members).join();
+    if (!key) continue;
     if (!groupSets.has(key)) groupSets.set(key, []);
-    groupSets.get(key).push([axisIndex, valueIndex]);
-  });
-});
+    groupSets.get(key).push({ axis: axisIndex, value: valueIndex, suite });
+  }
+}));
 
-function groupsOf(tasks) {
-  return groupSets.get(tasks.join()) ?? [];
+// The groups that hold exactly these tasks, first those of the axes that the tasks were chosen by: the same
+// tasks may be averaged in two ways (MLB over its dimensions, its Chinese tasks over tasks).
+function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length)) {
+  const wanted = ({ axis }) => (keys.includes(axes[axis].key) ? 0 : 1);
+  return [...(groupSets.get(tasks.join()) ?? [])].sort((one, other) => wanted(one) - wanted(other) || one.axis - other.axis);
+}
+
+// ClinicBench leaves two data sets out of the average of their scenario.
+function averaged(tasks, [group]) {
+  return group && axes[group.axis].key === "scenario" ? tasks.filter((task) => datasets[task].counted !== false) : tasks;
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
@@ -37,7 +46,8 @@ function normalInterval(score, deviation) {
 
 // What one entry reached on tasks (sorted dataset indices) with one strategy; null if it did none of them.
 // {score, low, high, approximate, group, scored, total, valid, cut, unclosed, inputsCut, usd}
-function aggregate(entry, strategy, tasks, asGroups = groupsOf(tasks)) {
+function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
+  const tasks = averaged(all, asGroups);
   const rows = tasks.map((task) => resultRow(entry, strategy, task)).filter((row) => row >= 0);
   const shares = (column) => mean(rows.map((row) => results[column]?.[row]).filter(isNumber));
   const scored = rows.filter((row) => isNumber(results.score[row]));
@@ -48,8 +58,8 @@ function aggregate(entry, strategy, tasks, asGroups = groupsOf(tasks)) {
     inputsCut: shares("inputs_cut"),
     usd: costOf(entry, rows),
   };
-  for (const [axis, value] of asGroups) {
-    const row = groupRow.get([entry, strategy, axis, value].join(" "));
+  for (const { axis, value, suite } of asGroups) {
+    const row = groupRow.get([entry, strategy, axis, value, suite].join(" "));
     if (row === undefined || !isNumber(groups.score[row])) continue;
     const { score, low, high } = Object.fromEntries(["score", "low", "high"].map((name) => [name, groups[name][row]]));
     const printed = !rows.length; // a paper's own average, without its tasks
@@ -74,11 +84,11 @@ function aggregate(entry, strategy, tasks, asGroups = groupsOf(tasks)) {
 const rowsOfEntry = entries.map(() => 0);
 results.entry.forEach((entry) => { rowsOfEntry[entry] += 1; });
 
-// Cost of some experiments of an entry in USD, or null: the sum of their own, or that of the whole entry.
+// Cost of some experiments of an entry in USD, or null: the sum of their own; published costs are of all of them.
 function costOf(entry, rows) {
   const own = rows.map((row) => results.usd?.[row] ?? null);
   if (rows.length && own.every(isNumber)) return sum(own);
-  return rows.length && rows.length === rowsOfEntry[entry] ? entries[entry].usd : null;
+  return rows.length && !isOwn(entry) && rows.length === rowsOfEntry[entry] ? entries[entry].usd : null;
 }
 
 // Tasks that everyone in `rows` ({entry, strategy}) has a score for.

@@ -1,7 +1,7 @@
 // What is shown lives in the address: `#view/id?key=value`, so that a view can be linked and printed.
 // Keys that stand at their default are left out.
 
-const FILTER_KEYS = ["suite", "strategy", ...axes.map((axis) => axis.key).filter((key) => key !== "suite"), "kind"];
+const FILTER_KEYS = ["suite", "strategy", ...taskAxes.map((axis) => axis.key).filter((key) => key !== "suite"), "kind"];
 const KINDS = [["own", "own runs"], ["published", "published"]];
 
 const filterValues = new Map(FILTER_KEYS.map((key) => [
@@ -95,7 +95,7 @@ function matches(dataset, key, values) {
 
 // Selected tasks, as sorted dataset indices.
 function selectedTasks(without = null) {
-  const filters = axes.filter((axis) => axis.key !== without).map((axis) => [axis.key, chosen(axis.key)]);
+  const filters = taskAxes.filter((axis) => axis.key !== without).map((axis) => [axis.key, chosen(axis.key)]);
   return counted.filter((task) => filters.every(([key, values]) => matches(datasets[task], key, values)));
 }
 
@@ -117,15 +117,16 @@ function selectedEntries() {
 function selectedRows() {
   const lines = [];
   let tasks = selectedTasks();
+  const byGroup = groupsOf(tasks);
   for (const strategy of selectedStrategies()) for (const entry of selectedEntries()) lines.push({ entry, strategy });
-  const reached = (own) => lines.map((line) => ({ ...line, ...(aggregate(line.entry, line.strategy, own) ?? { scored: 0 }) }));
-  let rows = reached(tasks).filter((row) => row.score !== undefined);
+  let rows = lines.map((line) => ({ ...line, ...aggregate(line.entry, line.strategy, tasks, byGroup) })).filter((row) => row.score !== undefined);
   let left = [];
   if (option("common") === "1") {
     const withTasks = rows.filter((row) => !row.printed && row.scored > 0);
     tasks = sharedTasks(withTasks, tasks);
     left = rows.filter((row) => !withTasks.includes(row));
-    rows = withTasks.map((row) => ({ ...row, ...aggregate(row.entry, row.strategy, tasks) }));
+    const shared = groupsOf(tasks);
+    rows = tasks.length ? withTasks.map((row) => ({ ...row, ...aggregate(row.entry, row.strategy, tasks, shared) })) : [];
   }
   return { tasks, rows, left };
 }
@@ -151,7 +152,7 @@ function selectionInWords() {
   const parts = FILTER_KEYS.filter((key) => chosen(key).length).map((key) => {
     const titles = new Map(filterValues.get(key));
     const words = chosen(key).map((value) => titles.get(value)).join(", ");
-    return ["suite", "strategy", "kind"].includes(key) ? words : `${axisTitle(key).toLowerCase()}: ${words}`;
+    return ["suite", "strategy", "kind"].includes(key) ? words : `${axes[axisAt.get(key)].title}: ${words}`;
   });
   if (!chosen("suite").length) parts.unshift("all suites");
   if (option("q")) parts.push(`search: “${option("q")}”`);

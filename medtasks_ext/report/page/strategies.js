@@ -5,8 +5,7 @@ function drawStrategies() {
   const base = strategyAt.get("zero_shot");
   const others = [...strategies.keys()].filter((strategy) => strategy !== base);
   if (base === undefined || !others.length) return [note("This report holds one strategy only.")];
-  const suites = [...new Set(tasks.map((task) => datasets[task].suite))];
-  const parts = suites.map((suite) => strategySection(suite, tasks.filter((task) => datasets[task].suite === suite), base, others)).filter(Boolean);
+  const parts = bySection(tasks, "suite").map(([suite, members]) => strategySection(suite, members, base, others)).filter(Boolean);
   return [
     note("The filter for strategies does not apply here. ≈ intervals treat the two strategies as independent; they answer the same documents, so the true ones are mostly narrower."),
     ...(parts.length ? parts : [note("No model has results with two strategies on the selected tasks.")]),

@@ -17,8 +17,9 @@ function sortedRows(rows, column, descending) {
   }).map(([row]) => row);
 }
 
-// {name, caption, columns, rows, sort: default such as "-score", sections: [[id, heading]], sectionOf, rowClass, limit}
-function table({ name, className = "", caption, columns, rows, sort, sections = [["", null]], sectionOf = () => "", limit = Infinity }) {
+// {name, caption, columns, rows, sort: default such as "-score", sections: [[id, heading]], sectionOf, limit: rows of a section that are
+// shown at first, keep(row): those shown beyond it}
+function table({ name, className = "", caption, columns, rows, sort, sections = [["", null]], sectionOf = () => "", limit = Infinity, keep = () => false }) {
   const key = `sort-${name}`;
   const current = option(key, sort);
   const descending = current.startsWith("-");
@@ -31,9 +32,10 @@ function table({ name, className = "", caption, columns, rows, sort, sections = 
     if (!members.length) continue;
     const body = make("tbody");
     if (heading) body.append(make("tr", { className: "section" }, make("th", { colSpan: columns.length, scope: "rowgroup" }, text("span", "", heading))));
-    const shown = onPaper ? members : members.slice(0, limit);
-    body.append(...shown.map((row) => tableRow(row, columns)));
-    if (shown.length < members.length) body.append(moreRow(body, members.slice(limit), columns));
+    const shown = onPaper ? members : members.filter((row, index) => index < limit || keep(row));
+    const draw = (some) => some.map((row) => tableRow(row, columns));
+    body.append(...draw(shown));
+    if (shown.length < members.length) body.append(moreRow(members.length - shown.length, columns, () => body.replaceChildren(...draw(members))));
     element.append(body);
   }
   return make("div", { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": caption }, element);
@@ -61,11 +63,7 @@ function tableRow(row, columns) {
   }));
 }
 
-function moreRow(body, rest, columns) {
-  const button = make("button", { type: "button", textContent: `Show ${plural(rest.length, "more row")}`, onclick: () => {
-    more.replaceWith(...rest.map((row) => tableRow(row, columns)));
-    hideTip();
-  } });
-  const more = make("tr", { className: "more" }, make("td", { colSpan: columns.length }, button));
-  return more;
+function moreRow(n, columns, all) {
+  const button = make("button", { type: "button", textContent: `Show ${plural(n, "more row")}`, onclick: all });
+  return make("tr", { className: "more" }, make("td", { colSpan: columns.length }, button));
 }

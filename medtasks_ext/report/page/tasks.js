@@ -2,7 +2,7 @@
 
 function drawTasks() {
   const words = option("find").toLowerCase().split(/\s+/).filter(Boolean);
-  const all = axes.every((axis) => !chosen(axis.key).length) ? datasets.map((_, index) => index) : selectedTasks();
+  const all = taskAxes.every((axis) => !chosen(axis.key).length) ? datasets.map((_, index) => index) : selectedTasks();
   const found = all.filter((task) => words.every((word) => taskText(task).includes(word)));
   const search = make("input", { type: "search", id: "find", placeholder: "Search tasks", value: option("find"), "aria-label": "Search tasks by name, content, metric or specialty", "data-key": "find", oninput: () => change({ find: search.value || null }) });
   const best = new Map(found.map((task) => [task, bestOn(task)]));
@@ -23,7 +23,7 @@ function drawTasks() {
 
 function taskText(task) {
   const dataset = datasets[task];
-  return [dataset.name, dataset.id, dataset.summary, dataset.metric, ...axes.flatMap((axis) => valuesOf(dataset, axis.key).map((value) => valueTitle(axis.key, value)))].join(" ").toLowerCase();
+  return [dataset.name, dataset.id, dataset.summary, dataset.metric, ...taskAxes.flatMap((axis) => valuesOf(dataset, axis.key).map((value) => valueTitle(axis.key, value)))].join(" ").toLowerCase();
 }
 
 function bestOn(task) {
@@ -59,7 +59,7 @@ function drawTask() {
 
 function taskFacts(dataset) {
   const assigned = new Set(dataset.assigned ?? []);
-  const facts = axes.filter((axis) => valuesOf(dataset, axis.key).length).map((axis) => [axis.title, make("span", {},
+  const facts = taskAxes.filter((axis) => valuesOf(dataset, axis.key).length).map((axis) => [axisTitle(axis.key), make("span", {},
     ...valuesOf(dataset, axis.key).flatMap((value, index) => [index ? ", " : "", link(address("leaderboard", "", { suite: "", [axis.key]: asList([value]) }), valueTitle(axis.key, value), { title: "Leaderboard for this value" })]),
     assigned.has(axis.key) ? tag("", "assigned by medtasks", "The suite’s paper does not give this value") : null)]);
   const outside = /^https?:/i.test(dataset.url ?? "") ? make("a", { href: dataset.url, textContent: dataset.url, rel: "noopener noreferrer", target: "_blank" }) : dataset.url;
@@ -98,7 +98,7 @@ function taskTable(task, strategy) {
   ];
   return [
     onPaper ? text("h4", "", strategies[strategy][1]) : null,
-    table({ name: "task", className: "steady", caption: `Scores on ${datasets[task].name}, ${strategies[strategy][1]}`, columns, rows, sort: "-score", sections: SECTIONS, sectionOf: (row) => row.section }),
+    table({ name: "task", className: "steady", caption: `Scores on ${datasets[task].name}, ${strategies[strategy][1]}`, columns, rows, sort: "-score", sections: SECTIONS, sectionOf: (row) => row.section, limit: 25, keep: (row) => isOwn(row.entry) }),
     settingsPart(rows, letters),
   ];
 }
@@ -127,6 +127,7 @@ function promptPart(page) {
   const known = strategies.filter(([id]) => prompts[id]);
   if (!known.length) return null;
   return make("section", {}, make("h3", { textContent: "Prompts" }),
+    page.note ? note(page.note) : null,
     note("What the model is asked. The instruction stands first, then the document in the place of the names in braces; a strategy changes the marked line."),
     ...known.map(([id, title], index) => folded(title, () => promptTexts(prompts[id]), { open: index === 0 || onPaper })));
 }

@@ -24,7 +24,7 @@ from medtasks_ext.results.store.layout import (
     check_folder,
     check_schema,
 )
-from medtasks_ext.runner.files import read_json
+from medtasks_ext.jsonfile import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -52,7 +52,7 @@ class Change:
 
     def write_json(self, path: str, content: Any) -> None:
         """Write a new file."""
-        text = json.dumps(content, ensure_ascii=False, indent=1, default=str)
+        text = json.dumps(content, ensure_ascii=False, default=str)
         self.new(path).write_text(text, encoding="utf-8")
 
     def delete(self, paths: Iterable[str]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
@@ -35,8 +38,6 @@ from medtasks_ext.runner.store import document_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-
-    import pyarrow as pa
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
@@ -71,17 +72,6 @@ class Ingested:
     text: bool
 
 
-@dataclass
-class _Bundle:
-    """Experiments of one suite and strategy, and what was found wrong with them."""
-
-    entry: Entry
-    run: StoredRun
-    experiments: list[Experiment]
-    path: str
-    lacking: list[tuple[str, MedtasksError]] = field(default_factory=list)
-
-
 def ingest(
     paths: Sequence[Path],
     folder: Path,
@@ -97,10 +87,10 @@ def ingest(
     its former state.
 
     Args:
-        paths: folders of runs, or results files, as `read_results` takes them.
+        paths: folders of runs, or results files, as `read_runs` takes them.
         folder: of the store; made where there is none.
         tasks: the registry.
-        with_text: store responses and lm-eval's records, texts of gated and private data among them.
+        with_text: store lm-eval's records with all texts, those of gated and private data among them.
         report: called with each run when it is ready.
         waiting: called if another ingest is at work.
 
@@ -116,69 +106,129 @@ def ingest(
             raise MedtasksError("is a store, not a run", where=path, remedy="name the folders of runs")
         check_runs(path)
     faults: list[Fault] = []
-    done: dict[str, Ingested] = {}
-    with changing(folder, waiting) as change:
-        known = stored_runs(folder)
+    with changing(folder, waiting) as change, ThreadPoolExecutor(os.cpu_count()) as pool:
+        work = _Ingest(folder, change, pool, with_text, faults)
         for path in paths:
             for entry in read_runs(path, tasks, faults):
-                item = _ingest(entry, known, done, change, with_text, faults)
+                item = work.take(entry)
                 if item is not None:
                     report(item)
         if change:
             if not (folder / INFO).is_file():
                 change.write_json(INFO, {"schema": SCHEMA, "medtasks": __version__})
             change.commit()
-    return list(done.values()), faults
+    return list(work.done.values()), faults
 
 
-def _ingest(
-    entry: Entry,
-    known: dict[str, StoredRun],
-    done: dict[str, Ingested],
-    change: Change,
-    with_text: bool,
-    faults: list[Fault],
-) -> Ingested | None:
-    place = str(entry.folders[0])
-    if not entry.experiments:
-        faults.append(Fault(place, "no task has results, so nothing is stored of it", "finish the run first"))
-        return None
-    name = run_id(entry)
-    mark = fingerprint(_files(entry, with_text), entry.experiments, text=with_text)
-    former = known.get(name)
-    if name in done:
-        if former is None or former.fingerprint != mark:
-            raise MedtasksError(
-                f"is the same run as {done[name].folder}, in another state", where=place, remedy="name one of them"
+class _Ingest:
+    """The runs of one call."""
+
+    def __init__(
+        self, folder: Path, change: Change, pool: ThreadPoolExecutor, with_text: bool, faults: list[Fault]
+    ) -> None:
+        self.known = stored_runs(folder)
+        self.change, self.pool, self.with_text, self.faults = change, pool, with_text, faults
+        self.done: dict[str, Ingested] = {}
+        self._lacking: dict[str, MedtasksError] = {}
+
+    def take(self, entry: Entry) -> Ingested | None:
+        """Stage a run, unless it is stored already; None if there is nothing to store or it was given twice."""
+        place = str(entry.folders[0])
+        if not entry.experiments:
+            self.faults.append(
+                Fault(place, "no task has results, so nothing of it is stored", "finish the run first")
             )
-        return None
-    if former is not None and former.fingerprint == mark:
-        done[name] = _ingested(former, entry, "unchanged")
-        return done[name]
-    run = _store(entry, name, mark, change, with_text, faults)
-    if former is not None:
-        change.delete(sorted({*former.files()} - {*run.files()}))
-    known[name] = run
-    done[name] = _ingested(run, entry, "new" if former is None else "replaced")
-    return done[name]
+            return None
+        name = run_id(entry)
+        mark = fingerprint(_files(entry, self.with_text), entry.experiments, text=self.with_text)
+        former = self.known.get(name)
+        same = former is not None and former.fingerprint == mark
+        if name in self.done:
+            if same:
+                return None
+            raise MedtasksError(
+                f"is the run of {self.done[name].folder}, in another state",
+                where=place,
+                remedy="name one of the two",
+            )
+        if not same:
+            self.known[name] = self._store(entry, name, mark)
+            self._replace(former, self.known[name])
+        self.done[name] = Ingested(
+            run=name,
+            model=entry.model,
+            folder=place,
+            state="unchanged" if same else "new" if former is None else "replaced",
+            tasks=len(entry.experiments),
+            documents=sum(item.n for item in entry.experiments.values()),
+            sample=entry.sample,
+            text=self.with_text,
+        )
+        return self.done[name]
 
+    def _replace(self, former: StoredRun | None, run: StoredRun) -> None:
+        if former is not None:
+            self.change.delete(sorted({*former.files()} - {*run.files()}))
+        self.change.write_json(run.file(), run.content())
 
-def _ingested(run: StoredRun, entry: Entry, state: State) -> Ingested:
-    documents = sum(item.n for item in entry.experiments.values())
-    return Ingested(
-        run=run.run,
-        model=run.model,
-        folder=str(entry.folders[0]),
-        state=state,
-        tasks=len(entry.experiments),
-        documents=documents,
-        sample=entry.sample,
-        text=run.text,
-    )
+    def _store(self, entry: Entry, name: str, mark: str) -> StoredRun:
+        """Stage the tables of a run."""
+        self._lacking = {}
+        parts = []
+        for path, experiments in _by_file(entry, name):
+            table = results_table(name, entry.settings, experiments)
+            write(self.change.new(f"{RESULTS}/{path}"), table, mark)
+            documents = self._store_documents(path, experiments, name, mark)
+            texts = self.with_text and self._store_texts(path, experiments, name, mark)
+            parts.append(Part(path, documents, texts))
+        if self._lacking:
+            self.faults.append(_fault(entry, self._lacking))
+        return StoredRun(
+            run=name,
+            fingerprint=mark,
+            kind=entry.kind,
+            model=entry.model,
+            folder=str(entry.folders[0].resolve()),
+            text=self.with_text,
+            notes=list(entry.notes),
+            manifest=_without_text(entry.manifest),
+            parts=parts,
+        )
+
+    def _store_documents(
+        self, path: str, experiments: Sequence[Experiment], name: str, mark: str
+    ) -> dict[str, Rows]:
+        """Stage the documents of tasks that have them; where those of each lie."""
+        tables, rows, first = [], {}, 0
+        for item, scores in zip(experiments, self.pool.map(_documents, experiments), strict=True):
+            if isinstance(scores, MedtasksError):
+                self._lacking[item.task] = scores
+            elif scores is not None:
+                tables.append(documents_table(item.task, name, item.sample, scores))
+                rows[item.task] = rows_of(first, tables[-1], scores)
+                first += tables[-1].num_rows
+        if tables:
+            write(self.change.new(f"{DOCUMENTS}/{path}"), pa.concat_tables(tables), mark)
+        return rows
+
+    def _store_texts(self, path: str, experiments: Sequence[Experiment], name: str, mark: str) -> bool:
+        """Stage the texts of tasks that have them; whether there are any."""
+        readers = [(item.task, item.read_samples) for item in experiments if item.read_samples is not None]
+        if not readers:
+            return False
+        with closing(Responses(self.change.new(f"{RESPONSES}/{path}"), name, mark)) as responses:
+            for task, read in readers:
+                try:
+                    samples = read()
+                except MedtasksError as error:
+                    self._lacking[task] = error
+                    continue
+                responses.add(task, [document_key(sample["doc"]) for sample in samples], samples)
+        return True
 
 
 def _files(entry: Entry, with_text: bool) -> Iterator[Path]:
-    """The files that what is stored of a run follows from."""
+    """The files from which follows what is stored of a run."""
     place = entry.folders[0]
     if entry.kind == "lm_eval":
         yield place
@@ -191,116 +241,47 @@ def _files(entry: Entry, with_text: bool) -> Iterator[Path]:
             yield from (place / f"samples_{task}.jsonl", place / "judgements" / f"{task}.json")
 
 
-def _store(
-    entry: Entry, name: str, mark: str, change: Change, with_text: bool, faults: list[Fault]
-) -> StoredRun:
-    """Stage all files of a run."""
-    run = StoredRun(
-        run=name,
-        fingerprint=mark,
-        kind=entry.kind,
-        model=entry.model,
-        folder=str(entry.folders[0].resolve()),
-        text=with_text,
-        notes=list(entry.notes),
-        manifest=_without_text(entry.manifest),
-    )
-    lacking: list[tuple[str, MedtasksError]] = []
-    for bundle in _bundles(entry, run):
-        write(change.new(f"{RESULTS}/{bundle.path}"), results_table(name, entry.settings, bundle.experiments), mark)
-        documents = _store_documents(bundle, change)
-        responses = with_text and _store_responses(bundle, change)
-        run.parts.append(Part(bundle.path, documents, responses))
-        lacking += bundle.lacking
-    change.write_json(run.file(), run.content())
-    if lacking:
-        faults.append(_fault(entry, lacking))
-    return run
-
-
-def _bundles(entry: Entry, run: StoredRun) -> Iterator[_Bundle]:
-    """Experiments by suite and strategy, each in the order of datasets: files are read in that order."""
+def _by_file(entry: Entry, name: str) -> Iterator[tuple[str, list[Experiment]]]:
+    """Experiments that share their files, in the order of datasets: models are read side by side in it."""
     found: dict[tuple[str, str], list[Experiment]] = {}
     for item in sorted(entry.experiments.values(), key=lambda item: item.dataset.id):
         found.setdefault((item.dataset.metadata.benchmark, item.strategy), []).append(item)
     for (suite, strategy), experiments in sorted(found.items()):
-        path = f"{partition(suite, entry.model, strategy)}/{run.run}.parquet"
-        yield _Bundle(entry, run, experiments, path)
+        yield f"{partition(suite, entry.model, strategy)}/{name}.parquet", experiments
 
 
-def _store_documents(bundle: _Bundle, change: Change) -> dict[str, Rows]:
-    import pyarrow as pa
-
-    tables: list[pa.Table] = []
-    rows: dict[str, Rows] = {}
-    first = 0
-    for item in bundle.experiments:
-        try:
-            scores = _documents(item)
-        except MedtasksError as error:
-            bundle.lacking.append((item.task, error))
-            continue
-        if scores is not None:
-            table = documents_table(item.task, bundle.run.run, item.sample, scores)
-            rows[item.task] = rows_of(first, table, scores)
-            tables.append(table)
-            first += table.num_rows
-    if tables:
-        file = change.new(f"{DOCUMENTS}/{bundle.path}")
-        write(file, pa.concat_tables(tables), bundle.run.fingerprint)
-    return rows
-
-
-def _documents(item: Experiment) -> DocumentScores | None:
+def _documents(item: Experiment) -> DocumentScores | MedtasksError | None:
+    """What the documents contributed; why that is not known; None where a run has logged none."""
     if item.read_documents is None:
         return None
-    scores = item.read_documents()
+    try:
+        scores = item.read_documents()
+    except MedtasksError as error:
+        return error
     odd = np.flatnonzero(~np.isfinite(scores.counts).all(axis=1))
-    if len(odd):
-        raise MedtasksError(
-            f"{len(odd)} of {len(scores.documents)} scores are no numbers (place {odd[0] + 1} is the first)",
-            where=item.task,
-            remedy="medtasks rescore RUN",
-        )
-    return scores
+    if not len(odd):
+        return scores
+    what = f"{len(odd)} of {len(scores.documents)} scores are not numbers (the first at place {odd[0] + 1})"
+    return MedtasksError(what, remedy="medtasks rescore RUN")
 
 
-def _store_responses(bundle: _Bundle, change: Change) -> bool:
-    """Store texts; whether there are any."""
-    found = []
-    for item in bundle.experiments:
-        if item.read_samples is not None:
-            found.append(item)
-    if not found:
-        return False
-    file = change.new(f"{RESPONSES}/{bundle.path}")
-    with closing(Responses(file, bundle.run.run, bundle.run.fingerprint)) as responses:
-        for item in found:
-            try:
-                samples = item.read_samples() if item.read_samples else []
-                responses.add(item.task, [document_key(sample["doc"]) for sample in samples], samples)
-            except MedtasksError as error:
-                bundle.lacking.append((item.task, error))
-    return True
-
-
-def _fault(entry: Entry, lacking: list[tuple[str, MedtasksError]]) -> Fault:
-    task, error = lacking[0]
-    names = dict(lacking)
+def _fault(entry: Entry, lacking: dict[str, MedtasksError]) -> Fault:
+    task, error = next(iter(lacking.items()))
     return Fault(
         str(entry.folders[0]),
-        f"{len(names)} of {len(entry.experiments)} tasks go in without documents or texts, "
-        f"so without paired comparisons (first: {task}: {error.what})",
+        f"{len(lacking)} of {len(entry.experiments)} tasks lack documents or texts, so that nothing can be "
+        f"resampled or shown of them (first: {task}: {error.what})",
         error.remedy or "medtasks rescore RUN",
     )
 
 
 def _without_text(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A run's manifest; of errors that this package did not word only the kind, since they may quote rows."""
+    """A run's manifest; of unforeseen errors the kind alone, since what they say may quote a row."""
+    if "tasks" not in manifest:
+        return manifest
     states = {}
-    for task, state in manifest.get("tasks", {}).items():
-        kept = {key: state[key] for key in state if key != "traceback"}
+    for task, state in manifest["tasks"].items():
+        states[task] = {key: value for key, value in state.items() if key != "traceback"}
         if state.get("traceback"):
-            kept["error"] = state["traceback"].strip().rpartition("\n")[2].partition(":")[0]
-        states[task] = kept
-    return {**manifest, "tasks": states} if states else manifest
+            states[task]["error"] = state["traceback"].strip().rpartition("\n")[2].partition(":")[0]
+    return {**manifest, "tasks": states}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.files import read_json
+from medtasks_ext.jsonfile import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -103,7 +103,7 @@ class StoredRun:
 
     def content(self) -> dict[str, Any]:
         """As it is written."""
-        return {"schema": SCHEMA, **asdict(self)}
+        return {"schema": SCHEMA, **vars(self), "parts": [asdict(part) for part in self.parts]}
 
     def file(self) -> str:
         """Its own path below the store."""

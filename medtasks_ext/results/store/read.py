@@ -87,7 +87,9 @@ def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
         found, unknown = read_experiments(path, run.fingerprint, store.tasks)
         for name in unknown:
             faults.append(
-                Fault(str(path), f"no task of this registry is called {name}", "`medtasks ls` lists the names")
+                Fault(
+                    str(path), f"no task of this registry is called {name}", "`medtasks ls` lists the names"
+                )
             )
         for item in found:
             _readers(store, run, part, item, faults)

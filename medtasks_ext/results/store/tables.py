@@ -6,7 +6,6 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
@@ -100,8 +99,10 @@ def documents_table(task: str, run: str, sample: bool, scores: DocumentScores) -
         values = pa.array(table[name].to_numpy(), from_pandas=True)
         table = table.set_column(table.column_names.index(name), name, values)
     n = table.num_rows
-    return table.add_column(0, "task", pa.repeat(task, n)).append_column("run", pa.repeat(run, n)).append_column(
-        "sample", pa.repeat(sample, n)
+    return (
+        table.add_column(0, "task", pa.repeat(task, n))
+        .append_column("run", pa.repeat(run, n))
+        .append_column("sample", pa.repeat(sample, n))
     )
 
 
@@ -115,7 +116,7 @@ def rows_of(first: int, table: pa.Table, scores: DocumentScores) -> Rows:
     """
     n = table.num_rows
     width = len(table["counts"][0]) if n else 0
-    plain = bool(scores.scored.all()) and len(np.unique(scores.units)) == n
+    plain = bool(scores.scored.all()) and int(scores.units.max(initial=-1)) == n - 1  # numbered from 0
     return Rows(first, n, width, scores.statistic.name, plain)
 
 
@@ -150,9 +151,9 @@ def check_statistic(path: Path, rows: Rows, statistic: Statistic) -> None:
 def results_table(run: str, settings: Mapping[str, str], experiments: Iterable[Experiment]) -> pa.Table:
     """A row per task and metric; a task without any metric has one row."""
     words = _json(settings)
-    rows = []
+    columns: dict[str, list[Any]] = {name: [] for name in _RESULTS.names}
     for item in experiments:
-        row = {
+        shared = {
             "task": item.task,
             "dataset": item.dataset.id,
             "run": run,
@@ -167,18 +168,15 @@ def results_table(run: str, settings: Mapping[str, str], experiments: Iterable[E
             "settings": words,
             "config": _json(_without_loaded(item.config)),
         }
-        for metric in dict.fromkeys([*item.metrics, *item.intervals]) or [None]:
-            interval = item.intervals.get(metric) if metric else None
-            rows.append(
-                {
-                    **row,
-                    "metric": metric,
-                    "value": item.metrics.get(metric) if metric else None,
-                    "interval_low": interval and interval.low,
-                    "interval_high": interval and interval.high,
-                }
-            )
-    return pa.Table.from_pylist(rows, schema=_RESULTS)
+        metrics = list(dict.fromkeys([*item.metrics, *item.intervals])) or [None]
+        intervals = [item.intervals.get(metric) for metric in metrics]
+        columns["metric"] += metrics
+        columns["value"] += [item.metrics.get(metric) for metric in metrics]
+        columns["interval_low"] += [interval and interval.low for interval in intervals]
+        columns["interval_high"] += [interval and interval.high for interval in intervals]
+        for name, value in shared.items():
+            columns[name] += [value] * len(metrics)
+    return pa.table(columns, schema=_RESULTS)
 
 
 def read_experiments(path: Path, mark: str, tasks: Registry) -> tuple[list[Experiment], list[str]]:
@@ -249,7 +247,9 @@ def _without_loaded(config: Mapping[str, Any]) -> dict[str, Any]:
     """A task's configuration; what was loaded differs from run to run and has a column of its own."""
     metadata = dict(config.get("metadata") or {})
     if isinstance(metadata.get("medtasks"), dict):
-        metadata["medtasks"] = {key: metadata["medtasks"][key] for key in metadata["medtasks"] if key != "loaded"}
+        metadata["medtasks"] = {
+            key: metadata["medtasks"][key] for key in metadata["medtasks"] if key != "loaded"
+        }
     return {**config, "metadata": metadata} if metadata else dict(config)
 
 

@@ -1,0 +1,119 @@
+"""A report over many models, each with all datasets in three strategies.
+
+The folders of runs are synthetic and look as `medtasks run` leaves them: results of one real run on the
+sample rows, with scores drawn anew for every model, and without the marks of sample rows. Samples files hold a
+hundred documents of some kilobytes; the models share them, since a report opens a few of them only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common import Row, fresh, peak_gigabytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MODELS, PROCESSES, DOCUMENTS = 20, 2, 100
+SECONDS, MEGABYTES = 15, 6
+GROUPS = ("bridge", "medhelm", "clinicbench", "mlb")
+SUFFIXES = ("", "_cot", "_5shot")
+
+
+def run(quick: bool) -> Iterator[Row]:
+    models = MODELS // 10 if quick else MODELS
+    with tempfile.TemporaryDirectory() as folder:
+        made = fresh("report", "make_runs", folder=folder, models=models, timeout=1800)
+        what = f"{models} models, {made['experiments']:,} experiments"
+        for published in ("none", "all"):
+            done = fresh("report", "report", folder=folder, published=published)
+            beside = "" if published == "none" else ", beside all published models"
+            figures = f"{done['seconds']:.1f} s ({done['peak']:.2f} GB)"
+            yield Row(f"report of {what}{beside}", figures, f"under {SECONDS} s", done["seconds"] < SECONDS)
+            yield Row(
+                "  its page", f"{done['page']:.2f} MB", f"under {MEGABYTES} MB", done["page"] < MEGABYTES
+            )
+
+
+def report(folder: str, published: str) -> dict[str, float]:
+    """`medtasks report` over all runs, from its start in a new process to the last file."""
+    from medtasks_ext.cli.report import report_command
+
+    runs = [str(path) for path in sorted(Path(folder, "runs").iterdir())]
+    out = Path(folder, published)
+    report_command(
+        runs, str(out), published=published, strategies=[], with_examples=True, include_text=False, as_json=False
+    )
+    seconds = time.time() - float(os.environ["BENCH_STARTED"])
+    return {"seconds": seconds, "peak": peak_gigabytes(), "page": (out / "report.html").stat().st_size / 1e6}
+
+
+# ---------------------------------------------------------------------- runs
+
+
+def make_runs(folder: str, models: int) -> dict[str, int]:
+    """Write the run folders."""
+    from medtasks_ext.cli.run import run_command
+
+    template = Path(folder, "template")
+    names = ",".join(f"{group}{suffix}" for group in GROUPS for suffix in SUFFIXES)
+    arguments = ["--tasks", names, "--model", "random-label", "--data", "sample"]
+    if run_command([*arguments, "--output_path", str(template)]):
+        raise RuntimeError("the run on the sample rows failed")
+    for file in template.glob("samples_*.jsonl"):
+        _lengthen(file)
+    with get_context("spawn").Pool(PROCESSES) as pool:
+        sizes = pool.starmap(_make_run, [(folder, number) for number in range(models)], chunksize=1)
+    return {"experiments": sum(sizes)}
+
+
+def _lengthen(file: Path) -> None:
+    """As many documents as a small test file has, by repeating the sample rows."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        row.pop("SAMPLE_DATA", None)
+    with file.open("w", encoding="utf-8") as lines:
+        for number in range(DOCUMENTS):
+            row = {**rows[number % len(rows)], "doc_id": number}
+            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _make_run(folder: str, number: int) -> int:
+    import numpy as np
+
+    template, target = Path(folder, "template"), Path(folder, "runs", f"{number:02d}")
+    manifest = json.loads((template / "run.json").read_text())
+    manifest["identity"]["model"] = {"model": "vllm", "model_args": {"pretrained": f"ORG/model-{number}"}}
+    manifest["identity"]["settings"]["data"] = None
+    (target / "tasks").mkdir(parents=True)
+    (target / "run.json").write_text(json.dumps(manifest, indent=1))
+    generator = np.random.default_rng(number)
+    files = sorted((template / "tasks").glob("*.json"))
+    for file in files:
+        score = float(generator.beta(4, 4))
+        record = _scored(json.loads(file.read_text(encoding="utf-8")), score)
+        copy = target / "tasks" / file.name
+        copy.write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
+        np.save(copy.with_suffix(".npy"), np.clip(generator.normal(score, 0.02, 1000), 0, 1))
+        os.link(file.with_suffix(".parquet"), copy.with_suffix(".parquet"))
+        samples = f"samples_{file.stem}.jsonl"
+        os.link(template / samples, target / samples)
+    return len(files)
+
+
+def _scored(record: dict[str, Any], score: float) -> dict[str, Any]:
+    """The record of a task with this score: judged and ungolded ones get one, too."""
+    del record["metrics"]["SAMPLE_DATA"]
+    record["loaded"]["origin"] = record["config"]["metadata"]["medtasks"]["loaded"]["origin"] = "local"
+    record["metrics"]["score"], record["n"] = score, DOCUMENTS
+    record["tokens"] = {"input": 1000 * DOCUMENTS, "output": 50 * DOCUMENTS}
+    record["cut"] = {**record["cut"], "answers_cut": 1}
+    interval = {"interval_low": score - 0.04, "interval_high": score + 0.04, "resamples": 1000}
+    record["intervals"]["score"] = {**interval, "interval_method": "percentile bootstrap, 95 %"}
+    return record

@@ -1,0 +1,194 @@
+"""`medtasks data check`: local files against the schemas of their datasets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from medtasks_ext.data import load_documents
+from medtasks_ext.registry import registry
+from tests.conftest import write_jsonl
+
+HOSPICE = "medhelm_hospice_referral"
+
+
+def hospice(root, rows, name="test.jsonl"):
+    return write_jsonl(root / "medhelm" / "hospice_referral" / name, rows)
+
+
+def good(n: int, start: int = 0) -> list[dict]:
+    return [
+        {"prompt": "Eligible?", "context": f"note {i}", "label": "AB"[i % 2]} for i in range(start, start + n)
+    ]
+
+
+def test_valid_files_are_counted_and_what_is_not_there_is_said_in_one_line(medtasks, chip_ctc):
+    outcome = medtasks("data", "check")
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith("✓ bridge_chip_ctc  8 test rows, 5 few-shot rows")
+    assert "bridge/CHIP-CTC.SFT.json, bridge/example/CHIP-CTC.example.json" in lines[0]
+    assert [line for line in lines if line.startswith("not there: ")] == [lines[1]]
+
+
+def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
+    rows = good(12)
+    del rows[1]["label"]
+    rows[3]["label"] = "C"
+    for row in rows[5:10]:
+        row["label"] = ""
+    hospice(data_dir, rows)
+    outcome = medtasks("data", "check", data_dir)
+    assert outcome.code == 1
+    lines = [line.strip() for line in outcome.out.splitlines()]
+    file = "medhelm/hospice_referral/test.jsonl"
+    assert lines[0].startswith(f"✗ {HOSPICE}  valid: 5 test rows")
+    assert f"{file}: test row 2 has no column label" in lines
+    assert next(line for line in lines if "row 4" in line).endswith("(column label)")
+    assert "and 2 more" in lines  # 7 faults, of which 5 are shown
+    record = json.loads(medtasks("data", "check", data_dir, "--json").out)["datasets"][0]
+    assert [(fault["row"], fault["column"]) for fault in record["faults"]] == [
+        (f"test row {number}", "label") for number in (2, 4, 6, 7, 8, 9, 10)
+    ]
+    assert (record["valid"], record["n_test"]) == (False, 5)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "holds no rows"),
+        (b'{"prompt": "a"\n', "line 1 is not valid JSON"),
+        ('{"prompt": "ä"}'.encode("latin-1"), "not UTF-8 text"),
+        (b'{"question": "a"}\n', "column prompt, context, label is missing"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_not_valid(medtasks, data_dir, content, fault):
+    hospice(data_dir, []).write_bytes(content)
+    outcome = medtasks("data", "check", data_dir)
+    assert outcome.code == 1 and fault in outcome.out and "test.jsonl" in outcome.out
+
+
+VALUES = [None, 5, 1.5, True, [], ["A"], {}, {"a": {"b": 1}}, "", "\x00", "\ud800", "A" * 10_000]
+
+
+@pytest.mark.parametrize("column", ["prompt", "context", "label"])
+def test_values_of_any_kind_are_faults_or_fine_and_never_stop_the_check(medtasks, data_dir, column):
+    rows = [{**row, column: value} for row, value in zip(good(len(VALUES)), VALUES, strict=True)]
+    file = data_dir / "medhelm" / "hospice_referral" / "test.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    bridge = [{"task": value, "split": "test", "input": value, "output": value} for value in VALUES]
+    (data_dir / "bridge" / "chip_ctc").mkdir(parents=True)
+    (data_dir / "bridge" / "chip_ctc" / "test.json").write_text(json.dumps(bridge))
+    records = json.loads(medtasks("data", "check", data_dir, "--json").out)["datasets"]
+    hospice = next(record for record in records if record["id"] == HOSPICE)
+    assert hospice["n_test"] + len(hospice["faults"]) == len(VALUES)
+    assert len(hospice["faults"]) == (len(VALUES) if column == "label" else 0)
+    assert medtasks("data", "check", data_dir).code == 1  # at least BRIDGE's labels
+
+
+def test_several_kinds_of_faults_come_in_one_report(medtasks, data_dir):
+    rows = [{**row, "id": i} for i, row in enumerate(good(9))]
+    rows[4]["id"] = 2
+    hospice(data_dir, rows)
+    hospice(data_dir, good(3, start=100) + good(1, start=6), "fewshot.jsonl")
+    outcome = medtasks("data", "check", data_dir)
+    assert "occurs twice: test row 3 and test row 5" in outcome.out
+    assert "few-shot row 4 is also test row 7" in outcome.out
+
+
+def test_what_is_right_but_worth_knowing_is_a_note(medtasks, data_dir):
+    rows = good(8)
+    rows[0]["context"] = " "
+    hospice(data_dir, rows)
+    hospice(data_dir, good(3, start=100), "fewshot.jsonl")
+    outcome = medtasks("data", "check", data_dir)
+    assert outcome.code == 0
+    assert "note: column context holds nothing in 1 rows" in outcome.out
+    assert "note: 3 few-shot rows: the 5-shot task needs 5" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("medhelm/hospice_referal/test.jsonl", "medhelm/hospice_referral"),
+        ("medhelm_hospice_referral/test.jsonl", "medhelm/hospice_referral"),
+        ("hospice_referral/test.jsonl", "medhelm/hospice_referral"),
+        ("bridge/hospice_referral/test.jsonl", "medhelm/hospice_referral"),
+        ("medhelm/clear/tests.jsonl", "medhelm/clear/test.jsonl"),
+        ("medhelm/clear/test.jsnol", "medhelm/clear/test.jsonl"),
+        ("bridge/CHIP-CTC.json", "bridge/CHIP-CTC.SFT.json"),
+        ("bridge/CHIP-CTC.SFT.jsonl", "bridge/CHIP-CTC.SFT.json"),
+        ("CHIP-CTC.SFT.json", "bridge/CHIP-CTC.SFT.json"),
+        ("bridge/CHIP-CTT.SFT.json", "bridge/CHIP-CTC.SFT.json"),
+        ("brigde/CHIP-CTC.SFT.json", "bridge"),
+    ],
+)
+def test_a_mistyped_name_is_not_passed_over(medtasks, data_dir, path, meant):
+    hospice(data_dir, good(8))
+    write_jsonl(data_dir / path, [{"a": 1}])
+    outcome = medtasks("data", "check", data_dir)
+    assert outcome.code == 1
+    stray = json.loads(medtasks("data", "check", data_dir, "--json").out)["not_read"]
+    assert [entry["meant"] for entry in stray] == [meant]
+    assert f"did you mean {meant}?" in outcome.out
+
+
+def test_other_files_are_named_and_do_no_harm(medtasks, chip_ctc):
+    (chip_ctc / "protocol.pdf").write_text("x")
+    (chip_ctc / "README.md").write_text("x")
+    (chip_ctc / ".DS_Store").write_text("x")
+    (chip_ctc / "bridge" / "chip-ctc.SFT.json").write_text("[]")  # the same name for the loader
+    write_jsonl(chip_ctc / "bridge" / "chip_ctc" / "test.jsonl", [{"a": 1}])
+    outcome = medtasks("data", "check", chip_ctc)
+    assert outcome.code == 0
+    assert [line for line in outcome.out.splitlines() if line.startswith("?")] == [
+        "? bridge/chip-ctc.SFT.json: not read: other files of the dataset come first",
+        "? bridge/chip_ctc/test.jsonl: not read: other files of the dataset come first",
+        "? protocol.pdf: not read: unknown name",
+    ]
+
+
+def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc):
+    (tmp_path / "empty").mkdir()
+    outcome = medtasks("data", "check", "empty")
+    assert outcome.code == 1 and "nothing was found there" in outcome.out
+    outcome = medtasks("data", "check", chip_ctc / "bridge")
+    assert outcome.code == 1 and f"check {chip_ctc}" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [((), "no folder to check"), (("nowhere",), "no such folder")]
+)
+def test_no_folder_is_bad_input(medtasks, arguments, message):
+    outcome = medtasks("data", "check", *arguments)
+    assert outcome.code == 2 and message in outcome.err
+
+
+@pytest.mark.parametrize("name", [HOSPICE, "medhelm_clear", "mlb_marecord", "mlb_maexam", "bridge_c_emrs"])
+def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name):
+    medtasks("data", "template", name, "-o", "own")
+    dataset = registry().datasets[name]
+    folder = tmp_path / "own" / dataset.metadata.benchmark / dataset.folder.name
+    outcome = medtasks("data", "check", "own")
+    assert outcome.code == 1 and "holds no rows" in outcome.out  # not filled yet
+    assert "?" not in outcome.out  # and nothing that the template wrote is unknown
+    rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
+    write_jsonl(
+        folder / "test.jsonl",
+        [
+            {key: value for key, value in row.items() if key != "_split"}
+            for row in rows
+            if row["_split"] == "test"
+        ],
+    )
+    outcome = medtasks("data", "check", "own")
+    assert outcome.code == 0, outcome.out
+    assert f"✓ {name}" in outcome.out and "1 datasets, 0 not valid" in outcome.out
+
+
+def test_check_counts_the_documents_that_a_run_loads(medtasks, chip_ctc):
+    record = json.loads(medtasks("data", "check", "--json").out)["datasets"][0]
+    splits = load_documents(registry().datasets["bridge_chip_ctc"].folder, cot=False)
+    assert (record["n_test"], record["n_fewshot"]) == (len(splits["test"]), len(splits["fewshot"]))

@@ -1,0 +1,239 @@
+"""`medtasks data fetch`: open datasets once, for use without internet, against a hub on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from medtasks_ext.data.missing import source_of
+from medtasks_ext.data.remote import remote_files
+from medtasks_ext.registry import registry
+from tests.conftest import ROOT
+from tests.data.hub_server import Hub
+
+MEDQA, MMLU, BULLETS = "medhelm_medqa", "clinicbench_mmlu_med", "medhelm_medbullets"
+RAW = "https://raw.githubusercontent.com"
+HEADER = "question,opa,opb,opc,opd,ope,answer_idx\n"
+
+
+def medqa_rows(name: str, n: int) -> bytes:
+    rows = [
+        {"id": f"{name}-{i}", "sent1": f"{name} question {i}", "label": i % 4}
+        | {f"ending{k}": "abcd"[k] for k in range(4)}
+        for i in range(n)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def mmlu_rows(n: int, what: str) -> bytes:
+    rows = [
+        {"question": f"{what} {i}", "subject": "x", "choices": list("abcd"), "answer": i % 4}
+        for i in range(n)
+    ]
+    content = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), content)
+    return content.getvalue()
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub with MedQA and MMLU, and a web server with Medbullets; tasks, caches and settings point there."""
+    server = Hub()
+    root = tmp_path / "tasks"
+    for name in ("medhelm/medqa", "medhelm/medbullets", "clinicbench/mmlu_med", "medhelm/clear"):
+        shutil.copytree(registry().root / name, root / name)
+    for file in registry().root.glob("*/_*.yaml"):
+        shutil.copy(file, root / file.parent.name)
+    shutil.copy(registry().root / "_medtasks.yaml", root)
+    yaml = root / "medhelm" / "medbullets" / "zero_shot.yaml"
+    yaml.write_text(yaml.read_text().replace(RAW, server.url))
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    constants = "huggingface_hub.constants"
+    monkeypatch.setattr(f"{constants}.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(f"{constants}.ENDPOINT", server.url)
+    monkeypatch.setattr(
+        f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/resolve/{revision}/{filename}"
+    )
+    monkeypatch.setattr(f"{constants}.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+    contents = {
+        MEDQA: {
+            "dev.json": medqa_rows("dev", 3),
+            "test.json": medqa_rows("test", 4),
+            "train.json": medqa_rows("train", 6),
+        },
+        MMLU: {
+            "professional_medicine/test-00000-of-00001.parquet": mmlu_rows(7, "test"),
+            "professional_medicine/dev-00000-of-00001.parquet": mmlu_rows(3, "dev"),
+            "professional_medicine/validation-00000-of-00001.parquet": mmlu_rows(3, "validation"),
+        },
+    }
+    for name, files in contents.items():
+        download = source_of(registry().datasets[name]).download
+        for file, content in files.items():
+            server.put(download.repo, download.revision, file, content)
+    bullets = remote_files(source_of(registry(root).datasets[BULLETS]))[0]
+    rows = "".join(f"What is {i}?,a,b,c,d,e,{'ABCDE'[i % 5]}\n" for i in range(9))
+    server.files[bullets.name.removeprefix(server.url)] = (HEADER + rows).encode()
+    yield server
+    server.close()
+
+
+def path_of(hub, end: str) -> str:
+    return next(path for path in hub.files if path.endswith(end))
+
+
+def test_open_datasets_are_fetched_once_and_recorded_with_their_hashes(medtasks, hub, tmp_path):
+    outcome = medtasks("data", "fetch", MEDQA, MMLU, BULLETS)
+    assert outcome.code == 0, outcome.text
+    assert f"✓ {MEDQA}  3 of 3 files fetched" in outcome.out and "7 rows" in outcome.out
+    manifest = json.loads((tmp_path / "cache" / "fetched.json").read_text())["datasets"]
+    assert set(manifest) == {MEDQA, MMLU, BULLETS}
+    for name in manifest:
+        assert manifest[name]["revision"] == source_of(registry().datasets[name]).download.revision
+    recorded = {entry["source"]: entry for item in manifest.values() for entry in item["files"]}
+    assert {(entry["bytes"], entry["sha256"]) for entry in recorded.values()} == {
+        (len(content), hashlib.sha256(content).hexdigest()) for content in hub.files.values()
+    }
+
+
+def test_a_second_call_checks_the_hashes_and_downloads_nothing(medtasks, hub):
+    medtasks("data", "fetch", MEDQA, BULLETS)
+    before = dict(hub.asked)
+    hub.close()
+    outcome = medtasks("data", "fetch", MEDQA, BULLETS)
+    assert outcome.code == 0 and f"✓ {MEDQA}  as recorded" in outcome.out and "0 files fetched" in outcome.out
+    assert dict(hub.asked) == before
+
+
+def test_a_call_goes_on_where_the_last_one_stopped(medtasks, hub):
+    hub.faults[path_of(hub, "train.json")] = 500
+    outcome = medtasks("data", "fetch", MEDQA)
+    assert outcome.code == 1 and "train.json" in outcome.err and "500" in outcome.err
+    hub.faults.clear()
+    hub.asked.clear()
+    outcome = medtasks("data", "fetch", MEDQA)
+    assert outcome.code == 0
+    assert [path.rpartition("/")[2] for path in hub.asked] == ["train.json"]
+
+
+@pytest.mark.parametrize(
+    ("end", "fault", "message"),
+    [
+        ("test.json", "corrupt", "arrives damaged"),
+        ("test-00000-of-00001.parquet", "corrupt", "arrives damaged"),
+        ("test.json", 404, "is no longer on the hub"),
+        ("test.json", 403, "the hub refused the download (403)\n  → accept the terms"),
+        ("test.json", "cut for good", "download failed"),
+        ("medbullets_op5.csv", "cut for good", "download failed"),
+        ("medbullets_op5.csv", 404, "download failed (Not Found)"),
+    ],
+)
+def test_a_file_that_cannot_be_had_is_named_and_does_not_stop_the_others(medtasks, hub, end, fault, message):
+    hub.faults[path_of(hub, end)] = fault
+    outcome = medtasks("data", "fetch", MEDQA, MMLU, BULLETS)
+    assert outcome.code == 1
+    assert message in outcome.err and end in outcome.err and outcome.err.count("✗") == 1
+    assert outcome.out.count("✓") == 2 and "2 of 3 datasets here" in outcome.out
+    hub.faults.clear()
+    outcome = medtasks("data", "fetch", MEDQA, MMLU, BULLETS)
+    assert outcome.code == 0 and outcome.out.count("✓") == 3
+
+
+def test_a_connection_that_breaks_halfway_is_taken_up_again(medtasks, hub):
+    hub.faults[path_of(hub, "test.json")] = "cut"
+    outcome = medtasks("data", "fetch", MEDQA)
+    assert outcome.code == 0 and hub.asked[path_of(hub, "test.json")] == 2
+
+
+@pytest.mark.parametrize("to", [[], ["--to", "stick"]])
+def test_a_file_that_was_damaged_on_disk_is_fetched_again(medtasks, hub, tmp_path, to):
+    medtasks("data", "fetch", MEDQA, BULLETS, *to)
+    copies = [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()]
+    content = hub.files[path_of(hub, "medbullets_op5.csv")]
+    kept = [path for path in copies if path.suffix != ".yaml" and path.read_bytes() == content]
+    damaged = next(path for path in kept if not to or "stick" in path.parts)
+    damaged.write_bytes(content[:-5])
+    outcome = medtasks("data", "fetch", MEDQA, BULLETS, *to)
+    assert outcome.code == 0 and f"✓ {BULLETS}  1 of 1 files fetched" in outcome.out
+    assert f"✓ {MEDQA}  as recorded" in outcome.out and damaged.read_bytes() == content
+
+
+def test_content_that_changed_under_a_pinned_address_is_refused(medtasks, hub, tmp_path):
+    medtasks("data", "fetch", BULLETS)
+    path = path_of(hub, "medbullets_op5.csv")
+    hub.files[path] = hub.files[path].replace(b"What", b"When")
+    shutil.rmtree(next((tmp_path / "cache").glob("*/medbullets_op5.csv")).parent)
+    outcome = medtasks("data", "fetch", BULLETS)
+    assert outcome.code == 1 and "has other content than was recorded for it" in outcome.err
+
+
+def test_a_file_whose_rows_cannot_be_read_is_no_success(medtasks, hub):
+    hub.files[path_of(hub, "medbullets_op5.csv")] = (HEADER + "What?,a,b,c,d,e,Z\n").encode()
+    outcome = medtasks("data", "fetch", BULLETS)
+    assert outcome.code == 1 and "is here, but cannot be read: test row 1" in outcome.err
+    assert "0 of 1 datasets" in outcome.out
+
+
+def test_offline_nothing_is_asked_for_and_the_message_says_so(medtasks, hub, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    outcome = medtasks("data", "fetch", MEDQA, BULLETS)
+    assert outcome.code == 1 and not hub.asked
+    assert outcome.err.count("HF_HUB_OFFLINE") >= 2
+
+
+def test_data_that_is_not_open_is_not_fetched(medtasks, hub):
+    outcome = medtasks("data", "fetch", "medhelm_clear")
+    assert outcome.code == 2 and "medtasks data where medhelm_clear" in outcome.err
+    outcome = medtasks("data", "fetch", "medhelm_clear", BULLETS)
+    assert outcome.code == 0 and "to be requested (`medtasks data where TASK`): 1" in outcome.out
+
+
+def test_a_folder_that_cannot_be_written_is_named(medtasks, hub, tmp_path):
+    (tmp_path / "stick").write_text("a file")
+    outcome = medtasks("data", "fetch", BULLETS, "--to", "stick")
+    assert outcome.code in (1, 2) and "stick" in outcome.err and "--to DIR" in outcome.err
+
+
+def test_a_carried_folder_runs_on_a_machine_without_internet(medtasks, hub, tmp_path):
+    """The other machine has the folder, empty caches and no hub."""
+    assert medtasks("data", "fetch", MEDQA, BULLETS, "--to", "stick").code == 0
+    hub.close()
+    carried = tmp_path / "elsewhere"
+    shutil.move(tmp_path / "stick", carried)
+    home = tmp_path / "home"
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith(("HF_", "MEDTASKS_"))},
+        "HOME": str(home), "HF_HUB_OFFLINE": "1", "MEDTASKS_DATA_DIR": str(carried),
+        "MEDTASKS_TASKS_DIR": os.environ["MEDTASKS_TASKS_DIR"], "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    tasks = f"{MEDQA},{BULLETS}"
+    command = ["medtasks_ext", "run", "--model", "oracle", "--tasks", tasks, "--output_path", "run"]
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = json.loads((tmp_path / "run" / "results.json").read_text())["medtasks"]["loaded"]
+    assert {(item["origin"], item["n_test"]) for item in loaded.values()} == {("hub", 7), ("hub", 9)}
+    assert not (home / ".cache").exists()
+
+
+def test_check_finds_files_that_were_damaged_on_the_way(medtasks, hub, tmp_path):
+    medtasks("data", "fetch", MEDQA, BULLETS, "--to", "stick")
+    outcome = medtasks("data", "check", "stick")
+    assert outcome.code == 0 and "4 fetched files" in outcome.out
+    next(tmp_path.glob("stick/**/medbullets_op5.csv")).write_text("x")
+    outcome = medtasks("data", "check", "stick")
+    assert outcome.code == 1 and "medbullets_op5.csv: missing, or not as it was fetched" in outcome.out

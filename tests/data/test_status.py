@@ -1,0 +1,124 @@
+"""`medtasks data status` and `medtasks data where`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from medtasks_ext.data.missing import source_of
+from medtasks_ext.data.places import source_page
+from medtasks_ext.registry import registry
+from tests.conftest import write_jsonl
+
+DATASETS = registry().datasets
+
+
+@pytest.fixture(autouse=True)
+def empty_caches(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+def line_of(outcome, name: str) -> list[str]:
+    return next(line for line in outcome.out.splitlines() if line.startswith(f"{name} ")).split()
+
+
+def test_every_dataset_has_a_line_and_the_sums_agree(medtasks):
+    outcome = medtasks("data", "status")
+    records = json.loads(medtasks("data", "status", "--json").out)
+    assert outcome.code == 0 and [record["id"] for record in records] == list(DATASETS)
+    downloads = sum(record["origin"] == "hub" for record in records)
+    missing = sum(record["origin"] is None for record in records)
+    assert not any(record["here"] for record in records)
+    assert f"{len(DATASETS)} datasets: 0 here; {downloads} to download" in outcome.out
+    assert f"{missing} missing" in outcome.out and downloads + missing == len(DATASETS)
+    assert "MEDTASKS_DATA_DIR is not set" in outcome.out
+
+
+def test_local_files_are_counted_and_checked(medtasks, chip_ctc):
+    outcome = medtasks("data", "status", "bridge_zh")
+    assert line_of(outcome, "bridge_chip_ctc")[1:6] == ["gated", "local", "8", "5", "passed"]
+    assert line_of(outcome, "bridge_mie")[1:6] == ["open", "download", "–", "–", "–"]
+    assert line_of(outcome, "bridge_chip_cdee")[1:] == ["gated", "missing", "–", "–", "–", "–"]
+    (chip_ctc / "bridge" / "CHIP-CTC.SFT.json").write_text("[]")
+    outcome = medtasks("data", "status", "bridge_chip_ctc")
+    assert outcome.code == 0 and line_of(outcome, "bridge_chip_ctc")[5] == "failed"
+    assert "not as they should be" in outcome.out
+
+
+def test_a_cached_download_is_counted_with_its_pinned_revision(medtasks, tmp_path):
+    download = source_of(DATASETS["medhelm_medqa"]).download
+    snapshot = (
+        tmp_path / "hub" / f"datasets--{download.repo.replace('/', '--')}" / "snapshots" / download.revision
+    )
+    row = {"sent1": "q", "label": 0, **{f"ending{k}": "abcd"[k] for k in range(4)}}
+    for name, n in (("dev.json", 3), ("test.json", 4)):
+        write_jsonl(snapshot / name, [{**row, "id": f"{name}{i}", "sent1": f"{name} {i}"} for i in range(n)])
+    part = json.loads(medtasks("data", "status", "medhelm_medqa", "--json").out)[0]
+    assert (part["origin"], part["here"], part["n_test"]) == ("hub", False, None)  # a file is not there yet
+    write_jsonl(snapshot / "train.json", [{**row, "id": f"t{i}", "sent1": f"t {i}"} for i in range(6)])
+    whole = json.loads(medtasks("data", "status", "medhelm_medqa", "--json").out)[0]
+    assert (whole["here"], whole["n_test"], whole["n_fewshot"], whole["checks"]) == (True, 7, 6, "passed")
+    assert whole["revision"] == download.revision and download.revision in whole["where"]
+
+
+def test_names_are_joined_and_fields_narrow_them(medtasks):
+    def ids(*words: str) -> list[str]:
+        return [item["id"] for item in json.loads(medtasks("data", "status", "--json", *words).out)]
+
+    assert ids("bridge_mie", "medhelm_clear", "bridge_mie_cot") == ["bridge_mie", "medhelm_clear"]
+    assert ids("hospice") == ["medhelm_hospice_referral"]
+    assert ids("bridge_zh", "access=open") == [
+        name for name in ids("bridge_zh") if DATASETS[name].metadata.access.value == "open"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("bridge_mee", "did you mean: bridge_mie"),
+        ("colour=red", "no metadata field"),
+        ("language=xx", "no dataset matches"),
+    ],
+)
+def test_a_word_that_matches_nothing_is_refused(medtasks, word, message):
+    for command in ("status", "where", "fetch"):
+        outcome = medtasks("data", command, word)
+        assert outcome.code == 2 and message in outcome.err
+
+
+def test_where_names_files_that_the_loader_then_finds(medtasks, data_dir):
+    """Every path that is told is one that works."""
+    for name in ("bridge_chip_ctc", "medhelm_clear", "mlb_marecord", "clinicbench_mimic_cxr"):
+        told = [line.strip().split(",")[0] for line in medtasks("data", "where", name).out.splitlines()]
+        paths = [line for line in told if line.endswith((".SFT.json", "test.jsonl"))]
+        assert paths
+        for path in paths:
+            file = write_jsonl(data_dir / path, [{"a": 1}])
+            record = json.loads(medtasks("data", "status", name, "--json").out)[0]
+            assert (record["origin"], record["where"]) == ("local", str(file))
+            file.unlink()
+
+
+def test_where_tells_access_licence_page_and_pinned_files(medtasks):
+    outcome = medtasks("data", "where", "medhelm_ehrshot", "medhelm_medqa", "medhelm_clear")
+    assert "docs/sources/redivis.md" in outcome.out and "medhelm/ehrshot/original/" in outcome.out
+    download = source_of(DATASETS["medhelm_medqa"]).download
+    assert f"hf.co/datasets/{download.repo}@{download.revision}/test.json" in outcome.out
+    assert "medtasks data fetch medhelm_medqa" in outcome.out
+    assert "medtasks data template medhelm_clear" in outcome.out
+    for name in ("medhelm_ehrshot", "medhelm_medqa", "medhelm_clear"):
+        assert DATASETS[name].metadata.licence in outcome.out and DATASETS[name].metadata.url in outcome.out
+
+
+def test_every_dataset_that_is_not_open_has_a_page():
+    closed = [item for item in DATASETS.values() if item.metadata.access.value != "open"]
+    assert all(source_page(item) for item in closed)
+    assert not any(source_page(item) for item in DATASETS.values() if item not in closed)
+
+
+def test_sample_rows_are_called_so(medtasks, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_DATA", "sample")
+    outcome = medtasks("data", "status", "bridge_mie")
+    assert line_of(outcome, "bridge_mie")[2] == "SAMPLE"

@@ -1,0 +1,205 @@
+"""No text of local rows in what commands print and log, whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from medtasks_ext.data import load
+from medtasks_ext.privacy import excerpt, public_rows
+from tests.conftest import sft_row, write_jsonl
+
+MARKER = "Zyxwv-Quastenflosser-4711"
+HOSPICE = ("--tasks", "medhelm_hospice_referral", "--output_path", "run")
+LABEL = "clinical trial criterion: 年龄"
+
+
+@pytest.fixture(autouse=True)
+def by_default(monkeypatch, caplog):
+    """As a user has it, with logs as talkative as they can be."""
+    monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
+    monkeypatch.setenv("LMEVAL_LOG_LEVEL", "DEBUG")
+    caplog.set_level(logging.DEBUG)
+    load._build.cache_clear()
+
+
+def good(n: int = 8) -> list[dict]:
+    return [
+        {"id": f"{MARKER}-{i}", "prompt": MARKER, "context": f"{MARKER} {i}", "label": "AB"[i % 2]}
+        for i in range(n)
+    ]
+
+
+def put(data_dir, rows: list[dict] | bytes, name: str = "medhelm/hospice_referral/test.jsonl"):
+    path = data_dir / name
+    if isinstance(rows, bytes):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(rows)
+    else:
+        write_jsonl(path, rows)
+    return path
+
+
+def assert_silent(outcome, caplog):
+    assert MARKER not in outcome.text and "Quastenflosser" not in outcome.text, outcome.text
+    assert MARKER not in caplog.text, caplog.text
+
+
+def test_a_run_that_goes_well_prints_no_text(medtasks, data_dir, caplog, tmp_path):
+    put(data_dir, good())
+    outcome = medtasks("run", "--model", "oracle", *HOSPICE)
+    assert outcome.code == 0
+    assert_silent(outcome, caplog)
+    assert (
+        MARKER in (tmp_path / "run" / "samples_medhelm_hospice_referral.jsonl").read_text()
+    )  # there it is kept
+    for command in (("rescore", "run"), ("data", "status", "hospice"), ("data", "check"), ("ls", "hospice")):
+        outcome = medtasks(*command)
+        assert outcome.code == 0
+        assert_silent(outcome, caplog)
+
+
+def changed(**values) -> list[dict]:
+    rows = good()
+    rows[2].update(values)
+    return rows
+
+
+def without(column: str) -> list[dict]:
+    rows = good()
+    del rows[2][column]
+    return rows
+
+
+HEADERLESS = f"{MARKER},{MARKER} two,A\nx,y,B\n".encode()
+RUBRIC = {"question": MARKER, "answer": MARKER, "id": MARKER}
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "rows", "message"),
+    [
+        ("medhelm_hospice_referral", "test.jsonl", changed(label=MARKER), "test row 3: gold answer"),
+        ("medhelm_hospice_referral", "test.jsonl", changed(id=f"{MARKER}-0"), "occurs twice: test row 1 and test row 3"),
+        ("medhelm_hospice_referral", "test.jsonl", without("label"), "test row 3 has no column label"),
+        ("medhelm_hospice_referral", "test.jsonl", [{MARKER: MARKER, "labl": MARKER}], "2 others found, labl among them"),
+        ("medhelm_hospice_referral", "test.csv", HEADERLESS, "3 others found"),
+        ("medhelm_hospice_referral", "test.csv", f"prompt,context,label\n{MARKER},a,A,{MARKER}\n".encode(), "row 1 has more"),
+        ("medhelm_hospice_referral", "test.jsonl", f'{{"prompt": "{MARKER}"'.encode(), "line 1 is not valid JSON"),
+        ("medhelm_hospice_referral", "test.jsonl", f'["{MARKER}"]'.encode(), "line 1 is not an object"),
+        ("medhelm_hospice_referral", "test.json", f'{{"{MARKER}": "x}}'.encode(), "not valid JSON"),
+        ("medhelm_hospice_referral", "test.jsonl", f'{{"prompt": "{MARKER}\xe4"}}'.encode("latin-1"), "not UTF-8"),
+        ("medhelm_hospice_referral", "test.xml", f"<a>{MARKER}".encode(), "not valid XML"),
+        ("medhelm_hospice_referral", "test.parquet", MARKER.encode(), "not a Parquet file"),
+        ("medhelm_medqa", "test.jsonl", [{"question": MARKER, "options": f"A. x\n{MARKER}", "answer_idx": "A"}], "field options"),
+        ("medhelm_medqa", "test.jsonl", [{"question": MARKER, "options": {MARKER: 1, 5: MARKER}, "answer_idx": MARKER}], "test row 1"),
+        ("medhelm_medqa", "test.jsonl", [{"sent1": MARKER, "label": MARKER, **{f"ending{i}": MARKER for i in range(4)}}], "field answer_idx"),
+        ("mlb_cmexam", "test.csv", f"Question,Options,Answer\n{MARKER},A {MARKER},{MARKER}\n".encode(), ""),
+        ("bridge_mie", "test.jsonl", [sft_row(1, MARKER, f"entity: {MARKER}, type: {MARKER}, status: {MARKER};", task="MIE")], "gold answer"),
+        ("bridge_mie", "test.jsonl", [sft_row(1, MARKER, MARKER, task="MIE")], "gold answer"),
+        ("bridge_chip_ctc", "test.jsonl", [sft_row(i, MARKER, LABEL) for i in range(3)] + [sft_row(9, MARKER, MARKER)], "gold answer"),
+        ("clinicbench_ddi", "test.jsonl", [{"sentence": MARKER, "text": MARKER}], "is missing"),
+        ("medhelm_medcalc_bench", "test.jsonl", [{"Calculator ID": MARKER}], "is missing"),
+        ("mlb_marecord", "test.jsonl", [RUBRIC], "is missing"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_named_by_place_and_not_quoted(medtasks, data_dir, caplog, task, file, rows, message):
+    suite, _, folder = task.partition("_")
+    put(data_dir, rows, f"{suite}/{folder}/{file}")
+    outcome = medtasks("run", "--model", "oracle", "--data", "local", "--tasks", task, "--output_path", "run")
+    assert outcome.code == 2 and message in outcome.err
+    assert_silent(outcome, caplog)
+    outcome = medtasks("data", "check")
+    assert outcome.code == 1
+    assert_silent(outcome, caplog)
+    for command in (
+        ("data", "check", "--json"),
+        ("data", "status", task),
+        ("data", "status", task, "--json"),
+    ):
+        assert_silent(medtasks(*command), caplog)
+
+
+def test_an_example_that_is_a_test_row_is_named_by_place(medtasks, data_dir, caplog):
+    put(data_dir, good())
+    put(data_dir, good(5), "medhelm/hospice_referral/fewshot.jsonl")
+    outcome = medtasks("run", "--model", "oracle", *HOSPICE)
+    assert outcome.code == 2 and "few-shot row 1 is also test row 1" in outcome.err
+    assert_silent(outcome, caplog)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError(f"time data {MARKER} does not match"), KeyError(MARKER), TypeError(f"'{MARKER}'"),
+        AssertionError(MARKER), Exception(MARKER), UnicodeDecodeError("utf-8", MARKER.encode(), 0, 1, MARKER),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["metric", "model"])
+def test_what_fails_on_an_answer_is_named_by_kind_and_kept_in_the_run(
+    medtasks, data_dir, caplog, tmp_path, monkeypatch, error, place
+):
+    def fails(*_, **__):
+        raise error
+
+    target = {
+        "metric": "medtasks_ext.filters.answer.ParseAnswer.apply",
+        "model": "medtasks_ext.models.baselines.Oracle.answer",
+    }[place]
+    monkeypatch.setattr(target, fails)
+    put(data_dir, good())
+    outcome = medtasks("run", "--model", "oracle", *HOSPICE)
+    assert outcome.code == 1 and f"✗ medhelm_hospice_referral: {type(error).__name__}" in outcome.err
+    assert_silent(outcome, caplog)
+    assert MARKER in (tmp_path / "run" / "run.json").read_text()  # the traceback
+
+
+def test_what_a_machine_says_is_shown(medtasks, data_dir, monkeypatch):
+    def hangs_up(*_):
+        raise ConnectionError("the endpoint hung up")
+
+    monkeypatch.setattr("medtasks_ext.models.baselines.Oracle.answer", hangs_up)
+    put(data_dir, good())
+    outcome = medtasks("run", "--model", "oracle", *HOSPICE)
+    assert outcome.code == 1 and "✗ medhelm_hospice_referral: the endpoint hung up" in outcome.err
+
+
+def test_a_defect_of_the_command_itself_prints_its_place_alone(medtasks, data_dir, caplog, monkeypatch):
+    def fails(*_):
+        raise ValueError(MARKER)
+
+    monkeypatch.setattr("medtasks_ext.data.sources.read_rows", fails)
+    put(data_dir, good())
+    outcome = medtasks("data", "status", "hospice")
+    assert outcome.code == 1 and "ValueError in load.py" not in outcome.out and "ValueError" in outcome.err
+    assert_silent(outcome, caplog)
+
+
+def test_values_are_shown_where_that_is_asked_for(medtasks, data_dir, monkeypatch):
+    put(data_dir, changed(label=MARKER))
+    assert MARKER[:20] in medtasks("data", "check", "--show-text").out
+    monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "1")
+    assert MARKER[:20] in medtasks("run", "--model", "oracle", *HOSPICE).err
+
+
+def test_public_rows_are_quoted_as_before(monkeypatch):
+    assert excerpt("Jane Doe") == "<text of 8 characters>"
+    with public_rows(True):
+        assert excerpt("Jane Doe", 4) == "'Jane'"
+    assert excerpt({"name": "Jane"}) == "<object of 1>"
+
+
+def test_every_kind_of_value_has_words(monkeypatch):
+    kinds = {excerpt(value) for value in (None, True, 3, 2.5, "x", "  ", ["a"], {"a": 1}, b"x")}
+    assert kinds == {
+        "<null>", "<true or false>", "<a number>", "<text of 1 character>", "<blank text>",
+        "<list of 1>", "<object of 1>", "<bytes>",
+    }  # fmt: skip
+
+
+def test_a_json_report_of_a_run_in_which_a_row_fails_is_silent_too(medtasks, data_dir, caplog):
+    put(data_dir, changed(label=MARKER))
+    outcome = medtasks("data", "status", "hospice", "--json")
+    assert json.loads(outcome.out)[0]["checks"] == "failed"
+    assert_silent(outcome, caplog)
