@@ -1,8 +1,8 @@
 """A report over many models, each with all datasets in three strategies.
 
 The folders of runs are synthetic and look as `medtasks run` leaves them: results of one real run on the
-sample rows, with scores drawn anew for every model, and without the marks of sample rows. Samples files hold a
-hundred documents of some kilobytes; the models share them, since a report opens a few of them only.
+sample rows, with scores drawn anew for every model and without the marks of sample rows. Samples files
+hold a hundred documents; the models share them, since a report opens a few of them only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,13 @@ def report(folder: str, published: str) -> dict[str, float]:
     runs = [str(path) for path in sorted(Path(folder, "runs").iterdir())]
     out = Path(folder, published)
     report_command(
-        runs, str(out), published=published, strategies=[], with_examples=True, include_text=False, as_json=False
+        runs,
+        str(out),
+        published=published,
+        strategies=[],
+        with_examples=True,
+        include_text=False,
+        as_json=False,
     )
     seconds = time.time() - float(os.environ["BENCH_STARTED"])
     return {"seconds": seconds, "peak": peak_gigabytes(), "page": (out / "report.html").stat().st_size / 1e6}

@@ -72,7 +72,8 @@ def columns_found(found: Collection[str], wanted: Collection[str]) -> str:
     if shows_text():
         return f"found: {', '.join(found)}"
     close = [near for name in wanted for near in get_close_matches(name, found, n=1, cutoff=0.7)]
-    return f"{len(found)} others found" + (f", {', '.join(dict.fromkeys(close))} among them" if close else "")
+    among = f", {', '.join(dict.fromkeys(close))} among them" if close else ""
+    return f"other columns found: {len(found)}{among}"
 
 
 def what_happened(error: BaseException, template: str = "") -> str:

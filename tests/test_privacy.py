@@ -73,40 +73,60 @@ def without(column: str) -> list[dict]:
     return rows
 
 
-HEADERLESS = f"{MARKER},{MARKER} two,A\nx,y,B\n".encode()
-RUBRIC = {"question": MARKER, "answer": MARKER, "id": MARKER}
+OWN, MEDQA, MIE = "medhelm/hospice_referral", "medhelm/medqa", "bridge/mie"
+FOUR = {f"ending{i}": MARKER for i in range(4)}
+TOO_MANY = f"prompt,context,label\n{MARKER},a,A,{MARKER}\n".encode()
 
 
 @pytest.mark.parametrize(
-    ("task", "file", "rows", "message"),
+    ("path", "rows", "message"),
     [
-        ("medhelm_hospice_referral", "test.jsonl", changed(label=MARKER), "test row 3: gold answer"),
-        ("medhelm_hospice_referral", "test.jsonl", changed(id=f"{MARKER}-0"), "occurs twice: test row 1 and test row 3"),
-        ("medhelm_hospice_referral", "test.jsonl", without("label"), "test row 3 has no column label"),
-        ("medhelm_hospice_referral", "test.jsonl", [{MARKER: MARKER, "labl": MARKER}], "2 others found, labl among them"),
-        ("medhelm_hospice_referral", "test.csv", HEADERLESS, "3 others found"),
-        ("medhelm_hospice_referral", "test.csv", f"prompt,context,label\n{MARKER},a,A,{MARKER}\n".encode(), "row 1 has more"),
-        ("medhelm_hospice_referral", "test.jsonl", f'{{"prompt": "{MARKER}"'.encode(), "line 1 is not valid JSON"),
-        ("medhelm_hospice_referral", "test.jsonl", f'["{MARKER}"]'.encode(), "line 1 is not an object"),
-        ("medhelm_hospice_referral", "test.json", f'{{"{MARKER}": "x}}'.encode(), "not valid JSON"),
-        ("medhelm_hospice_referral", "test.jsonl", f'{{"prompt": "{MARKER}\xe4"}}'.encode("latin-1"), "not UTF-8"),
-        ("medhelm_hospice_referral", "test.xml", f"<a>{MARKER}".encode(), "not valid XML"),
-        ("medhelm_hospice_referral", "test.parquet", MARKER.encode(), "not a Parquet file"),
-        ("medhelm_medqa", "test.jsonl", [{"question": MARKER, "options": f"A. x\n{MARKER}", "answer_idx": "A"}], "field options"),
-        ("medhelm_medqa", "test.jsonl", [{"question": MARKER, "options": {MARKER: 1, 5: MARKER}, "answer_idx": MARKER}], "test row 1"),
-        ("medhelm_medqa", "test.jsonl", [{"sent1": MARKER, "label": MARKER, **{f"ending{i}": MARKER for i in range(4)}}], "field answer_idx"),
-        ("mlb_cmexam", "test.csv", f"Question,Options,Answer\n{MARKER},A {MARKER},{MARKER}\n".encode(), ""),
-        ("bridge_mie", "test.jsonl", [sft_row(1, MARKER, f"entity: {MARKER}, type: {MARKER}, status: {MARKER};", task="MIE")], "gold answer"),
-        ("bridge_mie", "test.jsonl", [sft_row(1, MARKER, MARKER, task="MIE")], "gold answer"),
-        ("bridge_chip_ctc", "test.jsonl", [sft_row(i, MARKER, LABEL) for i in range(3)] + [sft_row(9, MARKER, MARKER)], "gold answer"),
-        ("clinicbench_ddi", "test.jsonl", [{"sentence": MARKER, "text": MARKER}], "is missing"),
-        ("medhelm_medcalc_bench", "test.jsonl", [{"Calculator ID": MARKER}], "is missing"),
-        ("mlb_marecord", "test.jsonl", [RUBRIC], "is missing"),
+        (f"{OWN}/test.jsonl", changed(label=MARKER), "test row 3: gold answer"),
+        (f"{OWN}/test.jsonl", changed(id=f"{MARKER}-0"), "occurs twice: test row 1 and test row 3"),
+        (f"{OWN}/test.jsonl", without("label"), "test row 3 has no column label"),
+        (f"{OWN}/test.jsonl", [{MARKER: MARKER, "labl": MARKER}], "other columns found: 2, labl among them"),
+        (f"{OWN}/test.csv", f"{MARKER},{MARKER} two,A\nx,y,B\n".encode(), "other columns found: 3"),
+        (f"{OWN}/test.csv", TOO_MANY, "row 1 has more cells"),
+        (f"{OWN}/test.jsonl", f'{{"prompt": "{MARKER}"'.encode(), "line 1 is not valid JSON"),
+        (f"{OWN}/test.jsonl", f'["{MARKER}"]'.encode(), "line 1 is not an object"),
+        (f"{OWN}/test.json", f'{{"{MARKER}": "x}}'.encode(), "not valid JSON"),
+        (f"{OWN}/test.jsonl", f'{{"prompt": "{MARKER}\xe4"}}'.encode("latin-1"), "not UTF-8"),
+        (f"{OWN}/test.xml", f"<a>{MARKER}".encode(), "not valid XML"),
+        (f"{OWN}/test.parquet", MARKER.encode(), "not a Parquet file"),
+        (
+            f"{MEDQA}/test.jsonl",
+            [{"question": MARKER, "options": f"A. x\n{MARKER}", "answer_idx": "A"}],
+            "test row 1, field options: option line <text of",
+        ),
+        (
+            f"{MEDQA}/test.jsonl",
+            [{"question": MARKER, "options": {MARKER: 1, "5": MARKER}, "answer_idx": MARKER}],
+            "test row 1: gold answer",
+        ),
+        (f"{MEDQA}/test.jsonl", [{"sent1": MARKER, "label": MARKER, **FOUR}], "field answer_idx"),
+        (
+            "mlb/cmexam/test.csv",
+            f"Question,Options,Answer\n{MARKER},A {MARKER},{MARKER}\n".encode(),
+            "test row 1",
+        ),
+        (
+            f"{MIE}/test.jsonl",
+            [sft_row(1, MARKER, f"entity: {MARKER}, type: {MARKER}, status: {MARKER};", task="MIE")],
+            "gold answer: type <text of",
+        ),
+        (f"{MIE}/test.jsonl", [sft_row(1, MARKER, MARKER, task="MIE")], "gold answer: line <text of"),
+        (
+            "bridge/chip_ctc/test.jsonl",
+            [*(sft_row(i, MARKER, LABEL) for i in range(3)), sft_row(9, MARKER, MARKER)],
+            "test row 4: gold answer",
+        ),
+        ("clinicbench/ddi/test.jsonl", [{"sentence": MARKER, "text": MARKER}], "is missing (other columns found: 2"),
+        ("medhelm/medcalc_bench/test.jsonl", [{"Calculator ID": MARKER}], "is missing (other columns found: 1"),
     ],
-)  # fmt: skip
-def test_a_bad_row_is_named_by_place_and_not_quoted(medtasks, data_dir, caplog, task, file, rows, message):
-    suite, _, folder = task.partition("_")
-    put(data_dir, rows, f"{suite}/{folder}/{file}")
+)
+def test_a_bad_row_is_named_by_place_and_not_quoted(medtasks, data_dir, caplog, path, rows, message):
+    task = path.rpartition("/")[0].replace("/", "_")
+    put(data_dir, rows, path)
     outcome = medtasks("run", "--model", "oracle", "--data", "local", "--tasks", task, "--output_path", "run")
     assert outcome.code == 2 and message in outcome.err
     assert_silent(outcome, caplog)
@@ -119,6 +139,17 @@ def test_a_bad_row_is_named_by_place_and_not_quoted(medtasks, data_dir, caplog, 
         ("data", "status", task, "--json"),
     ):
         assert_silent(medtasks(*command), caplog)
+
+
+def test_annotations_that_do_not_fit_their_text_are_named_by_line(medtasks, data_dir, caplog):
+    folder = data_dir / "bridge" / "meddocan" / "original"
+    for part in ("test", "train"):
+        (folder / part / "brat").mkdir(parents=True)
+        (folder / part / "brat" / "a.txt").write_text(f"Sr. {MARKER} ingresa.")
+        (folder / part / "brat" / "a.ann").write_text(f"T1\tNOMBRE 0 3\t{MARKER}\n")
+    outcome = medtasks("run", "--model", "oracle", "--data", "local", "--tasks", "bridge_meddocan")
+    assert outcome.code == 2 and "a.ann, line 1: annotation T1 says <text of" in outcome.err
+    assert_silent(outcome, caplog)
 
 
 def test_an_example_that_is_a_test_row_is_named_by_place(medtasks, data_dir, caplog):

@@ -76,7 +76,10 @@ def installed_copy() -> Path | None:
 
 def _layered() -> bool:
     """Whether the copy was installed, but beside another folder than the one lm-eval is imported from."""
-    files = importlib.metadata.files("medtasks") or []
+    try:
+        files = importlib.metadata.files("medtasks") or []
+    except importlib.metadata.PackageNotFoundError:  # imported from a folder, not installed
+        return False
     copies = (path.locate() for path in files if path.parts[:3] == ("lm_eval", "tasks", "medtasks"))
     return any(Path(copy).exists() for copy in copies)
 

@@ -31,11 +31,8 @@ def ingest_command(folders: list[str], store: str, *, with_text: bool, as_json: 
     for fault in faults:
         typer.echo(str(fault), err=True)
     if as_json:
-        content = {
-            "store": store,
-            "runs": [asdict(item) for item in items],
-            "faults": [asdict(item) for item in faults],
-        }
+        lists = {"runs": [asdict(item) for item in items], "faults": [asdict(fault) for fault in faults]}
+        content = {"store": store, **lists}
         json.dump(content, sys.stdout, ensure_ascii=False, indent=1)
         typer.echo()
     else:

@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.report_tables import print_report
+from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.registry.metadata import SUITE_KEYS
-from medtasks_ext.report.axes import AXES, order, title
-from medtasks_ext.report.card.facts import STRATEGY_TITLES, SUITES
+from medtasks_ext.report.compared import pairs_of
 from medtasks_ext.report.gather import Report, gather
 from medtasks_ext.report.tidy import shown
-from medtasks_ext.results.comparison import Pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from medtasks_ext.report.compared import Compared
-    from medtasks_ext.report.groups import GroupScore
-
-#: The axes that the terminal shows, those of the suites' own tables; the files have all of them.
-_SHOWN = {
-    "bridge": ("language", "task_type"),
-    "medhelm": ("category",),
-    "clinicbench": ("scenario",),
-    "mlb": ("dimension",),
-}
-_FEW = 3  # columns of scores side by side; pairs that are listed
-_SAID = 12  # lines of differences or faults
-_ALPHA = 0.05
+    from collections.abc import Sequence
 
 
 def report_command(
@@ -62,12 +42,13 @@ def report_command(
         from medtasks_ext.report.write import check_folder
 
         check_folder(Path(out))
-    report = gather([Path(folder) for folder in folders], registry(), _strategies(strategies), published)
-    written = _write(Path(out), report, text if with_examples else "none") if out else []
+    with collector_paused():  # thousands of results are read, and all of them stay
+        report = gather([Path(folder) for folder in folders], registry(), _strategies(strategies), published)
+        written = _write(Path(out), report, text if with_examples else "none") if out else []
     if as_json:
         typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
     else:
-        _print(report, out is not None)
+        print_report(report, files=out is not None)
     for path in written:
         typer.echo(path, err=True)
     return 1 if any(fault.skipped for fault in report.faults) else 0
@@ -113,270 +94,17 @@ def _summary(report: Report) -> dict[str, Any]:
             for entry, cost in zip(report.entries, report.costs, strict=True)
         ],
         "groups": [shown(row) for row in report.groups],
-        "pairs": [line for item in report.comparisons for line in _pairs(report, item)],
+        "pairs": [line for item in report.comparisons for line in pairs_of(report, item)],
         "without_score": [
-            {"entry": gap.entry.label, "task": gap.dataset.task(gap.strategy), "state": gap.state, "reason": gap.reason}
+            {
+                "entry": gap.entry.label,
+                "task": gap.dataset.task(gap.strategy),
+                "state": gap.state,
+                "reason": gap.reason,
+            }
             for gap in report.gaps
             if gap.state != "not asked"
         ],
         "differences": report.differences,
         "faults": [{"where": item.where, "what": item.what, "remedy": item.remedy} for item in report.faults],
     }
-
-
-def _pairs(report: Report, item: Compared) -> Iterator[dict[str, Any]]:
-    """Every pair of entries with scores per document, once."""
-    if item.pairs is None or item.p_holm is None or item.p_bh is None:
-        return
-    for row in range(item.tested):
-        for column in range(row + 1, item.tested):
-            yield {
-                "suite": item.suite,
-                "strategy": item.strategy,
-                "sample": item.sample,
-                "entry": report.entries[item.entries[row]].label,
-                "minus": report.entries[item.entries[column]].label,
-                "tasks": len(item.datasets),
-                **{key: float(getattr(item.pairs, key)[row, column]) for key in Pairs.__dataclass_fields__},
-                "p_holm": float(item.p_holm[row, column]),
-                "p_bh": float(item.p_bh[row, column]),
-                "wins": float(item.wins[row, column]),
-            }
-
-
-# ---------------------------------------------------------------------- the terminal
-
-
-def _print(report: Report, files: bool) -> None:
-    rows = [row for row in report.groups if row.entry.kind != "published"]
-    suites = [row for row in rows if row.group.axis == "suite"]
-    whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row, suites)) > 1]
-    sections = _sections([*suites, *whole])
-    console().print(_main_table(report, sections))
-    console().print(
-        "rank: among entries that have all of its tasks, on those tasks; cut: answers that fill the token budget",
-        style="dim",
-    )
-    _print_axes(report, rows, files)
-    for heading, lines in (
-        ("differences between entries on the tasks that they share, p by paired bootstrap, Holm", _sure(report)),
-        ("without a score", _lacking(report)),
-        ("cost", _costs(report)),
-        ("to know before comparing", report.differences),
-        ("faults", [str(fault) for fault in report.faults]),
-    ):
-        _print_lines(heading, lines)
-
-
-def _suites_of(row: GroupScore, suites: Sequence[GroupScore]) -> set[str]:
-    return {
-        item.group.value
-        for item in suites
-        if item.entry is row.entry and item.strategy == row.strategy and item.scored
-    }
-
-
-def _sections(rows: Sequence[GroupScore]) -> dict[tuple[str, str], list[GroupScore]]:
-    """(title of the group, strategy) -> rows, suites in their order, then all tasks; the best first."""
-    places = [*SUITES, "all"]
-    found: dict[tuple[str, str], list[GroupScore]] = {}
-    for row in sorted(rows, key=lambda row: (places.index(row.group.value), STRATEGIES.index(row.strategy))):
-        found.setdefault((title(row.group.axis, row.group.value), row.strategy), []).append(row)
-    for section in found.values():
-        section.sort(key=lambda row: (row.sample, row.score is None, -(row.score or 0)))
-    return found
-
-
-def _main_table(report: Report, sections: dict[tuple[str, str], list[GroupScore]]) -> Table:
-    alone = len(report.own) == 1
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        collapse_padding=True,
-        pad_edge=False,
-        title=_heading(report),
-        title_style="bold",
-        title_justify="left",
-    )
-    table.add_column("suite" if alone else "suite, entry", overflow="fold", min_width=16)
-    table.add_column("score [95 % interval]", no_wrap=True)
-    for name in ("rank", "valid", "cut"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("tasks")
-    for (name, strategy), rows in sections.items():
-        if not alone:
-            table.add_row(f"[bold]{name}, {STRATEGY_TITLES[strategy]}[/bold]")
-        for row in rows:
-            label = f"{name}, {STRATEGY_TITLES[strategy]}" if alone else f"  {escape(row.entry.label)}"
-            table.add_row(label + (" SAMPLE" if row.sample else ""), *_cells(row))
-        for label, score in _published(report, rows):
-            table.add_row(f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]")
-    return table
-
-
-def _heading(report: Report) -> str:
-    own, published = len(report.own), len(report.entries) - len(report.own)
-    heading = escape(report.own[0].label) if own == 1 else f"{own} entries"
-    if published:
-        heading += f", beside {published} published models"
-    if not report.sample:
-        return heading
-    every = all(entry.sample for entry in report.own)
-    return f"{heading}\nSAMPLE DATA: {'synthetic rows' if every else 'some rows are synthetic'}, not a result"
-
-
-def _cells(row: GroupScore) -> list[str]:
-    tasks = "" if row.scored is None else f"{row.scored}/{row.group.n_tasks}"
-    return [
-        _score(row, 4),
-        "–" if row.rank is None else f"{row.rank}/{row.of}",
-        _share(row.valid),
-        _share(row.cut),
-        tasks + (" partial" if row.partial else ""),
-    ]
-
-
-def _score(row: GroupScore, digits: int) -> str:
-    if row.score is None:
-        return "–"
-    interval = "–" if row.low is None else f"{row.low:.3f}, {row.high:.3f}"
-    return f"{row.score:.{digits}f} \\[{interval}]"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
-
-
-def _published(report: Report, rows: Sequence[GroupScore]) -> list[tuple[str, float]]:
-    """Best and median of the published models on the tasks of these rows, if all rows have the same."""
-    from statistics import median
-
-    asked = {frozenset(_scored(row)) for row in rows if row.score is not None and not row.sample}
-    if len(asked) != 1 or rows[0].group.axis == "all":
-        return []
-    [names], group, strategy = asked, rows[0].group, rows[0].strategy
-    weights = group.weights(list(names))
-    found = {}
-    for entry in report.entries:
-        if entry.kind != "published":
-            continue
-        scores = {item.dataset.id: item.score for item in entry.experiments.values() if item.strategy == strategy}
-        if weights and all(scores.get(name) is not None for name in weights):
-            found[entry.model] = sum(weight * (scores[name] or 0) for name, weight in weights.items())
-        elif len(weights) == group.n_tasks and strategy == "zero_shot" and group.name in entry.groups:
-            found[entry.model] = entry.groups[group.name]
-    if not found:
-        return []
-    best = max(found, key=found.__getitem__)
-    some = "" if len(weights) == group.n_tasks else f", on these {len(weights)} tasks"
-    lines = [(f"best published: {best}{some}", found[best])]
-    return [*lines, (f"median of {len(found)} published{some}", median(found.values()))]
-
-
-def _scored(row: GroupScore) -> list[str]:
-    members = set(row.group.datasets)
-    return [
-        item.dataset.id
-        for item in row.entry.experiments.values()
-        if item.strategy == row.strategy and item.score is not None and item.dataset.id in members
-    ]
-
-
-def _print_axes(report: Report, rows: Sequence[GroupScore], files: bool) -> None:
-    """A table per suite: values of its main axes down, entries and strategies across, if they are few."""
-    left_out = False
-    for suite in SUITES:
-        of_suite = [row for row in rows if row.group.suite == suite and row.group.axis in _SHOWN[suite]]
-        columns = list(dict.fromkeys((id(row.entry), row.strategy) for row in of_suite if row.score is not None))
-        if len(columns) > _FEW:
-            left_out = True
-        elif columns:
-            console().print(_axes_table(report, suite, of_suite, columns))
-    if left_out:
-        where = "groups.csv and report.html" if files else "groups.csv and report.html of -o OUT"
-        console().print(f"by language, specialty, stage and the suites' own axes: {where}", style="dim")
-
-
-def _axes_table(
-    report: Report, suite: str, rows: Sequence[GroupScore], columns: Sequence[tuple[int, str]]
-) -> Table:
-    entries = {id(entry): entry for entry in report.own}
-    sample = any(entries[key].sample for key, _ in columns)
-    heading = SUITES[suite] + (" (SAMPLE DATA)" if sample else "")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=heading, title_style="bold", title_justify="left")
-    table.add_column("", overflow="fold", min_width=12)
-    labels = len({key for key, _ in columns}) > 1
-    for key, strategy in columns:
-        name = f"{escape(entries[key].label)}, " if labels else ""
-        table.add_column(name + STRATEGY_TITLES[strategy], overflow="fold", min_width=20)
-    table.add_column("tasks", justify="right")
-    found = {(row.group.axis, row.group.value, id(row.entry), row.strategy): row for row in rows}
-    for axis in _SHOWN[suite]:
-        values = sorted({row.group.value for row in rows if row.group.axis == axis}, key=lambda v: order(axis, v))  # noqa: B023
-        table.add_row(f"[bold]{AXES[axis].partition(' (')[0]}[/bold]")
-        for value in values:
-            cells = [found.get((axis, value, *column)) for column in columns]
-            tasks = dict.fromkeys(f"{row.scored}/{row.group.n_tasks}" for row in cells if row)
-            scores = ["–" if row is None else _score(row, 3) for row in cells]
-            table.add_row(f"  {title(axis, value)}", *scores, " ".join(tasks))
-    return table
-
-
-def _sure(report: Report) -> list[str]:
-    """What the comparisons found: each pair where they are few, else how many differ."""
-    lines = []
-    for item in report.comparisons:
-        pairs = list(_pairs(report, item))
-        of = f"{SUITES[item.suite]}, {STRATEGY_TITLES[item.strategy]}, {len(item.datasets)} tasks"
-        of += ", SAMPLE" if item.sample else ""
-        if len(pairs) <= _FEW:
-            lines += [
-                f"{of}: {pair['entry']} − {pair['minus']} = {pair['difference']:+.3f} "
-                f"[{pair['low']:+.3f}, {pair['high']:+.3f}], p = {pair['p_holm']:.3f}"
-                for pair in pairs
-            ]
-        else:
-            found = sum(pair["p_holm"] < _ALPHA for pair in pairs)
-            lines.append(f"{of}: {found} of {len(pairs)} pairs differ (p < {_ALPHA})")
-    return lines
-
-
-def _lacking(report: Report) -> list[str]:
-    """How many tasks have no score, and why; strategies of a suite that were not asked at all are not said."""
-    asked = {
-        (id(entry), item.dataset.metadata.benchmark, item.strategy)
-        for entry in report.own
-        for item in entry.experiments.values()
-    }
-    lines = []
-    for entry in report.own:
-        counts = Counter(
-            (SUITES[gap.dataset.metadata.benchmark], gap.strategy, gap.state)
-            for gap in report.gaps
-            if gap.entry is entry and (id(entry), gap.dataset.metadata.benchmark, gap.strategy) in asked
-        )
-        groups: dict[tuple[str, str], list[str]] = {}
-        for (suite, strategy, state), n in counts.items():
-            groups.setdefault((suite, strategy), []).append(f"{n} {state}")
-        lines += [
-            f"{entry.label}, {suite}, {STRATEGY_TITLES[strategy]}: {', '.join(parts)}"
-            for (suite, strategy), parts in groups.items()
-        ]
-    return lines
-
-
-def _costs(report: Report) -> list[str]:
-    return [
-        f"{entry.label}: " + (f"{cost.usd:,.2f} USD: " if cost.usd is not None else "") + cost.rule
-        for entry, cost in zip(report.entries, report.costs, strict=True)
-        if entry.kind != "published" and cost.tokens
-    ]
-
-
-def _print_lines(heading: str, lines: Sequence[str]) -> None:
-    if not lines:
-        return
-    console().print(f"\n{heading}:", style="bold", markup=False)
-    for line in lines[:_SAID]:
-        console().print(f"- {line}", markup=False)
-    if len(lines) > _SAID:
-        console().print(f"- and {len(lines) - _SAID} more; --json has all", markup=False)

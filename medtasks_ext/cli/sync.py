@@ -13,6 +13,7 @@ from medtasks_ext.registry.sync import apply, changes, stale
 def sync_command(*, check: bool) -> int:
     """Bring derived files up to date, or only say which are not; returns the exit code."""
     from medtasks_ext.cli import reference
+    from medtasks_ext.data import source_pages
     from medtasks_ext.data.json_schema import schema_changes
     from medtasks_ext.registry import catalogue
 
@@ -20,7 +21,7 @@ def sync_command(*, check: bool) -> int:
     pending = [
         *changes(tasks),
         *schema_changes(tasks.root),
-        *stale(catalogue.pages(tasks) | reference.page(tasks.root)),
+        *stale(catalogue.pages(tasks) | source_pages.pages(tasks) | reference.page(tasks.root)),
     ]
     for change in pending:
         verb = "delete" if change.content is None else "write"

@@ -10,6 +10,7 @@ from typing import Any
 
 from medtasks_ext.metrics.common import result
 from medtasks_ext.metrics.sql_sandbox import OUT_OF_TIME, Outcome, SqlSandbox
+from medtasks_ext.privacy import excerpt, shows_text
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +128,8 @@ class _Database:
             if query not in self.gold:
                 self.gold[query] = found[query]
                 if found[query].error == OUT_OF_TIME:  # on a machine that is far too busy
-                    log.warning("a gold query ran out of time, so no answer to it can be right: %s", query)
+                    shown = query if shows_text() else excerpt(query)
+                    log.warning("a gold query ran out of time, so no answer to it can be right: %s", shown)
         return {query: found[query] if query in found else self.gold[query] for query in (*gold, *predicted)}
 
 

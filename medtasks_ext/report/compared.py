@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
+    from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Entry, Experiment
 
@@ -107,16 +108,16 @@ def _compared(
     if not datasets:
         return
     published = [
-        place for place, found in scored.items() if place not in own and all(name in found for name in datasets)
+        place
+        for place, found in scored.items()
+        if place not in own and all(name in found for name in datasets)
     ]
-    tested = [
-        place for place in chosen if all(scored[place][name].task in draws[place] for name in datasets)
-    ]
+    tested = [place for place in chosen if all(scored[place][name].task in draws[place] for name in datasets)]
     order = [*tested, *(place for place in chosen if place not in tested), *published]
     if len(order) < 2:
         return
     by_task = np.array([[scored[place][name].score for name in datasets] for place in order], dtype=float)
-    weights = suite.weights(datasets)
+    weights = suite.weights(frozenset(datasets))
     weight = np.array([weights.get(name, 0.0) for name in datasets])
     pairs = p_holm = p_bh = places = None
     if len(tested) > 1:
@@ -188,3 +189,23 @@ def _asked(entry: Entry, item: Experiment) -> Hashable:
         except MedtasksError:
             rows += entry.label
     return item.settings["version"], rows, item.n
+
+
+def pairs_of(report: Report, item: Compared) -> Iterator[dict[str, Any]]:
+    """Every pair of entries with scores per document, once."""
+    if item.pairs is None or item.p_holm is None or item.p_bh is None:
+        return
+    for row in range(item.tested):
+        for column in range(row + 1, item.tested):
+            yield {
+                "suite": item.suite,
+                "strategy": item.strategy,
+                "sample": item.sample,
+                "entry": report.entries[item.entries[row]].label,
+                "minus": report.entries[item.entries[column]].label,
+                "tasks": len(item.datasets),
+                **{key: float(getattr(item.pairs, key)[row, column]) for key in Pairs.__dataclass_fields__},
+                "p_holm": float(item.p_holm[row, column]),
+                "p_bh": float(item.p_bh[row, column]),
+                "wins": float(item.wins[row, column]),
+            }

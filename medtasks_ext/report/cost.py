@@ -45,9 +45,7 @@ def costs(entry: Entry) -> Cost:
     counted = [item for item in entry.experiments.values() if item.tokens]
     if not counted:
         return Cost(None, 0, None, None, "tokens were not counted")
-    tokens = {
-        side: sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")
-    }
+    tokens = {side: sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")}
     some = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
     price = prices().get(entry.model)
     if price is None:

@@ -31,7 +31,7 @@ class Gap:
 
 
 def gaps(entry: Entry, tasks: Registry, strategies: Sequence[str]) -> list[Gap]:
-    """An entry's tasks without a score, in the registry's order; twins of datasets are no tasks of a suite."""
+    """An entry's tasks without a score, in the registry's order; twins of datasets belong to no suite."""
     found = []
     for dataset in tasks.datasets.values():
         if dataset.metadata.twin_of:

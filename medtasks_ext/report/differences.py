@@ -24,7 +24,7 @@ _NAMED = 3  # tasks that a sentence names
 
 
 def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> list[str]:
-    """Sentences: within an entry, between entries of one model, between entries task by task, published ones."""
+    """Sentences: within entries, between those of one model, between entries task by task, published ones."""
     own = [entry for entry in entries if entry.kind != "published"]
     return [
         *_within(own),
@@ -93,9 +93,7 @@ def _between(entries: Sequence[Entry]) -> Iterator[str]:
             "rows": "entries are not compared on them",
             "version": "scores of different versions are not comparable",
         }[setting]
-        yield (
-            f"{_title(suite, strategy)}: entries differ in the {words[setting]} of {_some(names)}; {note}"
-        )
+        yield (f"{_title(suite, strategy)}: entries differ in the {words[setting]} of {_some(names)}; {note}")
 
 
 def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> Iterator[str]:
@@ -122,5 +120,3 @@ def _some(names: Sequence[str]) -> str:
         return names[0]
     shown = ", ".join(names[:_NAMED])
     return f"{len(names)} tasks ({shown}{', …' if len(names) > _NAMED else ''})"
-
-

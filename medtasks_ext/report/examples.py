@@ -60,7 +60,10 @@ def examples(
         for sample, score in chosen:
             document = document_key(sample["doc"]) if public else f"#{sample['doc_id'] + 1}"
             about = {"entry": entry, "strategy": item.strategy, "document": document, "score": score}
-            shown = next((text for length in _LENGTHS if _size(text := {**about, **_texts(sample, length)}) <= budget), None)
+            shown = next(
+                (text for length in _LENGTHS if _size(text := {**about, **_texts(sample, length)}) <= budget),
+                None,
+            )
             if shown is None:
                 return found
             budget -= _size(shown)

@@ -14,7 +14,7 @@ from medtasks_ext.report.compared import compared
 from medtasks_ext.report.cost import costs
 from medtasks_ext.report.coverage import gaps
 from medtasks_ext.report.differences import differences
-from medtasks_ext.report.groups import group_scores, groups_of, ranked
+from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.report.judged import agreements
 from medtasks_ext.results.bootstrap import RESAMPLES
 from medtasks_ext.results.experiments import Entry, Fault
@@ -97,6 +97,7 @@ def gather(
     results = read_results(paths, tasks)
     faults = list(results.faults)
     own = _of_strategies(_parted(results.entries), strategies)
+    faults += [_empty(entry) for entry in results.entries if not entry.experiments]
     if not own:
         raise MedtasksError(
             "no task of the registry was finished"
@@ -119,6 +120,14 @@ def gather(
         agreements=[item for entry in own for item in agreements(entry, faults)],
         differences=differences(entries, comparisons),
         faults=faults,
+    )
+
+
+def _empty(entry: Entry) -> Fault:
+    return Fault(
+        ", ".join(map(str, entry.folders)),
+        "no task is finished",
+        "the command that made the run goes on with it",
     )
 
 
@@ -145,7 +154,7 @@ def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[
 
 
 def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> list[Entry]:
-    suites = {
+    suites: set[str] = {
         item.dataset.metadata.benchmark
         for entry in own
         if not entry.sample
@@ -164,7 +173,10 @@ def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> lis
             where="--published",
             remedy="run the tasks on their own data",
         )
-    chosen = {None: suites, "none": set(), "all": set(SUITE_KEYS)}.get(wanted, {wanted})
+    named: dict[str | None, set[str]] = {None: suites, "none": set(), "all": {*SUITE_KEYS}}
+    chosen = named[wanted] if wanted in named else {str(wanted)}
+    if not chosen:
+        return []
     return [entry for entry in published_entries(tasks) if entry.settings["published"] in chosen]
 
 
@@ -195,13 +207,13 @@ def _groups(
     strategies: Sequence[str],
 ) -> list[GroupScore]:
     groups = groups_of(tasks)
-    suites = [group for group in groups if group.axis == "suite"]
     printed = {name for entry in entries for name in entry.groups}
-    few = [*suites, *(group for group in groups if group.name in printed and group not in suites)]
+    few = tuple(group for group in groups if group.axis == "suite" or group.name in printed)
     rows = [
         row
         for entry, values in zip(entries, draws, strict=True)
         for strategy in strategies
         for row in group_scores(entry, strategy, few if entry.kind == "published" else groups, values)
     ]
-    return ranked(rows)
+    rank(rows)
+    return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,10 @@ from medtasks_ext.registry.groups import SHARED_AXES, SUITE_AXES, group_name
 from medtasks_ext.registry.metadata import SUITE_KEYS
 from medtasks_ext.registry.tasks import SUFFIX
 from medtasks_ext.results.bootstrap import LEVEL
-from medtasks_ext.results.rollup import counted_parts, mean
+from medtasks_ext.results.rollup import counted_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
@@ -27,7 +27,7 @@ ACROSS = ("language", "stage", "specialties", "task_type", "documents", "access"
 _DIGITS = 12  # what differs in later ones is equal: it is rounding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group:
     """Datasets that share a value.
 
@@ -57,13 +57,13 @@ class Group:
         """How many those are."""
         return len(self.counted)
 
-    def weights(self, scored: Sequence[str]) -> dict[str, float]:
+    def weights(self, scored: frozenset[str]) -> dict[str, float]:
         """Dataset -> its weight in the group's score, where these datasets have one."""
-        parts = counted_parts(self.datasets, set(scored), self.parts)
+        parts = counted_parts(self.datasets, scored, self.parts)
         return {name: 1 / len(parts) / len(part) for part in parts for name in part}
 
 
-@dataclass(frozen=True)
+@dataclass
 class GroupScore:
     """What one entry has in one group with one strategy.
 
@@ -132,7 +132,7 @@ def _group(tasks: Registry, axis: str, value: str, suite: str | None, ids: tuple
 
 
 def group_scores(
-    entry: Entry, strategy: str, groups: Sequence[Group], draws: Mapping[str, Array]
+    entry: Entry, strategy: str, groups: tuple[Group, ...], draws: Mapping[str, Array]
 ) -> list[GroupScore]:
     """An entry's scores in the groups in which it has finished tasks, or in which a paper prints one.
 
@@ -143,62 +143,95 @@ def group_scores(
         draws: task -> its score on each resample, (resamples,).
     """
     done = {item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy}
-    scores = {name: item.score for name, item in done.items() if item.score is not None}
-    shown = [group for group in groups if any(name in done for name in group.datasets)]
-    weights = _weights(shown, [scores] * len(shown), list(scores))
-    values = weights @ np.array(list(scores.values()), dtype=float)
-    limits = _limits(weights, [draws.get(done[name].task) for name in scores])
-    rows = [
-        _row(entry, strategy, group, [done[name] for name in group.datasets if name in done], value, *ends)
-        for group, value, ends in zip(shown, values.tolist(), limits, strict=True)
-    ]
     printed = {group: entry.groups.get(group.name + SUFFIX[strategy]) for group in groups if group.name}
-    return [
-        *rows,
-        *(
-            GroupScore(entry, strategy, group, sample=False, score=score)
-            for group, score in printed.items()
-            if score is not None
-        ),
+    rows = [
+        GroupScore(entry, strategy, group, sample=False, score=score)
+        for group, score in printed.items()
+        if score is not None
     ]
+    return [*_computed(entry, strategy, groups, list(done.values()), draws), *rows] if done else rows
 
 
-def _row(
-    entry: Entry,
-    strategy: str,
-    group: Group,
-    members: Sequence[Experiment],
-    value: float,
-    low: float | None,
-    high: float | None,
-) -> GroupScore:
-    n = sum(item.score is not None and item.dataset.id in group.counted for item in members)
-    shares = [item.share_cut("answers_cut") for item in members]
-    return GroupScore(
-        entry,
-        strategy,
-        group,
-        sample=members[0].sample,
-        score=round(value, _DIGITS) if n else None,
-        low=low,
-        high=high,
-        valid=mean(item.metrics["valid"] for item in members if "valid" in item.metrics),
-        cut=mean(share for share in shares if share is not None),
-        scored=n,
-        documents=sum(item.n for item in members),
+@dataclass(frozen=True)
+class _Layout:
+    """Which datasets are in which groups, and how much they count there.
+
+    Attributes:
+        members: (groups, datasets) 1 where the dataset is in the group.
+        counted: (groups, datasets) 1 where the group's score is taken over it.
+        weights: (ways, datasets) in the score; groups that are scored alike share a row.
+        way: (groups,) row of `weights`.
+    """
+
+    members: Array
+    counted: Array
+    weights: Array
+    way: Array
+
+
+@lru_cache(maxsize=64)
+def _layout(groups: tuple[Group, ...], names: tuple[str, ...], scored: frozenset[str]) -> _Layout:
+    """The layout for entries with these datasets, of which some have a score; many entries have the same."""
+    weights, way = np.unique(
+        _matrix([group.weights(scored) for group in groups], names), axis=0, return_inverse=True
+    )
+    return _Layout(
+        _matrix([dict.fromkeys(group.datasets, 1.0) for group in groups], names),
+        _matrix([dict.fromkeys(group.counted, 1.0) for group in groups], names),
+        weights,
+        way.ravel(),
     )
 
 
-def _weights(
-    groups: Sequence[Group], scored: Sequence[Collection[str]], names: Sequence[str]
-) -> Array:
-    """(groups, names): the weight of each dataset in each group's score, where these have one."""
-    place = {name: column for column, name in enumerate(names)}
-    matrix = np.zeros((len(groups), len(names)))
-    for row, group, known in zip(matrix, groups, scored, strict=True):
-        for name, weight in group.weights(known).items():
-            row[place[name]] = weight
+def _computed(
+    entry: Entry,
+    strategy: str,
+    groups: tuple[Group, ...],
+    items: Sequence[Experiment],
+    draws: Mapping[str, Array],
+) -> Iterator[GroupScore]:
+    """The scores that follow from these experiments, in the groups that hold one of them."""
+    names = tuple(item.dataset.id for item in items)
+    has = np.array([item.score is not None for item in items])
+    scores = np.array([item.score or 0.0 for item in items])
+    layout = _layout(groups, names, frozenset(np.array(names)[has].tolist()))
+    limits = _limits(layout.weights, [draws.get(item.task) for item in items])
+    documents = layout.members @ np.array([item.n for item in items])
+    valid = _means(layout.members, [item.metrics.get("valid") for item in items])
+    cut = _means(layout.members, [item.share_cut("answers_cut") for item in items])
+    counted = layout.counted @ has
+    values = np.round(layout.weights @ scores, _DIGITS).tolist()
+    for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
+        low, high = limits[layout.way[place]]
+        yield GroupScore(
+            entry,
+            strategy,
+            groups[place],
+            sample=items[0].sample,
+            score=values[layout.way[place]] if counted[place] else None,
+            low=low,
+            high=high,
+            valid=valid[place],
+            cut=cut[place],
+            scored=int(counted[place]),
+            documents=int(documents[place]),
+        )
+
+
+def _matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
+    """(rows, names) of what each row has for these names; 0 for others."""
+    place, matrix = {name: column for column, name in enumerate(names)}, np.zeros((len(rows), len(names)))
+    for target, row in zip(matrix, rows, strict=True):
+        columns = [place[name] for name in row if name in place]
+        target[columns] = [value for name, value in row.items() if name in place]
     return matrix
+
+
+def _means(members: Array, values: Sequence[float | None]) -> list[float | None]:
+    """For each row of members the mean of the values that are known; None where there is none."""
+    known = members * [value is not None for value in values]
+    sums, sizes = known @ [value or 0.0 for value in values], known.sum(axis=1)
+    return [total / size if size else None for total, size in zip(sums.tolist(), sizes.tolist(), strict=True)]
 
 
 def _limits(weights: Array, draws: Sequence[Array | None]) -> list[tuple[float | None, float | None]]:
@@ -208,59 +241,51 @@ def _limits(weights: Array, draws: Sequence[Array | None]) -> list[tuple[float |
     whole = np.flatnonzero(weights.any(axis=1) & ~weights[:, ~has].any(axis=1))
     if len(whole):
         resampled = weights[whole][:, has] @ np.stack([values for values in draws if values is not None])
-        ends = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
-        for place, low, high in zip(whole, *ends, strict=True):
-            limits[place] = (round(float(low), _DIGITS), round(float(high), _DIGITS))
+        tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+        ends = np.quantile(resampled, tails, axis=1, overwrite_input=True).round(_DIGITS)
+        for row, (low, high) in zip(whole, ends.T.tolist(), strict=True):
+            limits[row] = (low, high)
     return limits
 
 
 # ---------------------------------------------------------------------- ranks
 
 
-def ranked(rows: Sequence[GroupScore]) -> list[GroupScore]:
-    """The same with `rank` and `of`: synthetic rows among themselves, strategies each for itself."""
-    families: dict[tuple[str, bool], list[int]] = {}
-    for place, row in enumerate(rows):
-        families.setdefault((row.strategy, row.sample), []).append(place)
-    found = list(rows)
-    for (strategy, _), places in families.items():
-        for place, rank, of in _ranks(strategy, [rows[place] for place in places], places):
-            found[place] = replace(rows[place], rank=rank, of=of)
-    return found
-
-
-def _ranks(
-    strategy: str, rows: Sequence[GroupScore], places: Sequence[int]
-) -> Iterator[tuple[int, int, int]]:
-    """(place, rank, of) of each row that has a score."""
-    entries = {id(row.entry): row.entry for row in rows}
-    scored = {key: _scored(entry, strategy) for key, entry in entries.items()}
-    names = list(dict.fromkeys(name for item in scored.values() for name in item))
-    table = np.array([[scored[key].get(name, np.nan) for name in names] for key in entries]).reshape(
-        len(entries), len(names)
-    )
-    known = [scored[id(row.entry)] for row in rows]
-    weights = _weights([row.group for row in rows], known, names)
-    lacking = np.isnan(table).astype(float) @ (weights > 0).T.astype(float)
-    values = np.where(lacking > 0, np.nan, np.nan_to_num(table) @ weights.T)  # (entries, rows)
-    whole: dict[Group, list[float]] = {}  # scores of whole groups, from those that have no tasks
+def rank(rows: Sequence[GroupScore]) -> None:
+    """Set `rank` and `of`: synthetic rows among themselves, strategies each for itself."""
+    families: dict[tuple[str, bool], list[GroupScore]] = {}
     for row in rows:
-        if row.scored is None and row.score is not None:
-            whole.setdefault(row.group, []).append(row.score)
+        if row.score is not None:
+            families.setdefault((row.strategy, row.sample), []).append(row)
+    for (strategy, _), family in families.items():
+        _rank(strategy, family)
+
+
+def _rank(strategy: str, rows: Sequence[GroupScore]) -> None:
+    """Each row against all entries that have its tasks; a whole group against printed scores, too."""
+    scored = {id(row.entry): row.entry for row in rows}
+    known = {key: _scored(entry, strategy) for key, entry in scored.items()}
+    names = list(dict.fromkeys(name for item in known.values() for name in item))
+    sets = {key: frozenset(item) for key, item in known.items()}
+    cached = lru_cache(maxsize=None)(Group.weights)
+    weights = _matrix([cached(row.group, sets[id(row.entry)]) for row in rows], names)
+    table = np.array([[item.get(name, np.nan) for name in names] for item in known.values()])
+    table = table.reshape(len(known), len(names))
+    lacking = np.isnan(table).astype(float) @ (weights > 0).T
+    values = np.where(lacking > 0, np.nan, np.nan_to_num(table) @ weights.T)  # (entries, rows)
+    printed: dict[Group, list[float]] = {}
     complete: dict[Group, list[float]] = {}
     for row in rows:
-        if row.scored == row.group.n_tasks and row.score is not None:
-            complete.setdefault(row.group, []).append(row.score)
-    for row, place, column in zip(rows, places, values.T, strict=True):
-        if row.score is None:
-            continue
+        if row.scored in (None, row.group.n_tasks):
+            (printed if row.scored is None else complete).setdefault(row.group, []).append(row.score or 0.0)
+    limit = np.array([row.score for row in rows]) + 10**-_DIGITS
+    better, of = (values > limit).sum(axis=0).tolist(), (~np.isnan(values)).sum(axis=0).tolist()
+    for place, row in enumerate(rows):
+        rivals = printed.get(row.group, []) if row.scored in (None, row.group.n_tasks) else []
         if row.scored is None:
-            rivals = np.array([*whole[row.group], *complete.get(row.group, [])])
-        else:
-            rivals = column[~np.isnan(column)]
-            if row.scored == row.group.n_tasks:
-                rivals = np.append(rivals, whole.get(row.group, []))
-        yield place, 1 + int((rivals > row.score + 10**-_DIGITS).sum()), len(rivals)
+            rivals, better[place], of[place] = [*rivals, *complete.get(row.group, [])], 0, 0
+        row.rank = 1 + better[place] + sum(score > limit[place] for score in rivals)
+        row.of = of[place] + len(rivals)
 
 
 def _scored(entry: Entry, strategy: str) -> dict[str, float]:

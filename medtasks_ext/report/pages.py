@@ -32,7 +32,9 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable[Experiment]) -> dict[str, Any]:
+def task_page(
+    dataset: Dataset, strategies: Sequence[str], experiments: Iterable[Experiment]
+) -> dict[str, Any]:
     """Prompts, rule, metrics and notes of a dataset.
 
     Args:
@@ -42,7 +44,10 @@ def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable
     """
     items = list(experiments)
     names = dict.fromkeys(
-        [*(metric["metric"] for metric in dataset.config["metric_list"]), *(n for i in items for n in i.metrics)]
+        [
+            *(metric["metric"] for metric in dataset.config["metric_list"]),
+            *(n for i in items for n in i.metrics),
+        ]
     )
     official = any(item.settings["prompt"].startswith("official") for item in items)
     return {
@@ -71,7 +76,7 @@ def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str,
 
 
 def _instruction(template: str, answer: dict[str, Any]) -> str:
-    """The instruction as a model reads it, but for the strategy's line; unchanged where it depends on rows."""
+    """The instruction as a model reads it, but for the strategy's line; as it is where it depends on rows."""
     if "{" not in template.replace(_LINE, ""):
         return template
     try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.report.axes import title
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -41,7 +44,10 @@ _OF_ENTRY: _Columns = {
     "entry": ("string", lambda entry: entry.label),
     "model": ("string", lambda entry: entry.model),
     "kind": ("string", lambda entry: entry.kind),
-    "settings": ("string", lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.settings.items())),
+    "settings": (
+        "string",
+        lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.settings.items()),
+    ),
     "started": ("string", lambda entry: entry.manifest.get("started")),
     "medtasks_version": ("string", lambda entry: _version(entry, "medtasks")),
     "lm_eval_version": ("string", lambda entry: _version(entry, "lm_eval")),
@@ -92,49 +98,84 @@ def _version(entry: Entry, package: str) -> str | None:
     return (entry.manifest.get("versions") or {}).get(package)
 
 
-def results_table(report: Report) -> pa.Table:
-    """One row per experiment and metric; docs/report.md lists the columns."""
+@dataclass(frozen=True)
+class Results:
+    """One row per experiment and metric, what is said of the experiment once for all its metrics.
+
+    Attributes:
+        experiments: a row each.
+        metrics: `metric`, `value` and its interval.
+        place: row of `metrics` -> its row of `experiments`.
+    """
+
+    experiments: pa.Table
+    metrics: pa.Table
+    place: list[int]
+
+    def table(self) -> pa.Table:
+        """The table whose columns docs/report.md lists."""
+        import pyarrow as pa
+
+        every = self.experiments.take(pa.array(self.place, pa.int64()))
+        columns = {**_by_name(every), **_by_name(self.metrics)}
+        return _table({name: columns[name] for name in (*_FIRST, *_OF_METRIC, *_LAST)})
+
+    def lines(self) -> Iterator[str]:
+        """The same as lines of CSV, the header first."""
+        yield ",".join((*_FIRST, *_OF_METRIC, *_LAST)) + "\n"
+        first, last = (csv_lines(self.experiments.select(names))[1:] for names in (_FIRST, _LAST))
+        for metric, place in zip(csv_lines(self.metrics)[1:], self.place, strict=True):
+            yield f"{first[place][:-1]},{metric[:-1]},{last[place]}"
+
+
+def results(report: Report) -> Results:
+    """Every metric of every experiment of a report."""
     import pyarrow as pa
 
     datasets = list(report.tasks.datasets.values())
-    place = {dataset.id: index for index, dataset in enumerate(datasets)}
-    of_entry: list[int] = []
-    of_dataset: list[int] = []
-    of_experiment: list[int] = []
-    experiments: list[Experiment] = []
-    usd: list[float | None] = []
-    rows: list[tuple[str, float, float | None, float | None]] = []
-    for number, (entry, cost) in enumerate(zip(report.entries, report.costs, strict=True)):
-        for item in entry.experiments.values():
-            for metric, value in item.metrics.items():
-                interval = item.intervals.get(metric)
-                rows.append(
-                    (metric, value, interval and interval.low, interval and interval.high)  # type: ignore[arg-type]
-                )
-                of_experiment.append(len(experiments))
-                of_dataset.append(place[item.dataset.id])
-                of_entry.append(number)
-            experiments.append(item)
-            usd.append(cost.of(item))
-    columns = {
-        **_taken(_columns(_OF_DATASET, datasets), of_dataset),
-        **_taken(_columns(_OF_ENTRY, report.entries), of_entry),
-        **_taken(_columns(_OF_EXPERIMENT, experiments), of_experiment),
-        **_taken({"usd": pa.array(usd, pa.float64())}, of_experiment),
-    }
-    values = zip(*rows, strict=True) if rows else [()] * len(_OF_METRIC)
-    for (name, kind), column in zip(_OF_METRIC.items(), values, strict=True):
-        columns[name] = pa.array(column, kind)
-    return _table({name: columns[name] for name in RESULTS_COLUMNS})
+    number = {dataset.id: index for index, dataset in enumerate(datasets)}
+    experiments, of_entry, usd = list[Any](), list[int](), list[float | None]()
+    for index, (entry, cost) in enumerate(zip(report.entries, report.costs, strict=True)):
+        experiments += entry.experiments.values()
+        of_entry += [index] * len(entry.experiments)
+        usd += [cost.of(item) for item in entry.experiments.values()]
+    of_dataset = [number[item.dataset.id] for item in experiments]
+    rows = [
+        (place, metric, value, *_interval(item, metric))
+        for place, item in enumerate(experiments)
+        for metric, value in item.metrics.items()
+    ]
+    place, *columns = zip(*rows, strict=True) if rows else [()] * 5
+    return Results(
+        _table(
+            {
+                **_taken(_columns(_OF_DATASET, datasets), of_dataset),
+                **_taken(_columns(_OF_ENTRY, report.entries), of_entry),
+                **_columns(_OF_EXPERIMENT, experiments),
+                "usd": pa.array(usd, pa.float64()),
+            }
+        ),
+        _table(
+            {
+                name: pa.array(column, kind)
+                for (name, kind), column in zip(_OF_METRIC.items(), columns, strict=True)
+            }
+        ),
+        list(place),
+    )
 
 
-#: the columns of `results`, in order
-RESULTS_COLUMNS = (
-    *("suite", "dataset", "name", "task", "strategy", "entry", "model", "kind", "sample"),
-    *("metric", "value", "interval_low", "interval_high", "n", "valid", "cut", "inputs_cut", "unclosed"),
-    *_AXES,
-    *("twin_of", "task_version", "prompt", "data", "rows", "rebuilt", "input_tokens", "output_tokens", "usd"),
-    *("settings", "started", "medtasks_version", "lm_eval_version"),
+def _interval(item: Experiment, metric: str) -> tuple[float | None, float | None]:
+    interval = item.intervals.get(metric)
+    return (interval.low, interval.high) if interval else (None, None)
+
+
+#: the columns of `results` before and after those of the metric
+_FIRST = ("suite", "dataset", "name", "task", "strategy", "entry", "model", "kind", "sample")
+_LAST = (
+    *("n", "valid", "cut", "inputs_cut", "unclosed", *_AXES, "twin_of", "task_version", "prompt", "data"),
+    *("rows", "rebuilt", "input_tokens", "output_tokens", "usd", "settings", "started"),
+    *("medtasks_version", "lm_eval_version"),
 )
 
 
@@ -160,6 +201,25 @@ def _table(columns: dict[str, pa.Array]) -> pa.Table:
     import pyarrow as pa
 
     return pa.table(columns, metadata={"medtasks_schema": str(SCHEMA)})
+
+
+def _by_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def csv_lines(table: pa.Table) -> list[str]:
+    """A table as CSV, a text for each row, the header first.
+
+    Numbers are written as Python does, 1.0 and not 1, so that readers who guess types guess right.
+    """
+    import pyarrow as pa
+
+    columns = [column.cast(pa.string()) if column.type == pa.bool_() else column for column in table.columns]
+    lines: list[str] = []
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(column.to_pylist() for column in columns), strict=True))
+    return lines
 
 
 def shown(row: GroupScore) -> dict[str, Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.page import render
-from medtasks_ext.report.tidy import groups_table, results_table
+from medtasks_ext.report.tidy import csv_lines, groups_table, results
 from medtasks_ext.runner.files import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     import pyarrow as pa
@@ -51,11 +50,11 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
         report: for the tables.
         data: of the page.
     """
-    results, groups = results_table(report), groups_table(report)
+    every, groups = results(report), groups_table(report)
     made: dict[str, Callable[[Path], object]] = {
-        "results.csv": lambda path: _csv(results, path),
-        "results.parquet": lambda path: _parquet(results, path),
-        "groups.csv": lambda path: _csv(groups, path),
+        "results.csv": lambda path: _lines(every.lines(), path),
+        "results.parquet": lambda path: _parquet(every.table(), path),
+        "groups.csv": lambda path: _lines(csv_lines(groups), path),
         "groups.parquet": lambda path: _parquet(groups, path),
         "report.html": lambda path: path.write_text(render(data), encoding="utf-8", errors="replace"),
     }
@@ -63,7 +62,9 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
     try:
         for part, path in parts.items():
             made[path.name](part)
-        write_json(folder / MARK, {"schema": 1, "medtasks": __version__, "made": data["made"], "files": FILES})
+        write_json(
+            folder / MARK, {"schema": 1, "medtasks": __version__, "made": data["made"], "files": FILES}
+        )
         for part, path in parts.items():
             part.replace(path)
     finally:
@@ -78,12 +79,6 @@ def _parquet(table: pa.Table, path: Path) -> None:
     parquet.write_table(table, path, compression="zstd")
 
 
-def _csv(table: pa.Table, path: Path) -> None:
-    """Numbers as Python writes them: 1.0 and not 1, so that readers who guess types guess right."""
-    import pyarrow as pa
-
-    columns = [column.cast(pa.string()) if column.type == pa.bool_() else column for column in table.columns]
+def _lines(lines: Iterable[str], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.column_names)
-        writer.writerows(zip(*(column.to_pylist() for column in columns), strict=True))
+        file.writelines(lines)

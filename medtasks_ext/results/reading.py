@@ -163,7 +163,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             continue
         path = folder / "tasks" / f"{name}.json"
         if name not in tasks.tasks:
-            faults.append(_unknown([name], str(path)))
+            faults.append(unknown_tasks([name], str(path)))
             continue
         try:
             experiments[name] = _medtasks_task(folder, name, read_json(path), tasks, faults)
@@ -230,7 +230,8 @@ def _medtasks_task(
     )
 
 
-def _unknown(names: Sequence[str], where: str) -> Fault:
+def unknown_tasks(names: Sequence[str], where: str) -> Fault:
+    """The fault of results whose tasks are not known."""
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return Fault(
         where, f"no task of this registry is called {shown}", "left out; `medtasks ls` lists the names"
@@ -260,7 +261,7 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         )
     named = {name: item for name, item in content["configs"].items() if name in content["results"]}
     if unknown := [name for name in named if name not in tasks.tasks]:
-        faults.append(_unknown(unknown, str(file)))
+        faults.append(unknown_tasks(unknown, str(file)))
     experiments = {
         name: _lm_eval_task(file, name, content, tasks, faults) for name in named if name in tasks.tasks
     }

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 30.0  # seconds that anything may take
+#: without these the browser only reports the key to scripts, and does nothing itself
+_VIRTUAL_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
 
 
 def find_chromium() -> str | None:
@@ -124,9 +126,10 @@ class Chromium:
     def press(self, *keys: str) -> None:
         """Press keys, named as in `KeyboardEvent.key`."""
         for key in keys:
-            text = {"text": key} if len(key) == 1 else {}
-            self.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=_code(key), **text)
-            self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=_code(key))
+            text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
+            known = {"key": key, "code": _code(key), "windowsVirtualKeyCode": _VIRTUAL_KEYS.get(key, 0)}
+            self.call("Input.dispatchKeyEvent", type="keyDown", **known, **text)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **known)
 
     def choose_file(self, selector: str, file: Path) -> None:
         root = self.call("DOM.getDocument")["root"]["nodeId"]
@@ -179,4 +182,4 @@ class Chromium:
 
 
 def _code(key: str) -> str:
-    return f"Digit{key}" if key.isdigit() else key
+    return f"Digit{key}" if key.isdigit() else {" ": "Space"}.get(key, key)

@@ -1,7 +1,7 @@
 // Light and dark, and colours for canvases. CSS has its own in report.css.
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-const THEMES = [["auto", "Auto"], ["light", "Light"], ["dark", "Dark"]];
+const THEMES = [["auto", "◐ auto"], ["light", "light"], ["dark", "dark"]];
 let theme = "auto";
 let onPaper = false;
 

@@ -14,7 +14,7 @@ function drawCost() {
     known.length ? folded("The same values as a table", () => costTable(known, several), { className: "as-table" }) : null,
     rules.length ? make("ul", { className: "rules" }, ...rules.map((rule) => make("li", { textContent: rule }))) : null,
     free.length ? make("div", {}, note(`${plural(free.length, "row")} without a known cost ${free.length === 1 ? "is" : "are"} not in the picture: no price is on record, tokens were not counted, or they are not known for the selected tasks alone.`),
-      folded("Which ones", () => make("ul", { className: "columns" }, ...free.map((row) => make("li", {}, modelLink(row.entry), several ? ` · ${strategies[row.strategy][1]}` : "", ` ${fixed(row.score)}`))))) : null,
+      folded("Which ones", () => make("ul", { className: "columns" }, ...free.map((row) => make("li", {}, modelLink(row.entry), several ? ` · ${strategies[row.strategy][1]}` : "", ` ${fixed(row.score)}`))), { open: onPaper })) : null,
   ];
 }
 

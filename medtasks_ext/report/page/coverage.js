@@ -72,5 +72,5 @@ function reasonList(lines, tasks) {
   if (!byReason.size) return note("Everything that was asked for has a score.");
   const sorted = [...byReason].sort(([, one], [, other]) => other.size - one.size);
   return make("section", {}, make("h3", { textContent: "Why results are missing" }), make("ul", { className: "reasons" }, ...sorted.map(([reason, found]) =>
-    make("li", {}, text("span", "", reason), folded(plural(found.size, "task"), () => make("ul", { className: "columns" }, ...[...found.keys()].map((task) => make("li", {}, taskLink(task), text("span", "soft", ` ${suiteTitle(datasets[task].suite)}`)))), { open: onPaper && found.size < 30 })))));
+    make("li", {}, text("span", "", reason), folded(plural(found.size, "task"), () => make("ul", { className: "columns" }, ...[...found.keys()].map((task) => make("li", {}, taskLink(task), text("span", "soft", ` ${suiteTitle(datasets[task].suite)}`)))), { open: onPaper })))));
 }

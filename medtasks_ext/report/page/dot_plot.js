@@ -53,11 +53,11 @@ function scoreBar(row, domain) {
 const tickLabel = (value) => String(Number(value.toFixed(3))).replace("-", "−");
 
 // {name, caption, series: [label or node], rows: [{label: node, points: [{series, value, low, high, approximate, tip}]}],
-//  domain, format, axis: title of the scale}
-function dotPlot({ caption, series, rows, domain, format = fixed, axis, whole = false, values = series.length <= 2 }) {
+//  domain, format, axis: title of the scale, heading: of the first column, whole: marks at whole numbers, values: print them beside}
+function dotPlot({ caption, heading = "Model", series, rows, domain, format = fixed, axis, whole = false, values = series.length <= 2 }) {
   const step = series.length > 4 ? 9 : 12;
   const height = Math.max(24, series.length * step + 10);
-  const columns = make("tr", {}, make("th", { scope: "col", textContent: "" }),
+  const columns = make("tr", {}, make("th", { scope: "col" }, text("span", "spoken", heading)),
     make("th", { scope: "col", className: "plot" }, text("span", "axis-title", axis ?? ""), scaleStrip(domain, tickLabel, whole)),
     ...(values ? series.map((name) => make("th", { scope: "col", className: "number", textContent: name })) : []));
   const body = make("tbody", {}, ...rows.map((row) => {
@@ -76,7 +76,7 @@ function dotPlot({ caption, series, rows, domain, format = fixed, axis, whole = 
   const parts = [make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption },
     make("table", { className: "dots" }, make("caption", { textContent: caption }), make("thead", {}, columns), body))];
   if (series.length > 1) parts.unshift(legend(series));
-  if (!values) parts.push(folded("The same values as a table", () => valueTable(caption, series, rows, format), { className: "as-table" }));
+  if (!values) parts.push(folded("The same values as a table", () => valueTable({ caption, heading, series, rows, format }), { className: "as-table" }));
   return make("figure", {}, ...parts);
 }
 
@@ -85,9 +85,9 @@ function legend(series) {
     make("li", {}, svg("svg", { width: 14, height: 14, "aria-hidden": "true" }, marker(index, 7, 7, 4.6)), text("span", "", name))));
 }
 
-function valueTable(caption, series, rows, format) {
+function valueTable({ caption, heading, series, rows, format }) {
   return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": `${caption}, values` }, make("table", {},
-    make("thead", {}, make("tr", {}, make("th", { scope: "col" }), ...series.map((name) => make("th", { scope: "col", className: "number", textContent: name })))),
+    make("thead", {}, make("tr", {}, make("th", { scope: "col", textContent: heading }), ...series.map((name) => make("th", { scope: "col", className: "number", textContent: name })))),
     make("tbody", {}, ...rows.map((row) => make("tr", {}, make("th", { scope: "row" }, row.label.cloneNode(true)),
       ...series.map((_, index) => {
         const point = row.points.find((item) => item.series === index);

@@ -15,9 +15,9 @@ function buildFilters() {
   const state = make("p", { className: "selection", role: "status" });
   const reset = make("button", { type: "button", id: "reset", textContent: "Reset", title: "Back to the first suite, without other filters", onclick: resetFilters });
   filterBar.replaceChildren(
-    make("div", { className: "main-filters" }, ...open, search),
-    make("details", { id: "more-filters", open: innerWidth >= WIDE }, make("summary", { textContent: "More filters" }),
-      make("div", { className: "menus" }, ...rest, make("label", { className: "check", title: "Compare on the tasks that every model shown has a score for" }, common, "only tasks that all have"), reset, state)),
+    make("div", { className: "main-filters" }, ...open, state),
+    make("details", { id: "more-filters", open: innerWidth >= WIDE }, make("summary", { textContent: "More filters and search" }),
+      make("div", { className: "menus" }, ...rest, search, make("label", { className: "check", title: "Compare on the tasks that every model shown has a score for" }, common, "only tasks that all have"), reset)),
   );
 }
 

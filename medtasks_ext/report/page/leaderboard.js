@@ -19,7 +19,7 @@ function drawLeaderboard() {
     { key: "model", title: "Model", head: true, value: (row) => entries[row.entry].label, cell: (row) => modelLink(row.entry), className: "sticky" },
     ...(several ? [{ key: "strategy", title: "Strategy", value: (row) => row.strategy, cell: (row) => strategies[row.strategy][1] }] : []),
     { key: "score", title: "Score", numeric: true, hint: "Mean over the selected tasks with its 95 % interval", value: (row) => row.score, cell: (row) => scoreText(row) },
-    { key: "bar", title: scaleStrip(domain, tickLabel), cell: (row) => (isNumber(row.score) ? withTip(scoreBar(row, domain), ...tipLines(row)) : ""), className: "bar-cell" },
+    { key: "bar", title: barHeading(domain), cell: (row) => (isNumber(row.score) ? withTip(scoreBar(row, domain), ...tipLines(row)) : ""), className: "bar-cell" },
     { key: "tasks", title: "Tasks", numeric: true, hint: "Selected tasks with a score, of all selected", value: (row) => row.scored, cell: coverageCell },
     ...optional({ key: "valid", title: "Valid", numeric: true, sort: "desc", hint: "Share of answers in which an answer could be read, mean over tasks", value: (row) => row.valid ?? null, cell: (row) => percent(row.valid) }),
     ...optional({ key: "cut", title: "Truncated", numeric: true, hint: "Share of answers that used up their length limit, mean over tasks", value: (row) => row.cut ?? null, cell: (row) => percent(row.cut) }),
@@ -29,6 +29,10 @@ function drawLeaderboard() {
     ...leaderboardNotes(tasks, rows, left),
     table({ name: "leaderboard", className: "steady", caption: `Leaderboard: ${selectionInWords()}, ${plural(tasks.length, "task")}`, columns, rows, sort: "-score", sections: SECTIONS, sectionOf: (row) => row.section }),
   ];
+}
+
+function barHeading(domain) {
+  return make("span", {}, text("span", "spoken", "Score as a bar"), scaleStrip(domain, tickLabel));
 }
 
 function scoreText(row) {

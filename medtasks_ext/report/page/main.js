@@ -28,8 +28,8 @@ function buildHeader() {
   const notices = report.differences.length + report.faults.length;
   const known = make("a", { className: "know", href: address("overview"), textContent: plural(notices, "thing to know", "things to know") });
   known.addEventListener("click", () => setTimeout(() => document.getElementById("know")?.scrollIntoView()));
-  const themes = make("div", { className: "switch theme", role: "group", "aria-label": "Colours" }, ...THEMES.map(([value, title]) =>
-    make("button", { type: "button", textContent: title, "data-theme-choice": value, onclick: () => chooseTheme(value) })));
+  const themes = make("select", { id: "theme", "aria-label": "Colours", onchange: () => chooseTheme(themes.value) });
+  for (const [value, title] of THEMES) themes.append(make("option", { value, textContent: title, selected: value === theme }));
   document.getElementById("top").replaceChildren(
     make("div", { className: "heading" }, make("h1", { textContent: report.title }), themes),
     make("p", { className: "facts-line" }, facts.join(" · "), notices ? " · " : "", notices ? known : null),
@@ -73,11 +73,10 @@ function show() {
     if (here) item.setAttribute("aria-current", page ? "true" : "page");
     else item.removeAttribute("aria-current");
   }
-  for (const button of document.querySelectorAll("[data-theme-choice]")) button.setAttribute("aria-pressed", String(button.dataset.themeChoice === theme));
   filterBar.hidden = !shown.filters || onPaper;
   showFilters();
   hideTip();
-  keepFocus(() => main.replaceChildren(...(onPaper && !page ? PARTS.flatMap(section) : section(shown, page))));
+  keepFocus(() => main.replaceChildren(...(onPaper && !page ? PARTS.flatMap((item) => section(item)) : section(shown, page))));
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
 }
 

@@ -35,7 +35,7 @@ function drawProfile() {
   return [
     make("div", { className: "controls" }, selector("Axis", "axis", known.map((axis) => [axis.key, axisTitle(axis.key)]), key), modelPicker(rows, compared, several)),
     compared.length ? dotPlot({
-      caption: `Mean score by ${axisTitle(key).toLowerCase()}: ${selectionInWords()}`, series: compared.map((row) => rowTitle(row, several)), rows: lines,
+      heading: axisTitle(key), caption: `Mean score by ${axisTitle(key).toLowerCase()}: ${selectionInWords()}`, series: compared.map((row) => rowTitle(row, several)), rows: lines,
       domain: domainOf(points), axis: "mean score, 95 % interval",
     }) : note("No model has a score for these tasks."),
     points.some((point) => point.partial) ? note("Values over a part of a line's tasks are said to be partial when you point at them, and in the table.") : null,

@@ -45,12 +45,11 @@ function headCell(column, sorted, key) {
   const cell = make("th", { scope: "col", className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim() });
   if (column.value) {
     const next = sorted ? (sorted === "ascending" ? `-${column.key}` : column.key) : (column.numeric && column.sort !== "asc") || column.sort === "desc" ? `-${column.key}` : column.key;
-    cell.append(make("button", { type: "button", "data-key": `${key} ${column.key}`, title: column.hint ?? "", onclick: () => change({ [key]: next }) },
+    cell.append(make("button", { type: "button", "data-key": `${key} ${column.key}`, title: column.hint, onclick: () => change({ [key]: next }) },
       column.title, make("span", { className: "arrow", "aria-hidden": "true", textContent: sorted ? (sorted === "ascending" ? "▲" : "▼") : "" })));
     if (sorted) cell.setAttribute("aria-sort", sorted);
   } else {
     cell.append(column.title);
-    cell.title = column.hint ?? "";
   }
   return cell;
 }

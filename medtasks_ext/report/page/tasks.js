@@ -91,7 +91,7 @@ function taskTable(task, strategy) {
     { key: "place", title: "#", numeric: true, sort: "asc", value: (row) => row.place, cell: (row) => row.place ?? "", className: "place" },
     { key: "model", title: "Model", head: true, className: "sticky", value: (row) => entries[row.entry].label, cell: (row) => modelLink(row.entry) },
     { key: "score", title: "Score", numeric: true, value: (row) => row.score, cell: (row) => scoreText(row) },
-    { key: "bar", title: scaleStrip(domain, tickLabel), className: "bar-cell", cell: (row) => (isNumber(row.score) ? withTip(scoreBar(row, domain), ...tipLines(row)) : "") },
+    { key: "bar", title: barHeading(domain), className: "bar-cell", cell: (row) => (isNumber(row.score) ? withTip(scoreBar(row, domain), ...tipLines(row)) : "") },
     { key: "n", title: "Rows", numeric: true, hint: "Documents that were scored", value: (row) => row.n, cell: (row) => count(row.n) },
     ...FAULT_SHARES.flatMap(([key, title, hint]) => share(key, title, hint)),
     ...(letters.size > 1 ? [{ key: "settings", title: "Settings", value: (row) => letters.get(settingOf(row)), cell: (row) => letters.get(settingOf(row)) }] : []),
@@ -134,8 +134,8 @@ function promptPart(page) {
 
 function promptTexts({ instruction, input, strategy_line: line }) {
   return [
-    instruction ? make("div", { className: "text" }, ...markedText(instruction, line)) : null,
-    input ? make("div", { className: "text template", textContent: input }) : null,
+    instruction ? make("div", { className: "text", tabIndex: 0 }, ...markedText(instruction, line)) : null,
+    input ? make("div", { className: "text template", tabIndex: 0, textContent: input }) : null,
     line && !instruction?.includes(line) ? note("Strategy: ", text("mark", "", line)) : null,
   ];
 }
@@ -172,14 +172,14 @@ function examplePart(dataset, page) {
 function exampleCard(example, index, gated) {
   const entry = isNumber(example.entry) ? example.entry : entryAt.get(example.entry);
   const strategy = isNumber(example.strategy) ? example.strategy : strategyAt.get(example.strategy);
-  const part = (title, value, className = "") => make("div", { className: `part ${className}` }, text("h5", "", title), shownText(value, gated));
+  const piece = (title, value) => make("div", {}, text("h4", "", title), shownText(value, gated));
   const outcome = isNumber(example.score) ? (example.score >= 1 ? "right" : example.score <= 0 ? "wrong" : "in part") : "no score";
   return make("article", { className: "example" },
     make("header", {}, text("b", "", `Document ${example.document ?? index + 1}`), entry === undefined ? null : modelLink(entry), strategy === undefined ? null : text("span", "soft", strategies[strategy][1]),
       make("span", { className: `outcome ${outcome.replace(" ", "-")}`, textContent: isNumber(example.score) ? `score ${fixed(example.score)}` : outcome })),
     isBlank(example.input) ? null : folded("Input", () => shownText(example.input, gated), { open: onPaper }),
-    part("Response", example.response),
-    make("div", { className: "two" }, part("Answer that was read", example.answer), part("Gold", example.gold)));
+    piece("Response", example.response),
+    make("div", { className: "two" }, piece("Answer that was read", example.answer), piece("Gold", example.gold)));
 }
 
 const isBlank = (value) => value === null || value === undefined || value === "";

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
 from medtasks_ext.results.store.layout import (
     COMMIT_LOCK,
     INGEST_LOCK,
@@ -24,7 +25,6 @@ from medtasks_ext.results.store.layout import (
     check_folder,
     check_schema,
 )
-from medtasks_ext.jsonfile import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -132,7 +132,7 @@ class _Ingest:
         self._lacking: dict[str, MedtasksError] = {}
 
     def take(self, entry: Entry) -> Ingested | None:
-        """Stage a run, unless it is stored already; None if there is nothing to store or it was given twice."""
+        """Stage a run unless it is stored; None if there is nothing to store or it was given twice."""
         place = str(entry.folders[0])
         if not entry.experiments:
             self.faults.append(

@@ -1,6 +1,6 @@
 """Where things lie in a store, and what tells its runs apart.
 
-DIR/medtasks-store.json                                      number of the layout, and the version that made it
+DIR/medtasks-store.json                                      the layout's number, and the version that made it
 DIR/runs/RUN.json                                            a run: its manifest, and what is stored of it
 DIR/results/suite=S/model=M/strategy=T/RUN.parquet           a row per task and metric
 DIR/documents/suite=S/model=M/strategy=T/RUN.parquet         a row per task and document

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.results.reading import run_settings
+from medtasks_ext.results.reading import run_settings, unknown_tasks
 from medtasks_ext.results.store.change import at_rest
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, is_store, stored_runs
 from medtasks_ext.results.store.tables import (
@@ -85,12 +85,8 @@ def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
     for part in run.parts:
         path = store.folder / RESULTS / part.path
         found, unknown = read_experiments(path, run.fingerprint, store.tasks)
-        for name in unknown:
-            faults.append(
-                Fault(
-                    str(path), f"no task of this registry is called {name}", "`medtasks ls` lists the names"
-                )
-            )
+        if unknown:
+            faults.append(unknown_tasks(unknown, str(path)))
         for item in found:
             _readers(store, run, part, item, faults)
             experiments[item.task] = item

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,7 +97,7 @@ def task_bootstrap(store: Store, datasets: Iterable[str] | None = None) -> Itera
             # one product per thread: the threads of a product would wait for each other
             with single_threaded():
                 tables = _read(store, [item for items in batch for item in items], pool)
-                done = list(pool.map(lambda items: _bootstrap(items, tables), batch))
+                done = list(pool.map(partial(_bootstrap, tables), batch))
             yield from (item for item in done if item.experiments)
 
 
@@ -139,7 +140,7 @@ def _read(
     for item in items:
         by_file.setdefault(item.part.path, []).append(item)
     tables: dict[tuple[str, str], pa.Table] = {}
-    for found in pool.map(lambda same: _read_file(store, same), by_file.values()):
+    for found in pool.map(partial(_read_file, store), by_file.values()):
         tables.update(found)
     return tables
 
@@ -190,7 +191,7 @@ def _counts(item: _Stored, table: pa.Table) -> Array:
 # ---------------------------------------------------------------------- products
 
 
-def _bootstrap(items: list[_Stored], tables: dict[tuple[str, str], pa.Table]) -> TaskBootstrap:
+def _bootstrap(tables: dict[tuple[str, str], pa.Table], items: list[_Stored]) -> TaskBootstrap:
     """All experiments of one dataset; those of one shape are worked on together."""
     counts = {(item.run.run, item.task): _counts(item, tables[item.run.run, item.task]) for item in items}
     shapes: dict[tuple[int, ...], list[tuple[str, str]]] = {}
@@ -218,7 +219,7 @@ def _sums(matrices: Sequence[Array], weights: Array) -> Array:
 
 
 def _distinct_columns(matrices: Sequence[Array]) -> tuple[Array, Array]:
-    """Columns of all matrices, those that equal the first matrix's once: (distinct, n); which is where: (m, k).
+    """Columns of all matrices, those of the first that recur only once, (distinct, n); their places, (m, k).
 
     All models of a task share the numbers of documents and of gold items. In single precision, which is
     twice as fast, where that is exact under all weights.

@@ -99,11 +99,8 @@ def documents_table(task: str, run: str, sample: bool, scores: DocumentScores) -
         values = pa.array(table[name].to_numpy(), from_pandas=True)
         table = table.set_column(table.column_names.index(name), name, values)
     n = table.num_rows
-    return (
-        table.add_column(0, "task", pa.repeat(task, n))
-        .append_column("run", pa.repeat(run, n))
-        .append_column("sample", pa.repeat(sample, n))
-    )
+    table = table.add_column(0, "task", pa.repeat(task, n))
+    return table.append_column("run", pa.repeat(run, n)).append_column("sample", pa.repeat(sample, n))
 
 
 def rows_of(first: int, table: pa.Table, scores: DocumentScores) -> Rows:
@@ -168,9 +165,9 @@ def results_table(run: str, settings: Mapping[str, str], experiments: Iterable[E
             "settings": words,
             "config": _json(_without_loaded(item.config)),
         }
-        metrics = list(dict.fromkeys([*item.metrics, *item.intervals])) or [None]
+        metrics = list(dict.fromkeys([*item.metrics, *item.intervals])) or [""]
         intervals = [item.intervals.get(metric) for metric in metrics]
-        columns["metric"] += metrics
+        columns["metric"] += [metric or None for metric in metrics]
         columns["value"] += [item.metrics.get(metric) for metric in metrics]
         columns["interval_low"] += [interval and interval.low for interval in intervals]
         columns["interval_high"] += [interval and interval.high for interval in intervals]
@@ -247,9 +244,8 @@ def _without_loaded(config: Mapping[str, Any]) -> dict[str, Any]:
     """A task's configuration; what was loaded differs from run to run and has a column of its own."""
     metadata = dict(config.get("metadata") or {})
     if isinstance(metadata.get("medtasks"), dict):
-        metadata["medtasks"] = {
-            key: metadata["medtasks"][key] for key in metadata["medtasks"] if key != "loaded"
-        }
+        own = metadata["medtasks"]
+        metadata["medtasks"] = {key: own[key] for key in own if key != "loaded"}
     return {**config, "metadata": metadata} if metadata else dict(config)
 
 

@@ -1,0 +1,121 @@
+"""Run folders as `medtasks run` leaves them, with given scores of documents; no model is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.registry import registry
+from medtasks_ext.results.bootstrap import task_intervals
+from medtasks_ext.results.document_scores import (
+    aggregations,
+    document_scores,
+    save_document_scores,
+    score_statistic,
+)
+from medtasks_ext.results.resampled import save_resampled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SETTINGS = {
+    "num_fewshot": None, "apply_chat_template": False, "fewshot_as_multiturn": None, "system_instruction": None,
+    "system_role": True, "data": None, "limit": None, "samples": None, "gen_kwargs": {}, "seed": 1234,
+}  # fmt: skip
+
+
+def write_run(
+    folder: Path,
+    model: str,
+    scores: Mapping[str, Sequence[float]],
+    *,
+    sample: bool = False,
+    loaded: Mapping[str, Any] | None = None,
+    record: Mapping[str, Any] | None = None,
+    states: Mapping[str, Mapping[str, str]] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+    text: str = "text",
+) -> Path:
+    """Write a run.
+
+    Args:
+        folder: of the run.
+        model: its name.
+        scores: task -> score of each document; a task whose score is a mean.
+        sample: the rows are synthetic.
+        loaded: changes what is said of the rows of every task.
+        record: changes the results of every task (`cut`, `tokens`).
+        states: of tasks that are not done.
+        settings: of the run, where they are not the usual ones.
+        notes: of the run.
+        text: with which texts and ids begin.
+    """
+    (folder / "tasks").mkdir(parents=True)
+    for task, values in scores.items():
+        _write_task(folder, task, values, sample, loaded or {}, record or {}, text)
+    manifest = {
+        "schema": 1,
+        "identity": {
+            "model": {"model": "vllm", "model_args": {"pretrained": model}},
+            "settings": {**SETTINGS, **({"data": "sample"} if sample else {}), **(settings or {})},
+        },
+        "versions": {"medtasks": "0.1.0", "lm_eval": "0.4.13"},
+        "started": "2026-01-02T03:04:05",
+        "requested": list(scores),
+        "notes": list(notes),
+        "tasks": {**{task: {"state": "done"} for task in scores}, **(states or {})},
+    }
+    (folder / "run.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def _write_task(
+    folder: Path,
+    task: str,
+    values: Sequence[float],
+    sample: bool,
+    loaded: Mapping[str, Any],
+    more: Mapping[str, Any],
+    text: str,
+) -> None:
+    dataset, _ = registry().tasks[task]
+    samples = [_sample(number, value, sample, text) for number, value in enumerate(values)]
+    intervals, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
+    scores = document_scores(samples, score_statistic(dataset))
+    shared = ("valid", "unclosed_reasoning", *(("SAMPLE_DATA",) if sample else ()))
+    means = {name: sum(item[name] for item in samples) / len(samples) for name in shared}
+    rows = {
+        "origin": "sample" if sample else "local", "where": f"/data/{text}/rows.json", "instruction": "own",
+        "prompt_hash": "p1", "rows_hash": f"rows of {dataset.id}", "rebuilt": False, "n_test": len(values),
+        "n_held_out": 0, "n_without_gold": 0, **loaded,
+    }  # fmt: skip
+    file = folder / "tasks" / f"{task}.json"
+    content = {
+        "task": task, "version": "1-A", "metrics": {"score": scores.value, "acc": scores.value, **means},
+        "intervals": intervals, "n": len(values), "loaded": rows, "cut": {"shots_dropped": 0, "inputs_cut": 0},
+        "tokens": None, "config": {"num_fewshot": 5 if task.endswith("_5shot") else 0}, **more,
+    }  # fmt: skip
+    file.write_text(json.dumps(content))
+    save_resampled(file.with_suffix(".npy"), resampled)
+    save_document_scores(file.with_suffix(".parquet"), scores)
+    lines = "".join(json.dumps(item) + "\n" for item in samples)
+    (folder / f"samples_{task}.jsonl").write_text(lines)
+
+
+def _sample(number: int, score: float, sample: bool, text: str) -> dict[str, Any]:
+    """lm-eval's record of a document; a score below 0 stands for an answer that cannot be read."""
+    valid = float(score >= 0)
+    return {
+        "doc_id": number,
+        "doc": {
+            "id": f"{text}-id-{number}", "system": "", "prompt": f"{text}: note {number}",
+            "target": f"{text}: gold", "gold": f"{text}: gold", "data": "sample" if sample else "local",
+        },
+        "resps": [[f"{text}: response {number}"]],
+        "filtered_resps": [{"answer": f"{text}: answer" if valid else None, "valid": bool(valid)}],
+        "doc_hash": f"{number:064d}",
+        "score": max(score, 0.0), "acc": max(score, 0.0), "valid": valid, "unclosed_reasoning": 0.0,
+        **({"SAMPLE_DATA": 1.0} if sample else {}),
+    }  # fmt: skip

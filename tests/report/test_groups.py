@@ -1,0 +1,117 @@
+"""Groups and ranks of a report against the plain roll-up, one group at a time, and against counting."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.report.groups import group_scores, groups_of, rank
+from medtasks_ext.results.experiments import Entry, Experiment
+from medtasks_ext.results.rollup import group_row
+
+TASKS = registry()
+GROUPS = groups_of(TASKS)
+
+
+def entry(seed: int, share: float, *, label="model", sample=False, strategy="zero_shot") -> Entry:
+    """Random scores on a random share of all datasets; a few tasks cannot be resampled."""
+    generator = np.random.default_rng(seed)
+    experiments = {}
+    for dataset in TASKS.datasets.values():
+        if generator.random() < share:
+            score = round(generator.random(), 2)
+            draws = generator.normal(score, 0.05, 1000) if generator.random() < 0.98 else None
+            task = dataset.task(strategy)
+            experiments[task] = Experiment(
+                task,
+                dataset,
+                strategy,
+                "1-A",
+                {"score": score, "valid": generator.random()},
+                {},
+                int(generator.integers(2, 90)),
+                {"rows": "r", "version": "1", "prompt": "own"},
+                cut={"answers_cut": 1} if generator.random() < 0.5 else {},
+                sample=sample,
+                read_resampled=lambda draws=draws: draws,
+            )
+            if generator.random() < 0.1:
+                del experiments[task].metrics["score"]
+    return Entry(label, label, "medtasks", {"documents": "all"}, experiments)
+
+
+def draws_of(one: Entry) -> dict[str, np.ndarray]:
+    found = {name: item.read_resampled() for name, item in one.experiments.items() if item.score is not None}
+    return {name: values for name, values in found.items() if values is not None}
+
+
+def test_groups_hold_every_dataset_but_twins():
+    [whole] = [group for group in GROUPS if group.axis == "all"]
+    twins = {item.id for item in TASKS.datasets.values() if item.metadata.twin_of}
+    assert set(whole.datasets) == set(TASKS.datasets) - twins and whole.n_tasks == 163
+    named = {group.name for group in GROUPS if group.name}
+    assert {"bridge_zh", "medhelm_admin", "mlb_medse", "medtasks_spec_oncology"} <= named
+
+
+@pytest.mark.parametrize("strategy", ["zero_shot", "cot"])
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_a_group_is_scored_as_the_plain_roll_up_does(strategy, share):
+    one = entry(5, share, strategy=strategy)
+    rows = group_scores(one, strategy, GROUPS, draws_of(one))
+    compared = 0
+    for row in rows:
+        if not row.group.name:
+            continue
+        plain = group_row(one, TASKS, row.group.name + SUFFIX[strategy])
+        assert (row.scored, row.group.n_tasks, row.documents, row.partial) == (
+            plain.n_scored, plain.n_tasks, plain.n_documents, plain.partial,
+        )  # fmt: skip
+        assert row.score == (None if plain.score is None else pytest.approx(plain.score, abs=1e-10))
+        assert row.valid == pytest.approx(plain.valid)
+        interval = plain.interval and (plain.interval.low, plain.interval.high)
+        assert (row.low, row.high) == (pytest.approx(interval, abs=1e-10) if interval else (None, None))
+        compared += 1
+    assert compared > 80
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 99), st.sampled_from([0.2, 0.9, 1.0])), min_size=1, max_size=5))
+def test_a_rank_counts_entries_that_are_better_on_all_of_the_entrys_tasks(given_):
+    entries = [entry(seed, share, label=str(number)) for number, (seed, share) in enumerate(given_)]
+    suites = tuple(group for group in GROUPS if group.axis == "suite")
+    rows = [row for one in entries for row in group_scores(one, "zero_shot", suites, {})]
+    rank(rows)
+    for row in rows:
+        mine = scored(row.entry, row.group)
+        rivals = [one for one in entries if mine and mine.keys() <= scored(one, row.group).keys()]
+        better = [one for one in rivals if on(row.group, mine, scored(one, row.group)) > row.score + 1e-9]
+        assert (row.rank, row.of) == ((1 + len(better), len(rivals)) if mine else (None, None))
+
+
+def scored(one, group):
+    members = {name: TASKS.datasets[name].task("zero_shot") for name in group.counted}
+    found = {name: one.experiments[task] for name, task in members.items() if task in one.experiments}
+    return {name: item.score for name, item in found.items() if item.score is not None}
+
+
+def on(group, tasks, scores):
+    """The group's score from these tasks alone."""
+    parts = [[scores[name] for name in part if name in tasks] for part in group.parts]
+    return np.mean([np.mean(part) for part in parts if part])
+
+
+def test_synthetic_rows_are_ranked_among_themselves_and_strategies_each_for_itself():
+    entries = [
+        entry(1, 1.0, label="a"),
+        entry(1, 1.0, label="b", sample=True),
+        entry(1, 1.0, label="c", strategy="cot"),
+    ]
+    rows = [
+        row
+        for one, strategy in zip(entries, ("zero_shot", "zero_shot", "cot"), strict=True)
+        for row in group_scores(one, strategy, GROUPS, {})
+    ]
+    rank(rows)
+    assert {(row.rank, row.of) for row in rows if row.score is not None} == {(1, 1)}
+    assert {row.sample for row in rows if row.entry.label == "b"} == {True}

@@ -1,0 +1,144 @@
+"""The published figures come out of the report's own groups and comparisons, from the published task scores."""
+
+import csv
+from dataclasses import replace
+from statistics import mean
+
+import pytest
+
+from medtasks_ext.registry import registry, vocabulary
+from medtasks_ext.report.axes import title
+from medtasks_ext.report.compared import compared
+from medtasks_ext.report.groups import group_scores, groups_of
+from medtasks_ext.results.published import published_entries, reference_folder
+
+STRATEGIES = ("zero_shot", "cot", "five_shot")
+#: what a value printed with one decimal, in percent, can be off by
+PERCENT = 0.00051
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return registry()
+
+
+@pytest.fixture(scope="module")
+def entries(tasks):
+    found = {}
+    for entry in published_entries(tasks):
+        found.setdefault(entry.settings["published"], {})[entry.model] = entry
+    return found
+
+
+def read(name):
+    with (reference_folder() / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def as_own(entry):
+    """The entry as if it had been read from runs on the same rows."""
+    settings = {"version": "1", "rows": "the same", "prompt": "own"}
+    own = {name: replace(item, settings=settings) for name, item in entry.experiments.items()}
+    return replace(entry, kind="lm_eval", settings={"documents": "all"}, experiments=own)
+
+
+def scores(tasks, entry, suite, strategy="zero_shot"):
+    """(axis, value) -> score inside the suite."""
+    groups = tuple(group for group in groups_of(tasks) if group.suite == suite)
+    return {
+        (row.group.axis, row.group.value): row.score for row in group_scores(entry, strategy, groups, {})
+    }
+
+
+def test_every_published_model_is_an_entry(entries):
+    assert {suite: len(found) for suite, found in entries.items()} == {
+        "bridge": 98, "medhelm": 12, "clinicbench": 22, "mlb": 10,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_bridge_overall(tasks, entries, strategy):
+    """Table S3."""
+    suite = tuple(group for group in groups_of(tasks) if (group.axis, group.value) == ("suite", "bridge"))
+    rows = read("bridge_overall.csv")
+    for row in rows:
+        [found] = group_scores(entries["bridge"][row["model"]], strategy, suite, {})
+        assert (found.scored, found.partial) == (87, False)
+        assert found.score == pytest.approx(float(row[strategy]) / 100, abs=PERCENT)
+    assert len(rows) == 95
+
+
+def test_bridge_sub_groups_and_their_averages(tasks, entries):
+    """Tables S4 to S7; a table's average is the mean of its columns."""
+    axes = {"task_type": "task_type", "language": "language", "specialty": "specialties", "stage": "stage"}
+    languages = {title: key for key, title in vocabulary()["languages"].items()}
+    single = ("nephrology", "dermatology", "psychology")  # the paper's "Other": one task each
+    printed = {}
+    for row in read("bridge_subgroups.csv"):
+        key = (row["model"], row["dimension"])
+        printed.setdefault(key, {})[row["group"]] = float(row["score"]) / 100
+    assert len(printed) == 95 * 4
+    for (model, dimension), columns in printed.items():
+        found = scores(tasks, entries["bridge"][model], "bridge")
+        ours = {}
+        for group in columns.keys() - {"Average"}:
+            value = languages.get(group, group.lower().replace(" ", "_"))
+            ours[group] = (
+                mean(found["specialties", name] for name in single)
+                if (dimension, group) == ("specialty", "Other")
+                else found[axes[dimension], value]
+            )
+            assert ours[group] == pytest.approx(columns[group], abs=PERCENT), (model, group)
+        assert mean(ours.values()) == pytest.approx(columns["Average"], abs=PERCENT)
+
+
+def test_medhelm_macro_averages_and_category_means(tasks, entries):
+    """Table 1, and the means that the text states for Fig. 4."""
+    for row in read("medhelm_leaderboard.csv"):
+        if row["paper_version"] == "nature_medicine_2026":
+            found = scores(tasks, entries["medhelm"][row["model"]], "medhelm")
+            assert found["suite", "medhelm"] == pytest.approx(float(row["macro_average"]), abs=0.0051)
+    stated = [row for row in read("medhelm_category_means.csv") if row["value_stated_in_text"]]
+    assert len(stated) == 7
+    for row in stated:
+        found = scores(tasks, entries["medhelm"][row["model"]], "medhelm")
+        by_title = {title(*place).lower(): score for place, score in found.items()}
+        assert by_title[row["category"].lower()] == pytest.approx(
+            float(row["value_stated_in_text"]), abs=0.0051
+        )
+
+
+def test_medhelm_win_rates_are_the_mean_share_of_tasks_won(tasks, entries):
+    """Table 1: a tie is half a win. Own entries stand in for the published ones, which are never paired."""
+    rows = [row for row in read("medhelm_leaderboard.csv") if row["paper_version"] == "nature_medicine_2026"]
+    models = [as_own(entries["medhelm"][row["model"]]) for row in rows]
+    [found] = compared(models, [{} for _ in models], tasks, ["zero_shot"])
+    assert len(found.datasets) == 37 and found.tested == 0 and found.pairs is None
+    for place, row in zip(found.entries, rows, strict=True):
+        against = [share for other, share in enumerate(found.wins[place]) if other != place]
+        assert mean(against) == pytest.approx(float(row["win_rate"]), abs=0.0051)
+
+
+def test_clinicbench_scenario_averages(tasks, entries):
+    """Table 5, base row; generation leaves out the two sets of long documents."""
+    found = scores(tasks, entries["clinicbench"]["LLaMA-2-7B"], "clinicbench")
+    for scenario, printed in {"reasoning": 41.2, "generation": 10.5, "understanding": 42.2}.items():
+        assert found["scenario", scenario] == pytest.approx(printed / 100, abs=PERCENT)
+
+
+def test_mlb_average_is_the_mean_of_its_dimensions_each_the_mean_of_its_tasks(tasks, entries):
+    """Table 4."""
+    dimensions = ("medkqa", "medse", "medru", "smartserv", "smartcare")
+    for row in read("mlb_overall.csv"):
+        found = scores(tasks, entries["mlb"][row["model"]], "mlb")
+        assert found["suite", "mlb"] == pytest.approx(float(row["average"]) / 100)
+        assert mean(found["dimension", name] for name in dimensions) == pytest.approx(found["suite", "mlb"])
+    [suite] = [group for group in groups_of(tasks) if (group.axis, group.value) == ("suite", "mlb")]
+    weights = suite.weights(frozenset(suite.datasets))
+    shares = {
+        name: sum(
+            weight for task, weight in weights.items() if tasks.datasets[task].metadata.dimension == name
+        )
+        for name in dimensions
+    }
+    assert shares == pytest.approx(dict.fromkeys(dimensions, 0.2))

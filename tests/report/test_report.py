@@ -1,0 +1,308 @@
+"""`medtasks report`: terminal, tables, and the data of the page."""
+
+import csv
+import json
+import re
+from statistics import mean
+
+import numpy as np
+import polars as pl
+import pytest
+
+from medtasks_ext.metrics.glossary import meaning, rule
+from medtasks_ext.registry import registry
+from medtasks_ext.results.comparison import compare_resamples
+from medtasks_ext.results.resampled import load_resampled
+from tests.conftest import ROOT
+from tests.report.made import write_run
+
+OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
+LETTERS = "medhelm_medqa"
+GOOD, FAIR, POOR = [1.0] * 18 + [0.0] * 2, [1.0, 0.0, 1.0, 1.0] * 5, [0.0] * 15 + [1.0] * 5
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two models on the same rows of two suites; the second was asked in other words."""
+    write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD, GATED: GOOD, LETTERS: FAIR, f"{OPEN}_cot": FAIR})
+    other = {"instruction": "official", "prompt_hash": "p2"}
+    write_run(tmp_path / "b", "ORG/b", {OPEN: FAIR, GATED: POOR, LETTERS: FAIR}, loaded=other)
+    return tmp_path
+
+
+def payload(folder):
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1]
+    return json.loads(data)
+
+
+def line(text, *words):
+    """The words of the first line that holds these."""
+    return next(item for item in text.splitlines() if all(word in item for word in words)).split()
+
+
+# ---------------------------------------------------------------------- the terminal
+
+
+def test_a_run_is_summed_up_by_suite_and_strategy(medtasks, runs):
+    outcome = medtasks("report", "a", "--published", "none")
+    assert outcome.code == 0, outcome.text
+    assert line(outcome.out, "BRIDGE, zero-shot")[2:3] == ["0.9000"]
+    assert line(outcome.out, "BRIDGE, zero-shot")[-4:] == ["100.0%", "–", "2/87", "partial"]
+    assert line(outcome.out, "BRIDGE, chain of thought")[4] == "0.7500"
+    assert line(outcome.out, "MedHELM, zero-shot")[-2:] == ["1/37", "partial"]
+    assert line(outcome.out, "English")[1] == "0.900" and "SAMPLE" not in outcome.text
+
+
+def test_published_models_of_the_suites_stand_beside_it_on_the_same_tasks(medtasks, runs):
+    outcome = medtasks("report", "a", "--strategy", "zero_shot")
+    assert "beside 110 published models" in outcome.out
+    with (ROOT / "results/reference/bridge_leaderboard.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["strategy"] == "zero_shot"]
+    ours = {registry().datasets[name].metadata.name for name in (OPEN, GATED)}
+    models = {row["model"] for row in rows}
+    means = [
+        mean(float(row["score"]) / 100 for row in rows if row["model"] == model and row["task"] in ours)
+        for model in models
+    ]
+    assert f"{max(means):.4f}" in line(outcome.out, "best published:", "on these 2 tasks")
+    assert line(outcome.out, "BRIDGE, zero-shot")[5] == f"{1 + sum(x > 0.9 for x in means)}/99"
+
+
+def test_two_models_are_compared_on_shared_resamples(medtasks, runs):
+    outcome = medtasks("report", "a", "b", "--published", "none", "--json")
+    found = json.loads(outcome.out)
+    [pair] = [pair for pair in found["pairs"] if pair["suite"] == "bridge"]
+    draws = [
+        np.mean([load_resampled(runs / model / "tasks" / f"{task}.npy") for task in (OPEN, GATED)], axis=0)
+        for model in "ab"
+    ]
+    plain = compare_resamples((0.9, (0.75 + 0.25) / 2), (draws[0], draws[1]))
+    assert (pair["entry"], pair["minus"], pair["tasks"]) == ("ORG/a", "ORG/b", 2)
+    assert pair["difference"] == pytest.approx(plain.difference) and pair["wins"] == 1.0
+    assert (pair["low"], pair["high"]) == pytest.approx((plain.interval.low, plain.interval.high))
+    assert pair["p_value"] == pair["p_holm"] == pytest.approx(plain.p_value)
+    assert any("differ in the prompt of 2 tasks" in text for text in found["differences"])
+
+
+def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, runs):
+    write_run(runs / "c", "ORG/c", {OPEN: POOR[:10], GATED: POOR}, loaded={"rows_hash": "others"})
+    found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
+    pairs = {(pair["suite"], pair["entry"], pair["minus"]) for pair in found["pairs"]}
+    assert pairs == {("bridge", "ORG/a", "ORG/b"), ("medhelm", "ORG/a", "ORG/b")}
+    assert any("share too few tasks with the others: ORG/c" in text for text in found["differences"])
+    assert any("differ in the documents of 2 tasks" in text for text in found["differences"])
+
+
+def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks, runs):
+    chosen = {"samples": {OPEN: [0, 1]}}
+    for name, text in (("c", "text"), ("d", "text"), ("e", "other")):
+        write_run(
+            runs / name, f"ORG/{name}", {OPEN: GOOD}, settings=chosen, text=text, loaded={"n_test": 99}
+        )
+    found = json.loads(medtasks("report", "c", "d", "e", "--published", "none", "--json").out)
+    assert [(pair["entry"], pair["minus"]) for pair in found["pairs"]] == [("ORG/c", "ORG/d")]
+
+
+def test_synthetic_rows_are_marked_everywhere_and_never_ranked_with_real_ones(medtasks, runs):
+    write_run(runs / "s", "ORG/s", {OPEN: POOR, GATED: POOR}, sample=True)
+    outcome = medtasks("report", "a", "s", "--published", "none", "-o", "out")
+    assert "SAMPLE DATA: some rows are synthetic" in outcome.out
+    assert line(outcome.out, "ORG/s SAMPLE", "2/87")[5] == "1/1"
+    groups = pl.read_csv(runs / "out" / "groups.csv")
+    assert set(groups.filter(pl.col("entry") == "ORG/s")["sample"]) == {True}
+    assert set(groups.filter(pl.col("entry") == "ORG/a")["sample"]) == {False}
+    data = payload(runs / "out")
+    assert data["sample"] and [item["sample"] for item in data["entries"]] == [False, True]
+    assert data["comparisons"] == []
+
+
+def test_sample_rows_alone_cannot_stand_beside_published_scores(medtasks, tmp_path):
+    write_run(tmp_path / "s", "ORG/s", {OPEN: POOR}, sample=True)
+    assert "beside" not in medtasks("report", "s").out
+    outcome = medtasks("report", "s", "--published", "bridge")
+    assert outcome.code == 2 and "cannot stand beside published scores" in outcome.err
+
+
+def test_the_terminal_is_readable_at_80_columns_and_says_all_in_a_pipe(medtasks, runs, monkeypatch):
+    wide = medtasks("report", "a", "b").out
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    narrow = medtasks("report", "a", "b").out
+    assert max(map(len, narrow.splitlines())) <= 80
+    for text in (wide, narrow):
+        assert "0.9000 [0.775, 1.000]" in text or "0.9000 [" in text
+        assert "partial" in text and "to know before comparing" in text
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def test_tables_are_tidy_and_the_same_in_csv_and_parquet(medtasks, runs):
+    assert medtasks("report", "a", "b", "-o", "out").code == 0
+    results = pl.read_parquet(runs / "out" / "results.parquet")
+    own = results.filter(pl.col("kind") != "published")
+    assert own.height == 7 * 4 and own.n_unique(["entry", "task", "metric"]) == own.height
+    assert results.filter(pl.col("kind") == "published").height == 98 * 87 * 3 + 12 * 37 - 3 * 14
+    for name in ("results", "groups"):
+        table = pl.read_parquet(runs / "out" / f"{name}.parquet")
+        again = pl.read_csv(runs / "out" / f"{name}.csv", schema_overrides=table.schema)
+        assert again.equals(table)
+        guessed = pl.read_csv(runs / "out" / f"{name}.csv", infer_schema_length=10_000)
+        assert guessed.columns == table.columns
+        documented = re.findall(r"^\| `(\w+)`", section(f"`{name}`"), re.M)
+        assert documented == table.columns
+
+
+def section(heading):
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    return text.partition(f"### {heading}")[2].partition("\n##")[0]
+
+
+def test_a_row_says_where_a_number_comes_from(medtasks, runs):
+    medtasks("report", "a", "b", "-o", "out", "--published", "none")
+    rows = pl.read_parquet(runs / "out" / "results.parquet")
+    [row] = rows.filter(entry="ORG/b", task=GATED, metric="score").to_dicts()
+    assert (row["value"], row["n"], row["valid"], row["sample"]) == (0.25, 20, 1.0, False)
+    assert row["interval_low"] < 0.25 < row["interval_high"]
+    assert (row["suite"], row["language"], row["access"], row["task_version"]) == (
+        "bridge", "zh", "gated", "1-A",
+    )  # fmt: skip
+    assert row["specialties"] == "radiology;endocrinology;pulmonology;cardiology;gastroenterology"
+    assert (row["prompt"], row["data"]) == ("official p2", "local") and "chat template: no" in row["settings"]
+
+
+# ---------------------------------------------------------------------- the page's data
+
+
+def test_the_page_says_what_the_tables_say(medtasks, runs):
+    medtasks("report", "a", "b", "-o", "out")
+    data, groups = payload(runs / "out"), pl.read_parquet(runs / "out" / "groups.parquet")
+    columns = data["groups"]
+    filled = {name: values + [None] * (groups.height - len(values)) for name, values in columns.items()}
+    assert len(filled["score"]) == groups.height
+    for place, row in enumerate(groups.to_dicts()):
+        axis = data["axes"][filled["axis"][place]]
+        assert (axis["key"], axis["values"][filled["value"][place]][0]) == (row["axis"], row["value"])
+        assert filled["suite"][place] == row["suite"]
+        assert data["entries"][filled["entry"][place]]["label"] == row["entry"]
+        assert filled["score"][place] == pytest.approx(row["score"], abs=1e-5)
+    scores = {
+        (data["entries"][e]["label"], data["datasets"][d]["id"], data["strategies"][s][0]): score
+        for e, d, s, score in zip(
+            *(data["results"][name] for name in ("entry", "dataset", "strategy", "score")), strict=True
+        )
+    }
+    assert scores["ORG/b", GATED, "zero_shot"] == 0.25 and len(scores) > 25_000
+
+
+def test_examples_are_right_wrong_and_unreadable_answers(medtasks, tmp_path):
+    write_run(tmp_path / "a", "ORG/a", {OPEN: [1, 1, 0, 1, -1, 0]})
+    medtasks("report", "a", "-o", "out")
+    page = payload(tmp_path / "out")["tasks"][OPEN]
+    assert [(item["document"], item["score"]) for item in page["examples"]] == [
+        ("text-id-0", 1.0), ("text-id-2", 0.0), ("text-id-4", 0.0),
+    ]  # fmt: skip
+    assert page["examples"][2]["answer"] is None and page["examples"][0]["gold"] == "text: gold"
+    assert "drawn from the gold labels" in page["rule"] and page["note"] is None
+    assert "{{ strategy }}" not in page["prompts"]["cot"]["instruction"]
+    medtasks("report", "a", "-o", "out", "--no-examples")
+    assert payload(tmp_path / "out")["tasks"][OPEN]["examples"] == []
+
+
+def test_long_texts_are_cut_and_examples_stay_within_their_room(medtasks, tmp_path, monkeypatch):
+    from medtasks_ext.report import payload as module
+
+    write_run(tmp_path / "a", "ORG/a", {OPEN: [1, 0, -1], LETTERS: [1, 0, -1]}, text="语" * 5000)
+    medtasks("report", "a", "-o", "out", "--published", "none")
+    data = payload(tmp_path / "out")
+    shown = [example for page in data["tasks"].values() for example in page["examples"]]
+    assert len(shown) == 6 and all(len(item["input"]) == 1500 and item["input"][-1] == "…" for item in shown)
+    without = module.size({**data, "tasks": {k: {**v, "examples": []} for k, v in data["tasks"].items()}})
+    monkeypatch.setattr(module, "LIMIT", without + 12_000)
+    medtasks("report", "a", "-o", "out", "--published", "none")
+    data = payload(tmp_path / "out")
+    lengths = {len(example["input"]) for page in data["tasks"].values() for example in page["examples"]}
+    assert lengths and max(lengths) < 1500 and module.size(data) <= without + 12_500
+
+
+def test_every_task_and_metric_is_put_into_words():
+    datasets = registry().datasets.values()
+    assert all(rule(dataset) for dataset in datasets)
+    names = {item["metric"] for dataset in datasets for item in dataset.config["metric_list"]}
+    assert [name for name in sorted(names) if not meaning(name)] == []
+
+
+# ---------------------------------------------------------------------- coverage, cost, judges
+
+
+def test_a_task_without_a_score_says_why(medtasks, tmp_path):
+    states = {
+        LETTERS: {"state": "missing", "error": f"{LETTERS} (open): from x; files go to y"},
+        PRIVATE: {"state": "failed", "error": "KeyError: 'John Doe'"},
+        "bridge_meddg": {"state": "failed", "error": "KeyError: 'column'\nmore"},
+        "bridge_mts": {"state": "waiting"},
+    }
+    write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD}, states=states)
+    outcome = medtasks("report", "a", "--json", "--published", "none")
+    found = {gap["task"]: (gap["state"], gap["reason"]) for gap in json.loads(outcome.out)["without_score"]}
+    assert found[LETTERS] == ("missing", states[LETTERS]["error"])
+    assert found["bridge_meddg"] == ("failed", "KeyError: 'column'")
+    assert found["bridge_mts"][0] == "waiting" and found[PRIVATE][0] == "failed"
+    assert "John" not in outcome.text
+    assert "BRIDGE, zero-shot: 84 not asked, 1 failed, 1 waiting" in medtasks("report", "a").out
+
+
+def test_tokens_cost_what_the_bundled_configuration_says(medtasks, tmp_path):
+    tokens = {"tokens": {"input": 2_000_000, "output": 100_000}}
+    write_run(tmp_path / "known", "gpt-4o-2024-08-06", {OPEN: GOOD, GATED: GOOD}, record=tokens)
+    write_run(tmp_path / "unknown", "ORG/unknown", {OPEN: GOOD}, record=tokens)
+    write_run(tmp_path / "uncounted", "ORG/uncounted", {OPEN: GOOD})
+    names = ("known", "unknown", "uncounted")
+    found = json.loads(medtasks("report", *names, "--json").out)["entries"]
+    by_model = {item["model"]: item for item in found if item["kind"] != "published"}
+    assert by_model["gpt-4o-2024-08-06"]["usd"] == pytest.approx(2 * (2 * 2.5 + 0.1 * 10))
+    assert "2 of 2 tasks × 2.5 USD" in by_model["gpt-4o-2024-08-06"]["price"]
+    assert by_model["ORG/unknown"]["usd"] is None and "no price" in by_model["ORG/unknown"]["price"]
+    assert (by_model["ORG/uncounted"]["usd"], by_model["ORG/uncounted"]["tokens"]) == (None, None)
+    helm = json.loads(medtasks("report", "uncounted", "--published", "medhelm", "--json").out)["entries"]
+    assert {item["usd"] for item in helm if item["model"] == "Gemini 2.0 Flash"} == {43.1}
+
+
+def test_agreement_of_judges_is_passed_on(medtasks, tmp_path):
+    judged = "mlb_generalsafety"
+    metrics = {"score": 0.5, "judged": 0.9, "judgements_missing": 3.0, "assessor_kappa": 0.61}
+    write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD})
+    (tmp_path / "a" / "judgements").mkdir()
+    stored = json.loads((tmp_path / "a" / "tasks" / f"{OPEN}.json").read_text())
+    stored = {**stored, "task": judged, "metrics": {**stored["metrics"], **metrics}}
+    (tmp_path / "a" / "tasks" / f"{judged}.json").write_text(json.dumps(stored))
+    manifest = json.loads((tmp_path / "a" / "run.json").read_text())
+    manifest["tasks"][judged] = {"state": "done"}
+    (tmp_path / "a" / "run.json").write_text(json.dumps(manifest))
+    snapshot = {"judges": [{"name": "one"}, {"name": "two"}], "documents": []}
+    (tmp_path / "a" / "judgements" / f"{judged}.json").write_text(json.dumps(snapshot))
+    figure = {
+        "table": "judges", "task": judged, "between": "one + two", "item": "all axes",
+        "measure": "Cohen's kappa", "value": 0.6, "low": None, "high": None, "n": 40,
+    }  # fmt: skip
+    (tmp_path / "a" / "judgements" / "agreement.json").write_text(json.dumps([figure]))
+    assert medtasks("report", "a", "-o", "out", "--published", "none").code == 0
+    found = {item["measure"]: item for item in payload(tmp_path / "out")["judges"]}
+    assert {name: item["value"] for name, item in found.items()} == {
+        "judged": 0.9, "assessor_kappa": 0.61, "Cohen's kappa": 0.6,
+    }  # fmt: skip
+    assert found["judged"]["judges"] == ["one", "two"] and found["judged"]["missing"] == 3
+
+
+def test_a_real_run_on_sample_rows_is_reported(medtasks, tmp_path):
+    names = f"{OPEN},{GATED},mlb_cmexam,medhelm_aci_bench"
+    medtasks("run", "--model", "oracle", "--data", "sample", "--tasks", names, "--output_path", "run")
+    outcome = medtasks("report", "run", "-o", "out")
+    assert outcome.code == 0, outcome.text
+    assert "SAMPLE DATA: synthetic rows, not a result" in outcome.out
+    data = payload(tmp_path / "out")
+    states = dict(zip(data["coverage"]["dataset"], data["coverage"]["state"], strict=True))
+    by_id = {item["id"]: number for number, item in enumerate(data["datasets"])}
+    assert states[by_id["medhelm_aci_bench"]] == "not judged" and by_id[OPEN] not in states
+    assert len(data["tasks"]["mlb_cmexam"]["examples"]) == 1

@@ -1,0 +1,579 @@
+"""A store keeps what runs found out, readable without the runs."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.common import micro_f1
+from medtasks_ext.registry import registry
+from medtasks_ext.results.bootstrap import percentile_interval, resample, resampling_weights
+from medtasks_ext.results.document_scores import (
+    DocumentScores,
+    load_document_scores,
+    save_document_scores,
+    score_statistic,
+)
+from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.store.change import changing
+from medtasks_ext.results.store.ingest import ingest
+from medtasks_ext.results.store.layout import encoded
+from medtasks_ext.results.store.read import Store
+from medtasks_ext.results.store.resample import _sums, task_bootstrap
+from tests.conftest import write_jsonl
+
+#: pooled F1 over clusters, in two strategies; questions with trials; means of runs; a mean; not judged yet
+TASKS = (
+    "bridge_mie",
+    "bridge_mie_cot",
+    "mlb_cmexam",
+    "medhelm_ehrshot",
+    "medhelm_hospice_referral",
+    "medhelm_aci_bench",
+)
+SCHEMA_1 = Path(__file__).parent / "data" / "store-1"
+
+
+def run_tasks(folder, *more, tasks=TASKS, model="random-label"):
+    from medtasks_ext.cli.run import run_command
+
+    arguments = ["--model", model, "--tasks", ",".join(tasks), "--output_path", str(folder), *more]
+    assert run_command(arguments) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run on sample rows, to be copied."""
+    return run_tasks(tmp_path_factory.mktemp("runs") / "run", "--data", "sample")
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    """Copies of a run; `started` and `pretrained` make another one of it."""
+
+    def call(name="run", **changes):
+        folder = shutil.copytree(made, tmp_path / name)
+        manifest = json.loads((folder / "run.json").read_text())
+        manifest["started"] = changes.get("started", manifest["started"])
+        if "pretrained" in changes:
+            manifest["identity"]["model"]["model_args"] = {"pretrained": changes["pretrained"]}
+        (folder / "run.json").write_text(json.dumps(manifest))
+        return folder
+
+    return call
+
+
+def put(store, *folders, **options):
+    return ingest([Path(folder) for folder in folders], store, registry(), **options)
+
+
+def states(store, *folders, **options):
+    items, faults = put(store, *folders, **options)
+    assert faults == []
+    return [item.state for item in items]
+
+
+def read(*paths):
+    results = read_results([Path(path) for path in paths], registry())
+    assert results.faults == []
+    return results.entries
+
+
+def contents(store):
+    return {path: path.read_bytes() for path in sorted(store.rglob("*")) if path.is_file()}
+
+
+def words(store):
+    """Everything that the files of a store say."""
+    parts = [str(pq.ParquetFile(path).read().to_pydict()) for path in store.rglob("*.parquet")]
+    return "".join([*parts, *(path.read_text() for path in store.rglob("*.json"))])
+
+
+def edit(file, change):
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def forget(folder, task):
+    """Make a run as it was before a task was done."""
+    edit(folder / "run.json", lambda item: item["tasks"].update({task: {"state": "waiting"}}))
+    (folder / "tasks" / f"{task}.json").unlink()
+
+
+def spoil(folder, what, task="medhelm_hospice_referral"):
+    """Change the documents of a task."""
+    file = folder / "tasks" / f"{task}.parquet"
+    if what == "cut short":
+        file.write_bytes(file.read_bytes()[:-200])
+    elif what == "missing":
+        file.unlink()
+    else:
+        known = load_document_scores(file, score_statistic(registry().tasks[task][0]))
+        scored, scores, counts = known.scored.copy(), known.scores.copy(), known.counts.copy()
+        scores[3] = np.nan
+        if what == "NaN":
+            counts[3, 0] = np.nan
+        else:
+            scored[3], counts[3] = False, 0
+        save_document_scores(file, replace(known, scored=scored, scores=scores, counts=counts))
+
+
+def as_lm_eval(folder, target):
+    """The run in lm-eval's own layout."""
+    content = json.loads((folder / "results.json").read_text())
+    content |= {"config": {"model": "vllm", "model_args": "pretrained=org/model"}, "date": 1.5}
+    target.mkdir()
+    (target / "results_2026-01-01T00-00-00.json").write_text(json.dumps(content))
+    for task in content["configs"]:
+        shutil.copy(folder / f"samples_{task}.jsonl", target / f"samples_{task}_2026-01-01T00-00-00.jsonl")
+    return target
+
+
+# ---------------------------------------------------------------------- what is in it
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["medtasks", "lm_eval"])
+def test_a_store_gives_what_the_run_folder_gave(run, tmp_path, plain):
+    folder = as_lm_eval(run(), tmp_path / "plain") if plain else run()
+    put(tmp_path / "store", folder)
+    [before] = read(folder)
+    shutil.move(folder, tmp_path / "gone")
+    [entry] = read(tmp_path / "store")
+    shutil.move(tmp_path / "gone", folder)
+    for name in ("model", "label", "kind", "settings", "notes", "sample"):
+        assert getattr(entry, name) == getattr(before, name), name
+    assert entry.experiments.keys() == before.experiments.keys() == set(TASKS)
+    for task, stored in entry.experiments.items():
+        original = before.experiments[task]
+        for name in ("dataset", "strategy", "version", "metrics", "intervals", "n", "settings", "loaded"):
+            assert getattr(stored, name) == getattr(original, name), (task, name)
+        assert (stored.cut, stored.tokens, stored.sample) == (original.cut, original.tokens, original.sample)
+        config = json.loads(json.dumps(original.config))
+        assert config["metadata"]["medtasks"].pop("loaded") and stored.config == config
+        one, other = original.read_documents(), stored.read_documents()
+        assert (one.documents, one.contents) == (other.documents, other.contents)
+        for name in ("units", "scored", "scores", "valid", "unclosed", "counts"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=f"{task} {name}")
+        draws = original.read_resampled()
+        assert (stored.read_resampled() is None) == (draws is None) == (task == "medhelm_aci_bench")
+        if draws is not None:
+            np.testing.assert_allclose(stored.read_resampled(), draws, rtol=0, atol=1e-12)
+
+
+def test_results_are_a_tidy_table_for_polars_and_duckdb(run, tmp_path):
+    pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    model = "Org/Modell Ü: 模型 100%"
+    folder, store = run(pretrained=model), tmp_path / "store"
+    put(store, folder)
+    [entry] = read(folder)
+    expected = sorted(
+        (item.dataset.metadata.benchmark, item.strategy, task, metric, value)
+        for task, item in entry.experiments.items()
+        for metric, value in item.metrics.items()
+    )
+    columns = "suite, strategy, task, metric, value"
+    glob = f"{store}/results/**/*.parquet"
+    polars = pl.read_parquet(glob, hive_partitioning=True).filter(pl.col("value").is_not_null())
+    assert sorted(polars.select(columns.split(", ")).rows()) == expected
+    assert polars["model"].unique().to_list() == [model] and polars["sample"].all()
+    found = duckdb.sql(
+        f"select {columns} from read_parquet('{glob}') where value is not null and model = '{model}'"
+    )
+    assert sorted(found.fetchall()) == expected
+    low, high = entry.experiments["bridge_mie"].intervals["score"].low, None
+    row = polars.filter(task="bridge_mie", metric="score").row(0, named=True)
+    assert row["interval_low"] == low and row["interval_high"] is not high
+    assert row["prompt"] == entry.experiments["bridge_mie"].settings["prompt"]
+    assert json.loads(row["settings"]) == entry.settings
+
+
+def test_documents_are_a_table_whose_means_are_the_scores(run, tmp_path):
+    pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    folder, store = run(), tmp_path / "store"
+    put(store, folder)
+    [entry] = read(folder)
+    glob = f"{store}/documents/**/*.parquet"
+    frame = pl.scan_parquet(glob, hive_partitioning=True).filter(task="medhelm_hospice_referral").collect()
+    score = entry.experiments["medhelm_hospice_referral"].score
+    assert frame["score"].mean() == pytest.approx(score) and len(frame) == frame["document"].n_unique()
+    [(mean, n)] = duckdb.sql(
+        f"select avg(score), count(*) from '{glob}' where task = 'medhelm_hospice_referral'"
+    ).fetchall()
+    assert (mean, n) == (pytest.approx(score), len(frame))
+    unscored = duckdb.sql(f"select distinct score, scored from '{glob}' where task = 'medhelm_aci_bench'")
+    assert unscored.fetchall() == [(None, False)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=300))
+@example("Org/Model 7B")
+@example("dots...")
+@example("模" * 50)
+def test_names_of_models_survive_as_names_of_folders(name):
+    folder = encoded(name)
+    assert set(folder) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~%")
+    assert len(folder) <= 120 and not folder.endswith(".")  # Windows drops dots at the end
+    value = unquote(folder, errors="strict")
+    assert value == name or (name.startswith(value[:-9]) and value[-9] == "~" and len(folder) > 100)
+
+
+def test_a_name_too_long_for_a_folder_is_whole_for_our_reader(run, tmp_path):
+    put(tmp_path / "store", run(pretrained="模型" * 80))
+    assert [entry.model for entry in read(tmp_path / "store")] == ["模型" * 80]
+
+
+# ---------------------------------------------------------------------- putting runs in
+
+
+def test_the_same_run_twice_changes_no_byte(run, medtasks, tmp_path):
+    folder, store = run(), tmp_path / "store"
+    outcome = medtasks("ingest", folder, "--store", store)
+    assert outcome.code == 0 and "1 new" in outcome.out and "SAMPLE" in outcome.err
+    before = contents(store)
+    again = medtasks("ingest", folder, folder, "--store", store, "--json")
+    assert contents(store) == before
+    [item] = json.loads(again.out)["runs"]
+    assert (item["state"], item["tasks"], item["model"]) == ("unchanged", len(TASKS), "random-label")
+
+
+def test_a_run_that_went_on_takes_the_place_of_its_former_state(run, tmp_path):
+    whole, part, store = run("whole"), run("part"), tmp_path / "store"
+    for task in ("bridge_mie_cot", "mlb_cmexam"):
+        forget(part, task)
+    assert states(store, part) == ["new"] and states(store, whole) == ["replaced"]
+    assert set(read(store)[0].experiments) == set(TASKS)
+    assert states(store, part) == ["replaced"]
+    [entry] = read(store)
+    assert set(entry.experiments) == set(TASKS) - {"bridge_mie_cot", "mlb_cmexam"}
+    assert not [path for path in store.rglob("*.parquet") if "mlb" in str(path) or "=cot" in str(path)]
+
+
+def test_a_run_that_was_scored_again_takes_the_place_of_its_former_state(run, tmp_path):
+    folder, store = run(), tmp_path / "store"
+    put(store, folder)
+    edit(folder / "tasks" / "mlb_cmexam.json", lambda item: item["metrics"].update(score=0.123))
+    assert states(store, folder) == ["replaced"]
+    assert read(store)[0].experiments["mlb_cmexam"].score == 0.123
+    assert len(list((store / "runs").iterdir())) == 1
+
+
+def test_two_runs_of_one_model_are_both_kept(run, tmp_path):
+    store = tmp_path / "store"
+    one, other = run("one"), run("other", started="2031-01-01T00:00:00")
+    edit(other / "tasks" / "mlb_cmexam.json", lambda item: item["metrics"].update(score=0.123))
+    assert states(store, one, other) == ["new", "new"]
+    results = read_results([store], registry())
+    assert [entry.label for entry in results.entries] == ["random-label", "random-label #2"]
+    assert "disagrees" in results.faults[0].what
+
+
+def test_runs_and_stores_can_be_read_together(run, tmp_path):
+    stored, other = run("a", pretrained="org/a"), run("b", pretrained="org/b")
+    put(tmp_path / "store", stored)
+    assert [entry.label for entry in read(tmp_path / "store", other, stored)] == ["org/a", "org/b"]
+
+
+def test_one_run_in_two_states_is_refused_and_nothing_is_stored(run, tmp_path):
+    one, other = run("one"), run("other")
+    forget(other, "mlb_cmexam")
+    with pytest.raises(MedtasksError, match="in another state"):
+        put(tmp_path / "store", one, other)
+    with pytest.raises(MedtasksError, match="no results"):
+        read(tmp_path / "store")
+    assert states(tmp_path / "store", one) == ["new"]
+
+
+# ---------------------------------------------------------------------- texts
+
+
+def test_no_text_is_stored_unless_asked_for_and_it_leaves_again(medtasks, data_dir, tmp_path):
+    marker = "Mrs Marker of 12 Secret Lane"
+    rows = [{"prompt": "Eligible?", "context": f"{marker} {n}", "label": "AB"[n % 2]} for n in range(12)]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    folder = run_tasks(tmp_path / "run", tasks=["medhelm_hospice_referral"])
+    error = {"state": "failed", "error": marker, "traceback": f"Traceback\n  ...\nKeyError: '{marker}'\n"}
+    edit(folder / "run.json", lambda item: item["tasks"].update(bridge_mie=error))
+    store = tmp_path / "store"
+    medtasks("ingest", folder, "--store", store)
+    assert marker not in words(store)
+    assert not (store / "responses").exists() and read(store)[0].manifest["tasks"]["bridge_mie"] == {
+        "state": "failed",
+        "error": "KeyError",
+    }
+    assert read(store)[0].experiments["medhelm_hospice_referral"].read_samples is None
+
+    outcome = medtasks("ingest", folder, "--store", store, "--with-text")
+    assert "with texts: replaced" in outcome.err and marker in words(store)
+    records = read(folder)[0].experiments["medhelm_hospice_referral"].read_samples()
+    stored = read(store)[0].experiments["medhelm_hospice_referral"]
+    assert stored.read_samples() == records and stored.read_samples(2) == records[:2]
+
+    assert "1 replaced" in medtasks("ingest", folder, "--store", store).out
+    assert marker not in words(store) and not list(store.rglob("responses/**/*.parquet"))
+    assert "gated and private" in " ".join(medtasks("ingest", "--help").out.split())
+
+
+# ---------------------------------------------------------------------- resampling
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 40), st.integers(1, 4), st.sampled_from(["whole", "fractions", "large"]), st.data())
+def test_all_models_at_once_are_resampled_as_each_alone(n, models, kind, data):
+    """Pooled F1 and means of models on the same documents, some of them unscored, in clusters or not."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    scale = {"whole": 1, "fractions": 0.3, "large": 10**7}[kind]
+    matrices = [rng.integers(0, 9, (n, 3)) * scale * 1.0 for _ in range(models)]
+    for matrix in matrices:
+        matrix[:, 2] = matrices[0][:, 2]  # what is to be found is the same for all
+    weights = resampling_weights("d", n)
+    sums = _sums(matrices, weights)
+    assert sums.shape == (1000, models, 3) and sums.dtype == float
+    for place, matrix in enumerate(matrices):
+        expected = np.array([(weight[:, None] * matrix).sum(axis=0) for weight in weights.astype(float)])
+        np.testing.assert_allclose(sums[:, place], expected, rtol=1e-13 if kind == "fractions" else 0)
+    scores = DocumentScores([], [], np.arange(n), np.ones(n, bool), [], [], [], matrices[0], micro_f1)
+    alone = resample([scores.by_unit()], "d")["score"].values
+    np.testing.assert_allclose(micro_f1.value(sums[:, 0]), alone, rtol=1e-12)
+
+
+def test_task_bootstrap_gives_every_score_and_interval(run, tmp_path):
+    store = tmp_path / "store"
+    folders = [run(f"{n}", pretrained=f"org/{n}") for n in range(3)]
+    spoil(folders[2], "without gold")  # of one document, so that this model's resamples are others
+    put(store, *folders)
+    opened = Store(store, registry())
+    found = {
+        (run, task): (value, draws, interval)
+        for item in task_bootstrap(opened)
+        for (run, task), value, draws, interval in zip(
+            item.experiments, item.values, item.resampled, item.intervals(), strict=True
+        )
+    }
+    assert len(found) == 3 * (len(TASKS) - 1)  # one is not judged yet
+    by_model = {run.model: name for name, run in opened.runs.items()}
+    for entry in read(*folders):
+        for task, experiment in entry.experiments.items():
+            documents = experiment.read_documents()
+            if not documents.scored.any():
+                continue
+            value, draws, interval = found[by_model[entry.model], task]
+            expected = resample([documents.by_unit()], experiment.dataset.id)["score"].values
+            assert value == pytest.approx(documents.value)
+            np.testing.assert_allclose(draws, expected, rtol=0, atol=1e-12)
+            percentiles = percentile_interval(expected)
+            assert interval == pytest.approx([percentiles.low, percentiles.high])
+    some = list(task_bootstrap(opened, ["mlb_cmexam"]))
+    assert [item.dataset.id for item in some] == ["mlb_cmexam"] and len(some[0].experiments) == 3
+
+
+# ---------------------------------------------------------------------- versions
+
+
+def test_a_store_of_schema_1_is_read_and_added_to(run, tmp_path):
+    """Sample rows of two tasks, by two models of version 0.1.0; one with texts."""
+    store = shutil.copytree(SCHEMA_1, tmp_path / "store")
+    expected = json.loads((SCHEMA_1 / "expected.json").read_text())
+    (store / "expected.json").unlink()
+    entries = {entry.model: entry for entry in read(store)}
+    assert {
+        model: {task: item.score for task, item in entry.experiments.items()}
+        for model, entry in entries.items()
+    } == expected["scores"]
+    for model, entry in entries.items():
+        assert entry.sample and entry.settings["backend"] == "vllm" and entry.manifest["started"]
+        for task, item in entry.experiments.items():
+            documents = item.read_documents()
+            assert documents.value == pytest.approx(expected["scores"][model][task])
+            assert len(item.read_resampled()) == 1000 and item.intervals["score"].low <= item.score
+            assert item.config["num_fewshot"] == 0 and item.loaded["origin"] == "sample"
+    first = entries[expected["with_text"]].experiments["bridge_mie"].read_samples(1)
+    assert first[0]["resps"] == [[expected["response"]]]
+    assert states(store, run()) == ["new"] and len(read(store)) == 3
+
+
+def test_a_newer_store_is_refused(run, tmp_path):
+    store = tmp_path / "store"
+    put(store, run())
+    edit(store / "medtasks-store.json", lambda item: item.update(schema=2))
+    before = contents(store)
+    for call in (lambda: put(store, run("other")), lambda: read(store)):
+        with pytest.raises(MedtasksError, match=r"newer version \(schema 2, known: 1\)") as error:
+            call()
+        assert "upgrade" in error.value.remedy
+    assert contents(store) == before
+
+
+def test_scores_that_are_made_in_another_way_by_now_are_not_resampled(run, tmp_path):
+    store = tmp_path / "store"
+    put(store, run())
+    [file] = (store / "runs").iterdir()
+    edit(file, lambda item: [part["documents"] for part in item["parts"] if "cot" in part["path"]][0]["bridge_mie_cot"].update(statistic="old_f1"))  # fmt: skip # noqa: E501, RUF015
+    results = read_results([store], registry())
+    [fault] = results.faults
+    assert "was old_f1, and is micro_f1" in fault.what and "bridge_mie_cot" in fault.where
+    experiment = results.entries[0].experiments["bridge_mie_cot"]
+    assert experiment.score is not None and experiment.read_documents is None
+    assert "bridge_mie_cot" not in [
+        task for item in task_bootstrap(Store(store, registry())) for _, task in item.experiments
+    ]
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+def test_results_without_samples_go_in_without_documents(run, tmp_path, medtasks):
+    plain = as_lm_eval(run(), tmp_path / "plain")
+    for file in plain.glob("samples_m*"):
+        file.unlink()
+    outcome = medtasks("ingest", plain, "--store", "store")
+    assert outcome.code == 0 and "4 of 6 tasks have no samples file" in outcome.err
+    [entry] = read(tmp_path / "store")
+    assert entry.experiments["mlb_cmexam"].score is not None
+    assert entry.experiments["mlb_cmexam"].read_documents is None
+    assert entry.experiments["bridge_mie"].read_documents() is not None
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("cut short", "damaged"),
+        ("missing", "no such file"),
+        ("NaN", "1 of 7 scores are not numbers (the first at place 4)"),
+    ],
+)
+def test_documents_that_cannot_be_used_are_named_and_the_rest_goes_in(run, tmp_path, medtasks, what, said):
+    folder = run()
+    spoil(folder, what)
+    outcome = medtasks("ingest", folder, "--store", "store")
+    assert outcome.code == 1
+    assert "1 of 6 tasks lack documents" in outcome.err and "medhelm_hospice_referral: " in outcome.err
+    assert said in outcome.err and "medtasks rescore RUN" in outcome.err
+    [entry] = read(tmp_path / "store")
+    assert entry.experiments["medhelm_hospice_referral"].read_documents is None
+    assert entry.experiments["mlb_cmexam"].read_resampled() is not None
+    shutil.copy(run("whole") / "tasks" / "medhelm_hospice_referral.parquet", folder / "tasks")
+    assert states(tmp_path / "store", folder) == ["replaced"]
+
+
+def test_tasks_that_are_unknown_or_damaged_are_named_and_left_out(run, tmp_path, medtasks):
+    folder = run()
+    edit(folder / "run.json", lambda item: item["tasks"].update(mmlu={"state": "done", "n": 1}))
+    (folder / "tasks" / "mlb_cmexam.json").write_text('{"task": "mlb')
+    nan = float("nan")
+    edit(folder / "tasks" / "bridge_mie.json", lambda item: item["metrics"].update(f1_event=nan, score=nan))
+    outcome = medtasks("ingest", folder, "--store", "store")
+    assert outcome.code == 1 and "mmlu" in outcome.err and "damaged" in outcome.err
+    assert "metric f1_event is nan, and is left out" in outcome.err
+    [entry] = read(tmp_path / "store")
+    assert set(entry.experiments) == set(TASKS) - {"mlb_cmexam"}
+    assert (
+        entry.experiments["bridge_mie"].score is None and "valid" in entry.experiments["bridge_mie"].metrics
+    )
+
+
+def nothing(folder):
+    folder.mkdir()
+
+
+def cut_manifest(folder):
+    folder.mkdir()
+    (folder / "run.json").write_text('{"schema": 1, "ident')
+
+
+def newer_run(folder):
+    folder.mkdir()
+    (folder / "run.json").write_text('{"schema": 99, "identity": {}, "tasks": {}}')
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda folder: None, "no such folder"),
+        (nothing, "holds no results"),
+        (cut_manifest, "damaged"),
+        (newer_run, "newer version (schema 99"),
+    ],
+    ids=["missing", "empty", "cut short", "newer"],
+)
+def test_what_is_no_run_is_refused_before_anything_is_stored(run, tmp_path, medtasks, make, said):
+    make(tmp_path / "bad")
+    outcome = medtasks("ingest", run(), "bad", "--store", "store")
+    assert outcome.code == 2 and said in outcome.err and "bad" in outcome.err
+    assert outcome.err.count("→") == 1 and not (tmp_path / "store").exists()
+
+
+def test_a_place_that_can_be_no_store_is_refused(run, tmp_path, medtasks):
+    folder = run()
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.docx").write_text("x")
+    for store, said in (("file", "is a file"), ("full", "thesis.docx")):
+        outcome = medtasks("ingest", folder, "--store", store)
+        assert outcome.code == 2 and said in outcome.err and "name another folder" in outcome.err
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.docx"]
+    put(tmp_path / "store", folder)
+    assert "is a store, not a run" in medtasks("ingest", "store", "--store", "other").err
+
+
+def test_a_damaged_store_says_which_file_and_what_to_do(run, tmp_path):
+    store = tmp_path / "store"
+    put(store, run())
+    file = next(store.rglob("documents/suite=mlb/**/*.parquet"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100])
+    [entry] = read(store)
+    with pytest.raises(MedtasksError, match=r"(?s)damaged.*ingest it again") as error:
+        entry.experiments["mlb_cmexam"].read_documents()
+    assert error.value.where == file
+    file.unlink()
+    with pytest.raises(MedtasksError, match="no such file"):
+        entry.experiments["mlb_cmexam"].read_resampled()
+    next((store / "runs").iterdir()).write_text("{}")
+    with pytest.raises(MedtasksError, match="not a run as a store records it"):
+        read(store)
+
+
+def test_a_run_that_is_stored_anew_while_it_is_read_is_not_mixed(run, tmp_path):
+    folder, store = run(), tmp_path / "store"
+    put(store, folder)
+    [entry] = read(store)
+    edit(folder / "tasks" / "mlb_cmexam.json", lambda item: item["metrics"].update(score=0.123))
+    put(store, folder)
+    with pytest.raises(MedtasksError, match="stored anew since the store was opened"):
+        entry.experiments["mlb_cmexam"].read_documents()
+
+
+def test_a_store_that_may_only_be_read_is_read(run, tmp_path, monkeypatch):
+    import filelock
+
+    store = tmp_path / "store"
+    put(store, run())
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+    assert len(read(store)) == 1
+    (store / "_journal.json").write_text('{"schema": 1}')
+    with pytest.raises(MedtasksError, match="interrupted, and this account may not complete it"):
+        read(store)
+
+
+def test_an_error_on_the_way_leaves_no_trace(run, tmp_path, monkeypatch):
+    store = tmp_path / "store"
+    put(store, run())
+    before = contents(store)
+    with pytest.raises(KeyboardInterrupt), changing(store) as change:
+        change.write_json("runs/half.json", {})
+        raise KeyboardInterrupt
+    assert contents(store) == before and not (store / "_staging").exists()
