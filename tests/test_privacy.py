@@ -61,6 +61,25 @@ def test_a_run_that_goes_well_prints_no_text(medtasks, data_dir, caplog, tmp_pat
         assert_silent(outcome, caplog)
 
 
+def test_of_a_run_only_samples_and_responses_hold_text(medtasks, data_dir, tmp_path):
+    rows = [{**row, "id": str(number)} for number, row in enumerate(good())]
+    put(data_dir, rows)
+    entities = [
+        sft_row(i, f"{MARKER} {i}", f"entity: {MARKER}, type: symptom, status: 病人-阳性;", task="MIE")
+        for i in range(6)
+    ]
+    put(data_dir, entities, "bridge/mie/test.jsonl")
+    medtasks(
+        "run", "--model", "oracle", "--tasks", "medhelm_hospice_referral,bridge_mie", "--output_path", "run"
+    )
+    holding = {
+        path.parent.name if path.parent.name == "responses" else path.name.partition("_")[0]
+        for path in (tmp_path / "run").rglob("*")
+        if path.is_file() and MARKER.encode() in path.read_bytes()
+    }
+    assert holding == {"responses", "samples"}
+
+
 def changed(**values) -> list[dict]:
     rows = good()
     rows[2].update(values)
@@ -120,8 +139,16 @@ TOO_MANY = f"prompt,context,label\n{MARKER},a,A,{MARKER}\n".encode()
             [*(sft_row(i, MARKER, LABEL) for i in range(3)), sft_row(9, MARKER, MARKER)],
             "test row 4: gold answer",
         ),
-        ("clinicbench/ddi/test.jsonl", [{"sentence": MARKER, "text": MARKER}], "is missing (other columns found: 2"),
-        ("medhelm/medcalc_bench/test.jsonl", [{"Calculator ID": MARKER}], "is missing (other columns found: 1"),
+        (
+            "clinicbench/ddi/test.jsonl",
+            [{"sentence": MARKER, "text": MARKER}],
+            "is missing (other columns found: 2",
+        ),
+        (
+            "medhelm/medcalc_bench/test.jsonl",
+            [{"Calculator ID": MARKER}],
+            "is missing (other columns found: 1",
+        ),
     ],
 )
 def test_a_bad_row_is_named_by_place_and_not_quoted(medtasks, data_dir, caplog, path, rows, message):

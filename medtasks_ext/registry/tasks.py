@@ -92,7 +92,7 @@ class Dataset:
         """The task configuration, includes resolved."""
         return read_yaml(self.file)
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The dataset's id, which is the name of its zero-shot task."""
         name = self.config.get("task")

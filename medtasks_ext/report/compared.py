@@ -72,24 +72,41 @@ def compared(
         tasks: the registry.
         strategies: of the report.
     """
-    suites = [group for group in groups_of(tasks) if group.axis == "suite"]
+    scored = _scored(entries)
     return [
         found
-        for suite in suites
+        for suite in groups_of(tasks)
+        if suite.axis == "suite"
         for strategy in strategies
         for sample in (False, True)
-        for found in _compared(entries, draws, suite, strategy, sample)
+        for found in _compared(entries, draws, suite, strategy, sample, scored)
     ]
 
 
+#: (suite, strategy, synthetic) -> entry -> dataset -> experiment, for those with a score
+_Scored = dict[tuple[str, str, bool], dict[int, dict[str, "Experiment"]]]
+
+
+def _scored(entries: Sequence[Entry]) -> _Scored:
+    found: _Scored = {}
+    for place, entry in enumerate(entries):
+        for item in entry.experiments.values():
+            record = item.dataset.metadata
+            if item.score is not None and not record.twin_of:
+                key = (record.benchmark, item.strategy, item.sample)
+                found.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
+    return found
+
+
 def _compared(
-    entries: Sequence[Entry], draws: Sequence[Mapping[str, Array]], suite: Group, strategy: str, sample: bool
+    entries: Sequence[Entry],
+    draws: Sequence[Mapping[str, Array]],
+    suite: Group,
+    strategy: str,
+    sample: bool,
+    known: _Scored,
 ) -> Iterator[Compared]:
-    scored = {
-        place: found
-        for place, entry in enumerate(entries)
-        if entry.sample is sample and (found := _scored(entry, suite, strategy))
-    }
+    scored = known.get((suite.value, strategy, sample), {})
     own = {
         place: {name: _asked(entries[place], item) for name, item in found.items()}
         for place, found in scored.items()
@@ -142,15 +159,6 @@ def _compared(
         [place for place in own if place not in chosen],
         unlike,
     )
-
-
-def _scored(entry: Entry, suite: Group, strategy: str) -> dict[str, Experiment]:
-    members = set(suite.datasets)
-    return {
-        item.dataset.id: item
-        for item in entry.experiments.values()
-        if item.strategy == strategy and item.score is not None and item.dataset.id in members
-    }
 
 
 def _comparable(own: Mapping[int, Mapping[str, Hashable]]) -> list[int]:

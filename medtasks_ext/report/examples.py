@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _LOOKED_AT = 60
 #: Characters of a text, as long as there is room; then fewer.
 _LENGTHS = (1500, 600, 250)
+_ID = 80  # of a document's key
 #: Bytes that an example takes, about; decides how many experiments are looked at.
 _TYPICAL = 2500
 _RIGHT, _WRONG, _INVALID = "right", "wrong", "invalid"
@@ -59,11 +61,14 @@ def examples(
             continue
         for sample, score in chosen:
             document = document_key(sample["doc"]) if public else f"#{sample['doc_id'] + 1}"
-            about = {"entry": entry, "strategy": item.strategy, "document": document, "score": score}
-            shown = next(
-                (text for length in _LENGTHS if _size(text := {**about, **_texts(sample, length)}) <= budget),
-                None,
-            )
+            about = {
+                "entry": entry,
+                "strategy": item.strategy,
+                "document": cut(document, _ID),
+                "score": score,
+            }
+            sizes = ({**about, **_texts(sample, length)} for length in _LENGTHS)
+            shown = next((example for example in sizes if _size(example) <= budget), None)
             if shown is None:
                 return found
             budget -= _size(shown)
@@ -78,10 +83,12 @@ def _chosen(item: Experiment) -> Iterator[tuple[dict[str, Any], float | None]]:
     scores = document_scores(samples, score_statistic(item.dataset)).scores
     seen = set()
     for sample, score in zip(samples, scores.tolist(), strict=True):
+        if math.isnan(score) and "score" in sample:
+            continue  # a further trial of a question, which is scored as a whole
         kind = _INVALID if sample.get("valid") == 0 else _RIGHT if score >= 1 - 1e-9 else _WRONG
         if kind not in seen:
             seen.add(kind)
-            yield sample, None if score != score else round(score, 5)
+            yield sample, None if math.isnan(score) else round(score, 5)
 
 
 def _texts(sample: dict[str, Any], length: int) -> dict[str, Any]:

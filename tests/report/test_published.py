@@ -45,9 +45,7 @@ def as_own(entry):
 def scores(tasks, entry, suite, strategy="zero_shot"):
     """(axis, value) -> score inside the suite."""
     groups = tuple(group for group in groups_of(tasks) if group.suite == suite)
-    return {
-        (row.group.axis, row.group.value): row.score for row in group_scores(entry, strategy, groups, {})
-    }
+    return {(row.group.axis, row.group.value): row.score for row in group_scores(entry, strategy, groups, {})}
 
 
 def test_every_published_model_is_an_entry(entries):

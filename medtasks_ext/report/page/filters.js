@@ -9,7 +9,7 @@ function buildFilters() {
   filterParts = [];
   const open = MAIN_FILTERS.map((key) => make("fieldset", { className: "pills" }, make("legend", { textContent: titleOfFilter(key) }), ...boxes(key)));
   const rest = FILTER_KEYS.filter((key) => !MAIN_FILTERS.includes(key) && filterValues.get(key).length > 1).map(foldedFilter);
-  const search = make("input", { type: "search", id: "search", placeholder: "Search models", value: option("q"), "aria-label": "Search models by name, organisation or licence",
+  const search = make("input", { type: "search", id: "search", placeholder: "Search models", value: option("q"), "aria-label": "Search models by name or organisation",
     oninput: () => change({ q: search.value || null }) });
   const common = make("input", { type: "checkbox", id: "common", onchange: () => change({ common: common.checked ? "1" : null }) });
   const state = make("p", { className: "selection", role: "status" });

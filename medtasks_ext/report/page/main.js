@@ -77,6 +77,7 @@ function show() {
   showFilters();
   hideTip();
   keepFocus(() => main.replaceChildren(...(onPaper && !page ? PARTS.flatMap((item) => section(item)) : section(shown, page))));
+  for (const box of main.querySelectorAll(".steady")) if (box.scrollWidth > box.clientWidth) box.classList.remove("steady"); // too wide to stand free
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
 }
 

@@ -108,7 +108,8 @@ function selectedEntries() {
   const kinds = chosen("kind");
   const words = option("q").toLowerCase().split(/\s+/).filter(Boolean);
   return entries.map((_, index) => index).filter((index) => {
-    const text = [entries[index].label, ...Object.values(entries[index].details ?? {})].join(" ").toLowerCase();
+    const { label, details } = entries[index];
+    const text = `${label} ${details?.organisation ?? details?.creator ?? ""}`.toLowerCase();
     return (!kinds.length || kinds.includes(isOwn(index) ? "own" : "published")) && words.every((word) => text.includes(word));
   });
 }
