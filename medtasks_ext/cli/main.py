@@ -408,7 +408,8 @@ def report(
         typer.Argument(metavar="RUN...", help="Folders of runs or stores, or of lm_eval --output_path."),
     ],
     out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Folder for the page (HTML) and the tables (CSV, Parquet).")
+        str | None,
+        typer.Option("-o", "--out", help="Folder for the page (HTML) and the tables (CSV, Parquet)."),
     ] = None,
     published: Annotated[
         str | None,

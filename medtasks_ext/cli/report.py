@@ -69,7 +69,7 @@ def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -
 
     if text == "all":
         typer.echo(
-            "--include-text: the page holds text of gated and private data; it is as confidential as they are",
+            "--include-text: the page holds text of gated and private data, as confidential as they are",
             err=True,
         )
     return write_report(folder, report, payload(report, text))

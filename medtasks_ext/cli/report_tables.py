@@ -233,7 +233,7 @@ def _sure(report: Report) -> list[str]:
         if len(pairs) <= _FEW:
             lines += [
                 f"{of}: {pair['entry']} − {pair['minus']} = {pair['difference']:+.3f} "
-                f"[{pair['low']:+.3f}, {pair['high']:+.3f}], p = {pair['p_holm']:.3f}"
+                f"[{pair['low']:+.3f}, {pair['high']:+.3f}], {_p(pair['p_holm'])}"
                 for pair in pairs
             ]
         else:
@@ -242,8 +242,12 @@ def _sure(report: Report) -> list[str]:
     return lines
 
 
+def _p(value: float) -> str:
+    return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
+
+
 def _lacking(report: Report) -> list[str]:
-    """How many tasks have no score, and why; strategies of a suite that were not asked at all are left out."""
+    """How many tasks have no score, and why; strategies of a suite not asked at all are left out."""
     asked = {
         (id(entry), item.dataset.metadata.benchmark, item.strategy)
         for entry in report.own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Standard output; wide enough not to wrap when it is a file or a pipe."""
-    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    """Standard output; wide enough not to wrap when it is a file or a pipe, unless COLUMNS says how wide."""
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if known else 140, highlight=False)
 
 
 def print_rows(rows: list[Row], results: dict[str, Any]) -> None:

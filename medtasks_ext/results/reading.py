@@ -379,9 +379,7 @@ def _parsed(file: Path, first: int | None = None) -> list[dict[str, Any]]:
         MedtasksError: a line is damaged, which is named.
     """
     records = []
-    with file.open(
-        "rb"
-    ) as lines:  # bytes: a text may hold other line separators than \n
+    with file.open("rb") as lines:  # bytes: a text may hold other line separators than \n
         for number, line in enumerate(islice(lines, first), start=1):
             if not line.strip():
                 continue

@@ -8,10 +8,11 @@ from unittest import mock
 
 import numpy as np
 
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.report import gather, payload
 from medtasks_ext.results.bootstrap import RESAMPLES, percentile_interval
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
+from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import Results
 
 MODELS = (
@@ -32,7 +33,7 @@ FAULT = Fault("runs/b/samples_bridge_mie.jsonl:17", "the line is cut off", "the 
 def made_report(
     own: int = 4,
     *,
-    published: str = "none",
+    published: int = 0,
     sample: bool = False,
     text: str = "open",
     strategies: tuple[str, ...] = STRATEGIES,
@@ -44,19 +45,30 @@ def made_report(
 
     Args:
         own: how many runs.
-        published: as `medtasks report --published` takes it.
+        published: how many published models of each suite stand beside them.
         sample: whether they are on synthetic rows.
         text: whose texts are shown.
         strategies: of the runs.
     """
     levels = np.random.default_rng(7).uniform(0.25, 0.85, len(registry().datasets))
     entries = [_entry(index, levels, strategies, sample) for index in range(own)]
-    with mock.patch.object(gather, "read_results", lambda *_: Results(entries, [FAULT])):
-        report = gather.gather([Path("runs")], registry(), strategies, published)
+    with mock.patch.multiple(
+        gather,
+        read_results=lambda *_: Results(entries, [FAULT]),
+        published_entries=lambda tasks: _some_published(tasks, published),
+    ):
+        report = gather.gather([Path("runs")], registry(), strategies, "all" if published else "none")
     made = payload.payload(report, text)  # type: ignore[arg-type]
     made["judges"] = _judges(made)
     made["tasks"]["bridge_mie"]["examples"] = EXAMPLES
     return made
+
+
+def _some_published(tasks: Registry, n: int) -> list[Entry]:
+    by_suite: dict[str, list[Entry]] = {}
+    for entry in published_entries(tasks):
+        by_suite.setdefault(entry.settings["published"], []).append(entry)
+    return [entry for found in by_suite.values() for entry in found[:n]]
 
 
 def _entry(index: int, levels: Any, strategies: tuple[str, ...], sample: bool) -> Entry:

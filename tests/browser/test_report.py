@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import deepcopy
 from math import sqrt
 
 import pytest
@@ -33,8 +34,8 @@ def browser(folder):
 
 @pytest.fixture(scope="module")
 def data():
-    """Three own runs, the third of them partial, beside all published models."""
-    return made_report(3, published="all")
+    """Three own runs, the third of them partial, beside some published models of each suite."""
+    return made_report(3, published=6)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +160,7 @@ def same(shown, *values):
     """Whether the numbers in a text are these, to the three digits shown."""
     numbers = [float(number) for number in re.findall(r"[+-]?\d+\.\d+", shown.replace("−", "-"))]
     return len(numbers) == len(values) and all(
-        abs(number - value) < 0.0005 + 1e-6 for number, value in zip(numbers, values, strict=True)
+        abs(number - value) < 0.0005 + 1e-5 for number, value in zip(numbers, values, strict=True)
     )
 
 
@@ -406,14 +407,14 @@ def test_sorting_searching_and_filtering_by_hand_end_up_in_the_address(show, dat
     browser.click("[data-key='sort-leaderboard model']")
     shown = [name for name, row in leaderboard(browser).items() if not row["section"]]
     order = browser.js(f"{json.dumps(shown)}.slice().sort((a, b) => a.localeCompare(b, 'en', {{numeric: true, sensitivity: 'base'}}))")  # fmt: skip
-    assert shown == order and len(shown) > 90
+    assert shown == order and len(shown) == 8
     assert browser.js("document.querySelector('th[aria-sort]').textContent").startswith("Model")
     browser.click("[data-key='sort-leaderboard model']")
     assert [name for name, row in leaderboard(browser).items() if not row["section"]] == shown[::-1]
 
     browser.click("#search")
-    browser.press(*"qwen")
-    assert all("qwen" in name.lower() for name in leaderboard(browser)) and len(leaderboard(browser)) > 3
+    browser.press(*"gemma")
+    assert all("gemma" in name.lower() for name in leaderboard(browser)) and len(leaderboard(browser)) > 1
     assert browser.js("document.activeElement.id") == "search"
 
     browser.click(".pills input[value=medhelm]")
@@ -421,13 +422,13 @@ def test_sorting_searching_and_filtering_by_hand_end_up_in_the_address(show, dat
     browser.click("[data-filter=access] summary")
     browser.click("[data-filter=access] input[value=open]")
     address = browser.js("location.hash")
-    assert "suite=medhelm" in address and "access=open" in address and "q=qwen" in address
+    assert "suite=medhelm" in address and "access=open" in address and "q=gemma" in address
     n = len(chosen(data, suite=["medhelm"], access=["open"]))
     assert browser.js("document.querySelector('#filters .selection').textContent").endswith(f"{n} tasks")
 
     before = leaderboard(browser)
     browser.reload()
-    assert leaderboard(browser) == before and browser.js("document.getElementById('search').value") == "qwen"
+    assert leaderboard(browser) == before and browser.js("document.getElementById('search').value") == "gemma"
     browser.js("document.getElementById('reset').click()")
     assert browser.js("location.hash") == "#leaderboard?sort-leaderboard=-model"
 
@@ -507,8 +508,8 @@ def test_texts_of_gated_data_are_said_to_be_left_out(show, data):
 # ---------------------------------------------------------------------- what cannot be trusted or compared
 
 
-def test_texts_from_the_data_stay_texts(show, folder):
-    data = made_report(2, strategies=("zero_shot",))
+def test_texts_from_the_data_stay_texts(show, folder, data):
+    data = deepcopy(data)
     data["title"] = data["entries"][0]["label"] = data["entries"][0]["model"] = HOSTILE
     data["entries"][0].update(notes=[HOSTILE], details={HOSTILE: HOSTILE}, settings={HOSTILE: HOSTILE}, price=HOSTILE)
     data["differences"], data["faults"] = [{"text": HOSTILE}], [{"where": HOSTILE, "what": HOSTILE, "remedy": HOSTILE}]
@@ -535,28 +536,28 @@ def test_texts_from_the_data_stay_texts(show, folder):
     assert browser.js("window.hit") is None and browser.complaints() == []
 
 
-def test_synthetic_rows_are_announced_and_never_ranked_beside_real_ones(show, folder):
-    data = made_report(2, strategies=("zero_shot",))
+def test_synthetic_rows_are_announced_and_never_ranked_beside_real_ones(show, folder, data):
+    data = deepcopy(data)
     data["sample"] = data["entries"][0]["sample"] = True
     file = folder / "mixed.html"
     file.write_text(render(data), encoding="utf-8")
-    browser = show("leaderboard", file=file)
+    browser = show("leaderboard?kind=own", file=file)
     assert "SAMPLE DATA" in browser.js("document.querySelector('.banner').textContent")
     shown = leaderboard(browser)
-    synthetic, real = own(data)
+    synthetic, real, _ = own(data)
     assert shown[synthetic]["place"] == "" and shown[synthetic]["section"].startswith("SAMPLE")
     assert shown[real]["place"] == "1" and shown[real]["section"] == ""
-    for part in ("overview", "leaderboard", "validity", "coverage", "strategies?kind=own", "task/bridge_mie"):
+    for part in ("overview", "leaderboard", "validity", "coverage", "strategies", "task/bridge_mie"):
         go(browser, part)
-        line = f"[...document.querySelectorAll('main tbody tr')].filter((tr) => tr.textContent.includes({json.dumps(synthetic)}))"  # fmt: skip
-        if part != "strategies?kind=own":
-            assert browser.js(f"{line}.length > 0 && {line}.every((tr) => tr.querySelector('.tag.sample'))"), part
+        lines = f"[...document.querySelectorAll('main tbody tr')].filter((tr) => tr.textContent.includes({json.dumps(synthetic)}))"  # fmt: skip
+        assert browser.js(f"{lines}.length > 0 && {lines}.every((tr) => tr.querySelector('.tag.sample'))"), part
 
-    data["entries"][1]["sample"] = True
+    for entry in data["entries"][:3]:
+        entry["sample"] = True
     file.write_text(render(data), encoding="utf-8")
-    shown = leaderboard(show("leaderboard", file=file))
-    assert [row["place"] for row in shown.values()] == ["1", "2"]
-    assert browser.js("document.querySelectorAll('main .tag.sample').length") == 2
+    shown = leaderboard(show("leaderboard?kind=own", file=file))
+    assert [row["place"] for row in shown.values()] == ["1", "2", ""]
+    assert browser.js("document.querySelectorAll('main .tag.sample').length") == 3
 
 
 # ---------------------------------------------------------------------- how it looks
@@ -623,7 +624,7 @@ def test_on_paper_all_parts_stand_below_each_other_in_light_colours_without_cont
 
     go(browser, "task/bridge_mie")
     browser.call("Emulation.setEmulatedMedia", media="print")
-    browser.wait("document.querySelectorAll('main h4').length > 2")
+    browser.wait("[...document.querySelectorAll('main h4')].some((one) => one.textContent === '5-shot')")
     assert browser.js("document.querySelectorAll('main > .part').length") == 1
     assert {"zero-shot", "chain of thought", "5-shot"} <= set(texts(browser, "main h4"))
     browser.call("Emulation.setEmulatedMedia", media="")

@@ -59,8 +59,9 @@ def tree(tmp_path, monkeypatch):
 def everything(tmp_path_factory) -> Registry:
     """A tree with a new dataset of every kind that every suite scores."""
     root = small_tree(tmp_path_factory.mktemp("new") / "tasks")
+    tasks = Registry(root)
     for suite, kind in ALL_KINDS:
-        tasks, answers = Registry(root), {}
+        answers: dict = {}
         for question in questions(tasks, answers):
             first = next(iter(question.choices)) if question.choices else "new_" + kind
             answers[question.key] = {"suite": suite, "kind": kind}.get(

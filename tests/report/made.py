@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SETTINGS = {
-    "num_fewshot": None, "apply_chat_template": False, "fewshot_as_multiturn": None, "system_instruction": None,
-    "system_role": True, "data": None, "limit": None, "samples": None, "gen_kwargs": {}, "seed": 1234,
+    "num_fewshot": None, "apply_chat_template": False, "fewshot_as_multiturn": None,
+    "system_instruction": None, "system_role": True, "data": None, "limit": None, "samples": None,
+    "gen_kwargs": {}, "seed": 1234,
 }  # fmt: skip
 
 
@@ -94,7 +95,8 @@ def _write_task(
     file = folder / "tasks" / f"{task}.json"
     content = {
         "task": task, "version": "1-A", "metrics": {"score": scores.value, "acc": scores.value, **means},
-        "intervals": intervals, "n": len(values), "loaded": rows, "cut": {"shots_dropped": 0, "inputs_cut": 0},
+        "intervals": intervals, "n": len(values), "loaded": rows,
+        "cut": {"shots_dropped": 0, "inputs_cut": 0},
         "tokens": None, "config": {"num_fewshot": 5 if task.endswith("_5shot") else 0}, **more,
     }  # fmt: skip
     file.write_text(json.dumps(content))

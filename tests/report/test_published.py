@@ -1,4 +1,4 @@
-"""The published figures come out of the report's own groups and comparisons, from the published task scores."""
+"""Published figures come out of the report's own groups and comparisons, from published task scores."""
 
 import csv
 from dataclasses import replace

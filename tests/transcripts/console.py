@@ -19,8 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "first_hours"
 WIDTH = 100
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.M | re.S)
-#: commands that a page shows and that are done for it here: packages come from the test's environment
-GIVEN = re.compile(r"^(python3? -m venv|\. \S+/activate|pip (install|download))")
+#: commands that the test's environment stands in for
+GIVEN = re.compile(r"^(python3? -m venv|pip install \"?medtasks)")
+#: installing a clone: other packages are there already
+FROM_CLONE = re.compile(r"^pip install (-e )?\"?\.(\[.*\])?\"?$")
 
 
 @dataclass
@@ -67,7 +69,9 @@ class Shell:
         if GIVEN.match(command):
             return "", 0
         command = re.sub(r"git clone \S+", f"git clone -q {ROOT}", command)
-        script = f". {self.state}\n{command}\ncode=$?\n(export -p; echo cd \"'$PWD'\") > {self.state}\nexit $code"
+        script = (
+            f". {self.state}\n{command}\ncode=$?\n(export -p; echo cd \"'$PWD'\") > {self.state}\nexit $code"
+        )
         done = subprocess.run(
             ["bash", "-c", script],
             env=self.environment,
@@ -94,6 +98,24 @@ def agrees(shown: list[str], printed: list[str]) -> bool:
     )
     text = "".join(masked(line) + "\n" for line in printed if masked(line))
     return re.fullmatch(pattern, text) is not None
+
+
+def check(page: Path, shell: Shell) -> None:
+    """Run the commands of a page, in order.
+
+    Raises:
+        AssertionError: one prints something other than the page shows.
+    """
+    for step in steps(page.read_text(encoding="utf-8")):
+        printed, _ = shell.run(step.command)
+        if GIVEN.match(step.command) or FROM_CLONE.match(step.command):
+            continue
+        lines = printed.splitlines()
+        shown = "\n".join(step.shown)
+        assert agrees(step.shown, lines), (
+            f"{page.name} no longer shows what this prints (python -m tests.transcripts.console {page}):\n"
+            f"$ {step.command}\n--- printed\n{printed}\n--- shown\n{shown}"
+        )
 
 
 def rewrite(page: Path, shell: Shell) -> None:

@@ -1,0 +1,62 @@
+"""A virtual environment of its own that sees this one's packages through a `.pth` file."""
+
+from __future__ import annotations
+
+import site
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run(*command: object, cwd: Path, ok: bool = True) -> str:
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True)
+    assert (done.returncode == 0) is ok, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout + done.stderr
+
+
+def without_medtasks(packages: Path, folder: Path) -> Path:
+    """The same packages through links, without medtasks and its copy inside lm-eval."""
+    (folder / "lm_eval" / "tasks").mkdir(parents=True)
+    for place in ("", "lm_eval", "lm_eval/tasks"):
+        for item in (packages / place).iterdir():
+            link = folder / place / item.name
+            if "medtasks" not in item.name and not link.exists():
+                link.symlink_to(item)
+    return folder
+
+
+class Environment:
+    """A virtual environment with its own lm-eval (unless layered), and everything else borrowed."""
+
+    def __init__(self, folder: Path, *, layered: bool = False) -> None:
+        self.folder = folder
+        run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+        self.python = folder / "venv" / "bin" / "python"
+        self.site = Path(
+            run(self.python, "-c", "import site; print(site.getsitepackages()[0])", cwd=folder).strip()
+        )
+        borrowed = [path for path in map(Path, site.getsitepackages()) if path.is_dir()]
+        if layered:
+            borrowed = [without_medtasks(path, folder / "layer") for path in borrowed]
+        (self.site / "zz_borrowed.pth").write_text("\n".join(map(str, borrowed)) + "\n")
+        if not layered:
+            self.pip("install", "--quiet", "--no-deps", "--force-reinstall", "lm-eval==0.4.13")
+
+    def pip(self, *arguments: object) -> str:
+        return run(self.python, "-m", "pip", "--disable-pip-version-check", *arguments, cwd=self.folder)
+
+    def medtasks(self, *arguments: object, ok: bool = True) -> str:
+        return run(self.python, "-m", "medtasks_ext", *arguments, cwd=self.folder, ok=ok)
+
+    def lm_eval_names(self) -> str:
+        """What lm-eval's own scan finds, without --include_path."""
+        code = "from lm_eval.tasks import TaskManager; print(*TaskManager().all_tasks)"
+        return run(self.python, "-c", code, cwd=self.folder)
+
+    def leftovers(self) -> list[str]:
+        return [
+            str(path)
+            for path in (self.site / "medtasks_ext", self.site / "lm_eval" / "tasks" / "medtasks")
+            if path.exists()
+            and any(item.is_file() for item in path.rglob("*") if "__pycache__" not in item.parts)
+        ]

@@ -1,0 +1,163 @@
+"""What `medtasks report` says of files that it cannot use, and what it leaves alone."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.report.made import write_run
+
+OPEN, GATED = "bridge_ade_identification", "bridge_c_emrs"
+GOOD = [1.0] * 8 + [0.0] * 2
+
+
+@pytest.fixture
+def run(tmp_path):
+    return write_run(tmp_path / "run", "ORG/a", {OPEN: GOOD, GATED: GOOD})
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+# ---------------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere",), "nowhere: no such folder"),
+        (("empty",), "empty: holds no results"),
+        (("run", "--strategy", "one_shot"), "unknown strategy 'one_shot'"),
+        (("run", "--strategy", "cot"), "no task of the registry was finished with cot"),
+        (("run", "--published", "helm"), "no published scores are known of 'helm'"),
+        (("run", "-o", "file"), "file: is a file"),
+        (("run", "-o", "file/out"), "cannot be made"),
+        (("run", "-o", "taken"), "taken: holds results.csv, which no report wrote"),
+    ],
+)
+def test_a_wrong_argument_gets_one_message(medtasks, run, tmp_path, arguments, message):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "results.csv").write_text("mine")
+    outcome = medtasks("report", *arguments)
+    assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
+    assert (tmp_path / "taken" / "results.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": 99}, "newer version (schema 99"),
+        ({"identity": {"shard": "1/2"}}, "is one shard of a run"),
+    ],
+)
+def test_a_run_that_cannot_be_read_as_a_whole_is_refused(medtasks, run, changes, message):
+    edit(run / "run.json", **changes)
+    outcome = medtasks("report", "run")
+    assert outcome.code == 2 and message in outcome.err
+
+
+# ---------------------------------------------------------------------- named, and the rest reported
+
+
+def test_runs_that_disagree_are_both_shown(medtasks, run, tmp_path):
+    write_run(tmp_path / "again", "ORG/a", {OPEN: GOOD[::-1], GATED: [0.0] * 10})
+    outcome = medtasks("report", "run", "again", "--published", "none")
+    assert "disagrees with run about 1 of 2 tasks" in outcome.out and outcome.code == 0
+    assert "ORG/a #2" in outcome.out
+
+
+def test_tasks_of_another_registry_are_named_and_left_out(medtasks, run):
+    manifest = json.loads((run / "run.json").read_text())
+    edit(run / "run.json", tasks={**manifest["tasks"], "mmlu": {"state": "done"}})
+    outcome = medtasks("report", "run", "--published", "none")
+    assert outcome.code == 1 and "no task of this registry is called mmlu" in outcome.out
+    assert "0.8000" in outcome.out
+
+
+def test_a_damaged_result_costs_that_task_alone(medtasks, run):
+    (run / "tasks" / f"{GATED}.json").write_text('{"task": "cut sho')
+    outcome = medtasks("report", "run", "--published", "none")
+    assert outcome.code == 1 and f"{GATED}.json: damaged" in outcome.out
+    assert "1/87 partial" in outcome.out and "85 not asked, 1 failed" in outcome.out
+
+
+def test_a_score_that_is_no_number_is_left_out(medtasks, run):
+    file = run / "tasks" / f"{GATED}.json"
+    metrics = json.loads(file.read_text())["metrics"]
+    file.write_text(file.read_text().replace(f'"score": {metrics["score"]}', '"score": NaN', 1))
+    outcome = medtasks("report", "run", "--published", "none", "-o", "out")
+    assert outcome.code == 1 and "metric score is nan, and is left out" in outcome.out
+    assert "1/87 partial" in outcome.out and "NaN" not in (run.parent / "out" / "results.csv").read_text()
+
+
+def test_damaged_resamples_cost_intervals_not_scores(medtasks, run):
+    np.save(run / "tasks" / f"{GATED}.npy", np.full(1000, np.nan))
+    (run / "tasks" / f"{OPEN}.npy").write_bytes(b"cut short")
+    outcome = medtasks("report", "run", "--published", "none")
+    assert outcome.code == 1 and "resampled scores are damaged" in outcome.out
+    assert "0.8000 [–]" in outcome.out
+
+
+@pytest.mark.parametrize("content", [None, "", '{"doc_id": 0, "doc": {"id"'])
+def test_missing_or_cut_samples_cost_examples_not_scores(medtasks, run, content):
+    file = run / f"samples_{OPEN}.jsonl"
+    file.unlink() if content is None else file.write_text(content)
+    outcome = medtasks("report", "run", "--published", "none", "-o", "out")
+    assert outcome.code == 0 and "0.8000" in outcome.out
+    if content != "":
+        assert f"{OPEN}: no examples" in outcome.out
+
+
+def test_a_run_without_a_finished_task_is_named_beside_others(medtasks, run, tmp_path):
+    write_run(tmp_path / "new", "ORG/b", {}, states={OPEN: {"state": "waiting"}})
+    outcome = medtasks("report", "run", "new", "--published", "none")
+    assert outcome.code == 1 and "new: no task is finished" in outcome.out
+    assert medtasks("report", "new").code == 2
+
+
+def test_plain_lm_eval_output_with_a_cut_samples_file_is_reported_without_intervals(medtasks, tmp_path):
+    metadata = {"medtasks": {"loaded": {"origin": "local", "instruction": "own", "rows_hash": "r"}}}
+    content = {
+        "results": {OPEN: {"score,answer": 0.5, "valid,answer": 1.0}},
+        "configs": {OPEN: {"metadata": metadata, "num_fewshot": 0}},
+        "versions": {OPEN: "1-A"},
+        "n-samples": {OPEN: {"effective": 2}},
+        "config": {"model": "hf", "model_args": "pretrained=ORG/plain"},
+        "date": 1_700_000_000.0,
+    }
+    folder = tmp_path / "plain" / "ORG__plain"
+    folder.mkdir(parents=True)
+    (folder / "results_2026-01-01.json").write_text(json.dumps(content))
+    (folder / f"samples_{OPEN}_2026-01-01.jsonl").write_text('{"doc_id": 0, "do')
+    outcome = medtasks("report", "plain", "--published", "none")
+    assert "line 1 is damaged or cut short" in outcome.out and "0.5000 [–]" in outcome.out
+
+
+# ---------------------------------------------------------------------- the folder
+
+
+def test_a_report_replaces_its_own_files_and_nothing_else(medtasks, run, tmp_path):
+    assert medtasks("report", "run", "-o", "out", "--published", "none").code == 0
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    before = (tmp_path / "out" / "groups.csv").read_text()
+    write_run(tmp_path / "other", "ORG/b", {OPEN: GOOD})
+    assert medtasks("report", "other", "-o", "out", "--published", "none").code == 0
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "out" / "groups.csv").read_text() != before
+    assert not list((tmp_path / "out").glob("*.part"))
+
+
+def test_a_report_that_fails_leaves_the_former_one(medtasks, run, tmp_path, monkeypatch):
+    medtasks("report", "run", "-o", "out", "--published", "none")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+
+    def full_disk(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("medtasks_ext.report.write.render", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        medtasks("report", "run", "-o", "out", "--published", "none", "--strategy", "zero_shot")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before

@@ -1,0 +1,58 @@
+"""Text of gated and private data enters no file of a report, unless it is asked for."""
+
+import pytest
+
+from tests.report.made import write_run
+
+MARK = "PATIENT-7731"
+OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Texts, ids, paths and messages of closed data carry the mark."""
+    failed = {"bridge_brainmri_ais": {"state": "failed", "error": f"ValueError: {MARK}"}}
+    failed["medhelm_bmt_status"] = {"state": "missing", "error": f"row 3 of {MARK}.json: no such label"}
+    return write_run(
+        tmp_path / "run", "ORG/a", {GATED: [1, 0, -1], PRIVATE: [1, 0]}, states=failed, text=MARK
+    )
+
+
+def files_with(folder, mark):
+    return sorted(path.name for path in folder.iterdir() if mark.encode() in path.read_bytes())
+
+
+def test_text_of_closed_data_is_in_no_file_and_in_nothing_printed(medtasks, run, tmp_path):
+    write_run(tmp_path / "open", "ORG/a", {OPEN: [1, 0]}, text="OPEN-TEXT")
+    outcome = medtasks("report", "run", "open", "-o", "out", "--published", "none")
+    printed = outcome.text + medtasks("report", "run", "open", "--json").text
+    assert outcome.code == 0 and MARK not in printed
+    assert files_with(tmp_path / "out", MARK) == []
+    assert files_with(tmp_path / "out", "OPEN-TEXT") == ["report.html"]
+
+
+def test_a_damaged_file_of_closed_data_is_named_without_its_text(medtasks, run, tmp_path):
+    with (run / f"samples_{GATED}.jsonl").open("a") as file:
+        file.write('{"doc": "' + MARK)
+    (run / "tasks" / f"{PRIVATE}.json").write_text('{"metrics": {"' + MARK + '": ')
+    outcome = medtasks("report", "run", "-o", "out", "--published", "none")
+    assert outcome.code == 1 and f"{PRIVATE}.json" in outcome.out and MARK not in outcome.text
+    assert files_with(tmp_path / "out", MARK) == []
+
+
+def test_texts_are_shown_if_asked_for_and_documents_only_by_their_place(medtasks, run, tmp_path):
+    outcome = medtasks("report", "run", "-o", "out", "--include-text", "--published", "none")
+    assert outcome.code == 0 and "as confidential as they are" in outcome.err and MARK not in outcome.text
+    assert files_with(tmp_path / "out", f"{MARK}: response 0") == ["report.html"]
+    assert files_with(tmp_path / "out", f"{MARK}-id") == [] and files_with(tmp_path / "out", '"#1"')
+
+
+def test_one_cannot_ask_for_texts_and_for_none(medtasks, run):
+    outcome = medtasks("report", "run", "--include-text", "--no-examples")
+    assert outcome.code == 2 and "give one of them" in outcome.err
+
+
+def test_synthetic_rows_of_closed_data_are_no_secret(medtasks, tmp_path):
+    write_run(tmp_path / "s", "ORG/s", {GATED: [1, 0]}, sample=True, text="INVENTED")
+    medtasks("report", "s", "-o", "out")
+    assert files_with(tmp_path / "out", "INVENTED") == ["report.html"]

@@ -1,0 +1,63 @@
+"""docs/first_hours: what its pages show is what the commands print, in a fresh clone and environment."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.install.environment import Environment
+from tests.transcripts.console import PAGES, Shell, agrees, check, steps
+
+
+@pytest.mark.install
+@pytest.mark.parametrize("page", ["hospital", "contributor"])
+def test_the_page_shows_what_the_commands_print(page, tmp_path):
+    environment = Environment(tmp_path)
+    (home := tmp_path / "home").mkdir()
+    check(PAGES / f"{page}.md", Shell(home, environment.python.parent))
+
+
+PAGE = """Text.
+
+```console
+$ echo one; \\
+  echo two
+one
+two
+$ printf 'score 0.5\\nnoise\\nmore noise\\nend\\n'
+score 0.7
+...
+end
+```
+"""
+
+
+def test_a_page_is_read_as_commands_and_what_they_print():
+    first, second = steps(PAGE)
+    assert (first.command, first.shown) == ("echo one; echo two", ["one", "two"])
+    assert second.shown == ["score 0.7", "...", "end"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        (["score 0.1", "a", "end"], True),
+        (["score 12,345.1", "end"], True),
+        (["score 0.1", "a"], False),
+        (["scores 0.1", "end"], False),
+        (["score 0.1", "end", "more"], False),
+    ],
+)
+def test_numbers_may_differ_and_words_may_not(printed, expected):
+    assert agrees(steps(PAGE)[1].shown, printed) is expected
+
+
+def test_a_page_that_shows_something_else_is_named(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("two\n$", "three\n$"))
+    with pytest.raises(AssertionError, match="echo one"):
+        check(page, Shell(tmp_path, Path(sys.executable).parent))
+    page.write_text(PAGE)
+    check(page, Shell(tmp_path, Path(sys.executable).parent))
