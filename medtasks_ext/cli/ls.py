@@ -96,6 +96,10 @@ def list_taxonomy(*, as_json: bool) -> None:
     typer.echo(f"{len(taxonomy())} categories, {n_parts} subcategories, {n_tasks} tasks; {n_sets} datasets")
 
 
+#: what people call a field -> its name
+_ALSO_CALLED = {"suite": "benchmark", "specialty": "specialties"}
+
+
 def metadata_filter(text: str) -> Callable[[Dataset], bool]:
     """The test that `KEY=VALUE` on a metadata field, or part of a name, stands for.
 
@@ -105,6 +109,7 @@ def metadata_filter(text: str) -> Callable[[Dataset], bool]:
     key, equals, value = text.partition("=")
     if not equals:
         return lambda dataset: text.lower() in dataset.id or text.lower() in dataset.metadata.name.lower()
+    key = _ALSO_CALLED.get(key, key)
     if key not in Metadata.model_fields:
         raise MedtasksError(
             f"no metadata field {key!r}", where=text, remedy=f"fields: {', '.join(Metadata.model_fields)}"

@@ -62,6 +62,6 @@ def title(axis: str, value: str) -> str:
 
 
 def order(axis: str, value: str) -> tuple[int, str]:
-    """For sorting values as the vocabulary lists them, others by name."""
-    known = list(vocabulary().get(_VOCABULARY.get(axis, ""), {}))
+    """For sorting values as the README and the vocabulary list them, others by name."""
+    known = list(SUITES if axis == "suite" else vocabulary().get(_VOCABULARY.get(axis, ""), {}))
     return (known.index(value) if value in known else len(known), value)

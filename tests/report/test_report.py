@@ -102,6 +102,21 @@ def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks
     assert [(pair["entry"], pair["minus"]) for pair in found["pairs"]] == [("ORG/c", "ORG/d")]
 
 
+def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtasks, runs):
+    file = runs / "b" / "tasks" / f"{GATED}.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "loaded": {**content["loaded"], "instruction": "own"}}))
+    write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
+    found = json.loads(medtasks("report", "b", "hot", "--published", "none", "--json").out)
+    labels = [entry["entry"] for entry in found["entries"]]
+    assert labels == ["ORG/b (decoding: the task's own)", "ORG/b (decoding: temperature=1)"]
+    assert found["differences"][:2] == [
+        f"{labels[0]}: the tasks of BRIDGE, zero-shot differ in wording of the prompt: official in 1, own in 1",
+        "entries of ORG/b differ in decoding: the task's own | temperature=1",
+    ]
+    assert f"{labels[1]}: odd" in found["differences"]
+
+
 def test_synthetic_rows_are_marked_everywhere_and_never_ranked_with_real_ones(medtasks, runs):
     write_run(runs / "s", "ORG/s", {OPEN: POOR, GATED: POOR}, sample=True)
     outcome = medtasks("report", "a", "s", "--published", "none", "-o", "out")

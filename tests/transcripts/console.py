@@ -69,9 +69,10 @@ class Shell:
         if GIVEN.match(command):
             return "", 0
         command = re.sub(r"git clone \S+", f"git clone -q {ROOT}", command)
-        script = (
-            f". {self.state}\n{command}\ncode=$?\n(export -p; echo cd \"'$PWD'\") > {self.state}\nexit $code"
-        )
+        if clone := FROM_CLONE.match(command):
+            command = f"python -m pip install --quiet --no-deps {clone.group(1) or ''}."
+        keep = f"(export -p; echo cd \"'$PWD'\") > {self.state}"
+        script = f". {self.state}\n{command}\ncode=$?\n{keep}\nexit $code"
         done = subprocess.run(
             ["bash", "-c", script],
             env=self.environment,

@@ -14,7 +14,6 @@ function filled(columns, length) {
 }
 
 const datasetAt = new Map(datasets.map((dataset, index) => [dataset.id, index]));
-const entryAt = new Map(entries.map((entry, index) => [entry.label, index]));
 const strategyAt = new Map(strategies.map(([id], index) => [id, index]));
 const axisAt = new Map(axes.map((axis, index) => [axis.key, index]));
 // Axes that tasks can be chosen by; the remaining one holds all tasks.
@@ -55,6 +54,15 @@ function valueTitle(key, value) {
 
 const suiteTitle = (suite) => valueTitle("suite", suite);
 const suites = (axes[axisAt.get("suite")]?.values ?? []).map(([id]) => id);
+
+// A model may have been published by two papers; each of its entries gets a name of its own.
+const namesakes = new Map();
+for (const entry of entries) namesakes.set(entry.label, [...(namesakes.get(entry.label) ?? []), entry]);
+for (const same of namesakes.values()) {
+  if (same.length > 1) same.forEach((entry, index) => { entry.label += `, ${entry.suite ? suiteTitle(entry.suite) : `#${index + 1}`}`; });
+}
+const entryAt = new Map(entries.map((entry, index) => [entry.label, index]));
+
 const isOwn = (entry) => entries[entry].kind !== "published";
 const ownEntries = entries.map((_, index) => index).filter(isOwn);
 
