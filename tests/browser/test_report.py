@@ -642,3 +642,24 @@ def test_on_paper_all_parts_stand_below_each_other_in_light_colours_without_cont
     assert browser.js("document.querySelectorAll('main > .part').length") == 1
     assert {"zero-shot", "chain of thought", "5-shot"} <= set(texts(browser, "main h4"))
     browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_finger_first_reads_a_cell_of_the_heat_map_and_then_opens_it(show, browser):
+    show("heatmap?kind=own&suite=mlb", width=375)
+    x, y = browser.js(
+        "(() => { const field = document.querySelector('.field'); field.scrollIntoView({block: 'center'}); "
+        "const box = field.getBoundingClientRect(); return [box.x + 20, box.y + 8]; })()"
+    )
+
+    def tap():
+        browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    tap()
+    browser.wait("!document.getElementById('tip').hidden")
+    assert re.match(r"0\.\d{3} \[", browser.js("document.getElementById('tip').textContent"))
+    assert browser.js("location.hash").startswith("#heatmap")
+    tap()
+    browser.wait("location.hash.startsWith('#task/mlb_')")
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)

@@ -13,32 +13,28 @@ import pyarrow.dataset as ds
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.results.reading import read_runs
 from medtasks_ext.results.store.ingest import ingest
 from medtasks_ext.results.store.read import read_store
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a copy of this process")
-TASKS = ("mlb_cmexam", "bridge_mie_cot")
-RANDOM_KILLS = 40
+TASKS = ("mlb_cmexam", "bridge_mie_cot", "medhelm_hospice_referral")
+can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a copy of this process")
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """One run before and after it went on, and two more."""
+    """A run, `later` with one more task and one less than `earlier`, and another run."""
     from medtasks_ext.cli.run import run_command
 
     folder = tmp_path_factory.mktemp("runs")
     arguments = ["--model", "random-label", "--data", "sample", "--tasks", ",".join(TASKS)]
-    assert run_command([*arguments, "--output_path", str(folder / "later")]) == 0
-    for name in ("earlier", "other", "next"):
-        shutil.copytree(folder / "later", folder / name)
-        file = folder / name / "run.json"
-        manifest = json.loads(file.read_text())
-        if name == "earlier":
-            manifest["tasks"]["bridge_mie_cot"] = {"state": "waiting"}
-        else:
-            manifest["identity"]["model"]["model_args"] = {"pretrained": f"org/{name}"}
-        file.write_text(json.dumps(manifest))
+    assert run_command([*arguments, "--output_path", str(folder / "whole")]) == 0
+    for name, missing in (("earlier", TASKS[2]), ("later", TASKS[1]), ("other", TASKS[0])):
+        shutil.copytree(folder / "whole", folder / name)
+        manifest = json.loads((folder / name / "run.json").read_text())
+        manifest["tasks"][missing] = {"state": "waiting"}
+        if name == "other":
+            manifest["identity"]["model"]["model_args"] = {"pretrained": "org/other"}
+        (folder / name / "run.json").write_text(json.dumps(manifest))
     return folder
 
 
@@ -47,15 +43,13 @@ def put(store, *folders):
 
 
 def seen(store):
-    """Model -> task -> score and documents, as our reader finds them; nothing may be wrong."""
+    """Model -> task -> metrics and documents, as our reader finds them; nothing may be wrong."""
     faults = []
-    found = {
-        entry.model: {
-            task: (item.metrics, list(item.read_documents().documents), item.read_documents().value)
-            for task, item in entry.experiments.items()
-        }
-        for entry in read_store(store, registry(), faults)
-    }
+    found = {}
+    for entry in read_store(store, registry(), faults):
+        for task, item in entry.experiments.items():
+            documents = item.read_documents()
+            found[entry.model, task] = item.metrics, documents.documents, documents.value
     assert faults == []
     return found
 
@@ -69,117 +63,164 @@ def counted(store):
 
 @pytest.fixture(scope="module")
 def states(runs, tmp_path_factory):
-    """The store before an ingest that replaces one run and adds another; what is seen before and after."""
+    """The store before `later` is put in, and what is seen of it before and after."""
     folder = tmp_path_factory.mktemp("stores")
     put(folder / "before", runs / "earlier", runs / "other")
     shutil.copytree(folder / "before", folder / "after")
-    put(folder / "after", runs / "later", runs / "next")
-    return folder / "before", [
-        (seen(store), counted(store)) for store in (folder / "before", folder / "after")
-    ]
+    put(folder / "after", runs / "later")
+    both = [folder / "before", folder / "after"]
+    return both[0], [(seen(store), counted(store)) for store in both]
 
 
-def killed_at(store, folders, operation):
-    """Ingest in a copy of this process that kills itself at its n-th operation; False if it survived."""
+class Killed(BaseException):
+    """Stands for the death of the process: from then on no operation on files succeeds."""
+
+
+class Countdown:
+    """Strikes at the n-th operation on files: opening in the store, naming, deleting, flushing to disk."""
+
+    def __init__(self):
+        self.left, self.store, self.strike, self._sync = 0, "", None, os.fsync
+
+    def __call__(self, event, arguments):
+        if self.strike is None:
+            return
+        if event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "fsync") or (
+            event == "open" and str(arguments[0]).startswith(self.store)
+        ):
+            self.left -= 1
+            if self.left <= 0:
+                self.strike()
+
+    def fsync(self, descriptor):
+        self("fsync", ())
+        self._sync(descriptor)
+
+
+countdown = Countdown()
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Operations on files are counted."""
+    if not getattr(sys, "_medtasks_countdown", None):
+        sys._medtasks_countdown = True
+        sys.addaudithook(countdown)  # hooks stay as long as the process
+    monkeypatch.setattr(os, "fsync", countdown.fsync)
+    yield
+    countdown.strike = None
+
+
+def die_at(operation, store, folder):
+    """Ingest, and die at the n-th operation; False if there were fewer."""
+
+    def strike():
+        raise Killed
+
+    countdown.left, countdown.store, countdown.strike = operation, str(store), strike
+    try:
+        put(store, folder)
+    except Killed:
+        return True
+    finally:
+        countdown.strike = None
+    return False
+
+
+def kill_at(operation, store, folder):
+    """The same with a copy of this process that is really killed."""
     child = os.fork()
     if child:
         return os.WIFSIGNALED(os.waitpid(child, 0)[1])
     try:
-        left = operation
-
-        def count(event, arguments):
-            nonlocal left
-            if event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.fsync") or (
-                event == "open" and str(arguments[0]).startswith(str(store))
-            ):
-                left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        sync = os.fsync
-        os.fsync = lambda descriptor: (count("os.fsync", ()), sync(descriptor))
-        sys.addaudithook(count)
-        put(store, *folders)
+        countdown.left, countdown.store = operation, str(store)
+        countdown.strike = lambda: os.kill(os.getpid(), signal.SIGKILL)
+        put(store, folder)
     finally:
         os._exit(0)
 
 
-def check_and_complete(store, states, folders):
+def check_and_complete(store, states, folder):
     """After a kill: nothing lost, nothing half; the next ingest makes it whole."""
     (before, rows_before), (after, rows_after) = states
-    for place, n in counted(store).items():  # before anyone mends anything
-        assert n in (rows_before.get(place), rows_after.get(place))
-    for place in rows_before:
-        assert place in counted(store)
+    found = counted(store)  # by other readers, before anyone mends anything
+    assert found.items() <= {*rows_before.items(), *rows_after.items()}
+    assert found.keys() >= rows_before.keys() & rows_after.keys()
     assert seen(store) in (before, after)
-    put(store, *folders)
+    put(store, folder)
     assert seen(store) == after and counted(store) == rows_after
-    assert not [path for path in store.iterdir() if path.name in ("_staging", "_journal.json")]
+    assert not (store / "_staging").exists() and not (store / "_journal.json").exists()
 
 
-def test_an_ingest_killed_at_any_operation_on_files_leaves_the_store_whole(runs, states, tmp_path):
+def test_an_ingest_that_dies_at_any_operation_leaves_the_store_whole(runs, states, tmp_path, watched):
     before, expected = states
-    folders = (runs / "later", runs / "next")
-    operation, survived = 0, False
-    while not survived:
+    operation, died = 0, True
+    while died:
         operation += 1
         store = shutil.copytree(before, tmp_path / f"{operation}")
-        survived = not killed_at(store, folders, operation)
-        check_and_complete(store, expected, folders)
-        shutil.rmtree(store)
-    assert operation > 60
+        died = die_at(operation, store, runs / "later")
+        check_and_complete(store, expected, runs / "later")
+    assert operation > 70
 
 
-def test_the_first_ingest_killed_at_any_operation_leaves_a_place_for_the_next(runs, tmp_path):
-    operation, survived = 0, False
-    while not survived:
-        operation += 3
-        store = tmp_path / f"{operation}"
-        survived = not killed_at(store, [runs / "later"], operation)
-        put(store, runs / "later")
-        assert set(seen(store)) == {"random-label"}
-    assert operation > 30
-
-
-def test_an_ingest_killed_at_random_moments_leaves_the_store_whole(runs, states, tmp_path):
+@can_fork
+@pytest.mark.parametrize("start", range(5))
+def test_an_ingest_that_is_killed_leaves_the_store_whole(runs, states, tmp_path, watched, start):
     before, expected = states
-    folders = (runs / "later", runs / "next")
+    for operation in range(5 + start, 75, 10):
+        store = shutil.copytree(before, tmp_path / f"{operation}")
+        assert kill_at(operation, store, runs / "later")
+        check_and_complete(store, expected, runs / "later")
+
+
+@can_fork
+def test_an_ingest_that_is_killed_at_random_moments_leaves_the_store_whole(runs, states, tmp_path):
+    before, expected = states
     store = shutil.copytree(before, tmp_path / "timed")
     began = time.perf_counter()
-    put(store, *folders)
-    longest, rng = 1.5 * (time.perf_counter() - began), random.Random(0)
-    for number in range(RANDOM_KILLS):
+    put(store, runs / "later")
+    longest, rng = time.perf_counter() - began, random.Random(0)
+    for number in range(12):
         store = shutil.copytree(before, tmp_path / f"{number}")
         child = os.fork()
         if not child:
             try:
-                put(store, *folders)
+                put(store, runs / "later")
             finally:
                 os._exit(0)
         time.sleep(rng.uniform(0, longest))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        check_and_complete(store, expected, folders)
+        check_and_complete(store, expected, runs / "later")
 
 
-def test_the_completion_of_a_killed_ingest_may_be_killed_too(runs, states, tmp_path):
+def test_its_completion_may_die_as_often_as_it_likes(runs, states, tmp_path, watched):
     before, expected = states
-    folders = (runs / "later", runs / "next")
-    store = shutil.copytree(before, tmp_path / "store")
-    operation = 1
+    store, operation = tmp_path / "store", 0
     while not (store / "_journal.json").exists():  # just past the moment at which the change has happened
-        shutil.rmtree(store)
+        operation += 1
+        shutil.rmtree(store, ignore_errors=True)
         shutil.copytree(before, store)
-        assert killed_at(store, folders, operation)
-        operation += 1
-    operation = 1
-    while killed_at(store, [runs / "other"], operation):
-        operation += 1
+        assert die_at(operation, store, runs / "later")
+    operation = 0
+    while die_at(operation := operation + 1, store, runs / "other"):
+        pass
     assert operation > 10 and seen(store) == expected[1][0]
 
 
+def test_the_first_ingest_that_dies_leaves_a_place_for_the_next(runs, tmp_path, watched):
+    operation, died = 0, True
+    while died:
+        operation += 4
+        store = tmp_path / f"{operation}"
+        died = die_at(operation, store, runs / "later")
+        put(store, runs / "later")
+        assert len(seen(store)) == 2
+    assert operation > 40
+
+
 def test_ingests_at_the_same_time_wait_for_each_other(runs, tmp_path):
-    store, names = tmp_path / "store", ("later", "other", "next")
+    store, names = tmp_path / "store", ("earlier", "other", "later")
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "medtasks_ext", "ingest", runs / name, "--store", store],
@@ -189,5 +230,5 @@ def test_ingests_at_the_same_time_wait_for_each_other(runs, tmp_path):
         for name in names
     ]
     assert [process.wait() for process in processes] == [0, 0, 0], [item.stderr.read() for item in processes]
-    assert seen(store).keys() == {read_runs(runs / name, registry(), [])[0].model for name in names}
+    assert {model for model, _ in seen(store)} == {"random-label", "org/other"}
     assert not (store / "_staging").exists()

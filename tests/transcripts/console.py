@@ -51,7 +51,7 @@ class Shell:
     """Runs commands one after the other in one folder; folder and exports carry over."""
 
     def __init__(self, folder: Path, binaries: Path, settings: dict[str, str] | None = None) -> None:
-        self.folder, self.state = folder, folder / ".state"
+        self.folder, self.binaries, self.state = folder, binaries, folder / ".state"
         kept = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
         self.environment = {
             **kept,
@@ -81,7 +81,8 @@ class Shell:
             text=True,
             timeout=900,
         )
-        return done.stdout.replace(str(self.folder), "~"), done.returncode
+        printed = done.stdout.replace(str(self.folder), "~")
+        return printed.replace(str(self.binaries.parent), "~/venv"), done.returncode
 
 
 def masked(line: str) -> str:

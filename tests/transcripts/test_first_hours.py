@@ -15,8 +15,7 @@ from tests.transcripts.console import PAGES, Shell, agrees, check, steps
 @pytest.mark.parametrize("page", ["hospital", "contributor"])
 def test_the_page_shows_what_the_commands_print(page, tmp_path):
     environment = Environment(tmp_path)
-    (home := tmp_path / "home").mkdir()
-    check(PAGES / f"{page}.md", Shell(home, environment.python.parent))
+    check(PAGES / f"{page}.md", Shell(tmp_path, environment.python.parent))
 
 
 PAGE = """Text.

@@ -154,12 +154,14 @@ function tipOf(target) {
   return null;
 }
 
-document.addEventListener("pointermove", (event) => {
+function tipAtPointer(event) {
   if (event.target.tagName === "CANVAS") return; // grids show their own
   const element = tipOf(event.target);
   if (element) showTip(tips.get(element), event.clientX, event.clientY);
   else hideTip();
-});
+}
+document.addEventListener("pointermove", tipAtPointer);
+document.addEventListener("pointerdown", tipAtPointer);
 document.addEventListener("focusin", (event) => {
   const element = tipOf(event.target);
   if (!element || !event.target.matches(":focus-visible")) return hideTip();

@@ -18,7 +18,7 @@ function grid(options) {
 
 function gridSize(rows, columns, wide) {
   const names = onPaper ? 190 : innerWidth < 600 ? 120 : 230;
-  const space = (onPaper ? 1020 : document.getElementById("main").clientWidth - 4) - names;
+  const space = (onPaper ? 1020 : document.getElementById("main").clientWidth - 22) - names;
   const smallest = onPaper ? 3 : wide;
   const width = Math.max(smallest, Math.min(onPaper ? 60 : 72, Math.floor((10 * space) / columns.length) / 10));
   return { names, width: onPaper ? width : Math.floor(width), height: rows.length > 60 ? 18 : 22 };
@@ -127,15 +127,25 @@ function moveOver(field, canvas, cursor, spoken, cells, width, height) {
     return [Math.floor((event.clientY - box.top) / height), Math.floor((event.clientX - box.left) / width)];
   };
   field.addEventListener("pointermove", (event) => {
+    if (event.pointerType === "touch") return;
     const item = place(under(event));
     if (item) showTip(item.tip, event.clientX, event.clientY);
     else hideTip();
   });
-  field.addEventListener("pointerleave", () => {
+  field.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "touch") return;
     hideTip();
     cursor.hidden = document.activeElement !== field;
   });
-  field.addEventListener("click", (event) => act(place(under(event))));
+  // a finger first asks for the value; a second touch of the cell opens it
+  let finger = false;
+  field.addEventListener("pointerdown", (event) => { finger = event.pointerType === "touch"; });
+  field.addEventListener("click", (event) => {
+    const before = cursor.hidden ? "" : at.join();
+    const item = place(under(event));
+    if (!finger || before === at.join()) act(item);
+    else if (item) showTip(item.tip, event.clientX, event.clientY);
+  });
   field.addEventListener("focus", () => { if (field.matches(":focus-visible")) tell(place(at)); });
   field.addEventListener("blur", () => { cursor.hidden = true; hideTip(); });
   const tell = (item) => {

@@ -165,26 +165,52 @@ function examplePart(dataset, page) {
     return part;
   }
   part.append(note("A few documents with what the models answered, to see what the score means. They were picked to show different outcomes and are no random sample; long texts are cut (…)."),
-    ...examples.map((example, index) => exampleCard(example, index, gated)));
+    ...byDocument(examples).map((same) => documentCard(same, gated)));
   return part;
 }
 
-function exampleCard(example, index, gated) {
-  const entry = isNumber(example.entry) ? example.entry : entryAt.get(example.entry);
-  const strategy = isNumber(example.strategy) ? example.strategy : strategyAt.get(example.strategy);
-  const piece = (title, value) => make("div", {}, text("h4", "", title), shownText(value, gated));
-  const outcome = isNumber(example.score) ? (example.score >= 1 ? "right" : example.score <= 0 ? "wrong" : "in part") : "no score";
-  return make("article", { className: "example" },
-    make("header", {}, text("b", "", `Document ${example.document ?? index + 1}`), entry === undefined ? null : modelLink(entry), strategy === undefined ? null : text("span", "soft", strategies[strategy][1]),
-      make("span", { className: `outcome ${outcome.replace(" ", "-")}`, textContent: isNumber(example.score) ? `score ${fixed(example.score)}` : outcome })),
-    isBlank(example.input) ? null : folded("Input", () => shownText(example.input, gated), { open: onPaper }),
-    piece("Response", example.response),
-    make("div", { className: "two" }, piece("Answer that was read", example.answer), piece("Gold", example.gold)));
+function byDocument(examples) {
+  const found = new Map();
+  examples.forEach((example, index) => {
+    const name = example.document ?? index + 1;
+    found.set(name, [...(found.get(name) ?? []), { ...example, document: name }]);
+  });
+  return [...found.values()];
+}
+
+// One document with all answers that are shown for it.
+function documentCard(examples, gated) {
+  const [{ document: name, input, gold }] = examples;
+  const piece = (title, value) => make("div", {}, text("h5", "", title), shownText(value, gated));
+  return make("article", { className: "example" }, text("h4", "", `Document ${name}`),
+    isBlank(input) ? null : folded("Input", () => shownText(input, gated), { open: onPaper }), piece("Gold answer", gold),
+    ...examples.map((example) => make("div", { className: "response" }, responseHead(example),
+      make("div", { className: "two" }, piece("Response", example.response), piece("Answer that was read", example.answer)))));
+}
+
+function responseHead({ entry, strategy, score }) {
+  const [model, how] = [isNumber(entry) ? entry : entryAt.get(entry), strategyAt.get(strategyId(strategy))];
+  const outcome = !isNumber(score) ? "unscored" : score >= 1 ? "right" : score <= 0 ? "wrong" : "in-part";
+  return make("p", { className: "answered-by" }, model === undefined ? null : modelLink(model), how === undefined ? null : text("span", "soft", strategies[how][1]),
+    text("span", `outcome ${outcome}`, isNumber(score) ? `score ${fixed(score)}` : "no score"));
 }
 
 const isBlank = (value) => value === null || value === undefined || value === "";
 
 function shownText(value, gated) {
-  if (isBlank(value)) return text("p", "soft", gated ? "text left out: gated data" : value === "" ? "(empty)" : NONE);
-  return make("div", { className: "text", tabIndex: 0, textContent: typeof value === "string" ? value : JSON.stringify(value, null, 1) });
+  if (isBlank(value)) return text("p", "soft", value === "" ? "(empty)" : gated ? "text left out: gated data" : "(none)");
+  return make("div", { className: "text", tabIndex: 0, textContent: inLines(value) });
+}
+
+// Lists with an item per line, records with a key per line; what is inside them stays on its line.
+function inLines(value) {
+  if (Array.isArray(value)) return value.length ? value.map(onOneLine).join("\n") : "(empty list)";
+  if (value !== null && typeof value === "object") return Object.entries(value).map(([key, item]) => `${key}: ${onOneLine(item)}`).join("\n");
+  return String(value);
+}
+
+function onOneLine(value) {
+  if (Array.isArray(value)) return value.map(onOneLine).join(" · ");
+  if (value !== null && typeof value === "object") return Object.entries(value).map(([key, item]) => `${key}: ${onOneLine(item)}`).join(" · ");
+  return String(value);
 }
