@@ -647,8 +647,8 @@ def test_on_paper_all_parts_stand_below_each_other_in_light_colours_without_cont
 def test_a_finger_first_reads_a_cell_of_the_heat_map_and_then_opens_it(show, browser):
     show("heatmap?kind=own&suite=mlb", width=375)
     x, y = browser.js(
-        "(() => { const field = document.querySelector('.field'); field.scrollIntoView({block: 'center'}); "
-        "const box = field.getBoundingClientRect(); return [box.x + 20, box.y + 8]; })()"
+        "(() => { const names = document.querySelector('.row-names'); names.scrollIntoView({block: 'center'}); "
+        "const box = names.getBoundingClientRect(); return [box.right + 20, box.top + 8]; })()"
     )
 
     def tap():
