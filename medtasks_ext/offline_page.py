@@ -19,7 +19,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def offline_page(
-    template: Path, *, style: Path, scripts: Sequence[Path], data: Mapping[str, Any], language: str, title: str
+    template: Path,
+    *,
+    style: Path,
+    scripts: Sequence[Path],
+    data: Mapping[str, Any],
+    language: str,
+    title: str,
 ) -> str:
     """The page, filled.
 
@@ -27,7 +33,7 @@ def offline_page(
     else: no network, no inline handlers. The scripts are joined into one, in the given order.
 
     Args:
-        template: HTML with `$language`, `$title`, `$style`, `$style_hash`, `$script`, `$script_hash`, `$data`.
+        template: HTML with the names that are filled in below, as `$title`.
         style: its CSS.
         scripts: its JavaScript. It reads the data as JSON and must show texts as text nodes.
         data: any JSON.

@@ -7,7 +7,6 @@ to another machine, where DIR is the data folder. `fetched.json` records what wa
 from __future__ import annotations
 
 import shutil
-import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,14 +151,16 @@ def _drop(path: Path) -> None:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Copy a file so that nobody sees a part of it."""
+    """Copy a file so that nobody sees a part of it, and nothing is left of a copy that was interrupted."""
+    part = target.with_name(f"{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part, path.open("rb") as content:
-            shutil.copyfileobj(content, part)
-        Path(part.name).replace(target)
+        shutil.copyfile(path, part)
+        part.replace(target)
     except OSError as error:
         raise _unwritable(error, target.parent) from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _unwritable(error: OSError, folder: Path) -> MedtasksError:

@@ -16,7 +16,7 @@ from medtasks_ext.report.coverage import gaps
 from medtasks_ext.report.differences import differences
 from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.report.judged import agreements
-from medtasks_ext.results.bootstrap import RESAMPLES
+from medtasks_ext.results.bootstrap import RESAMPLES, single_threaded
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
@@ -107,13 +107,15 @@ def gather(
         )
     entries = [*own, *_of_strategies(_published(own, tasks, published), strategies)]
     draws = [_draws(entry, faults) for entry in entries]
-    comparisons = compared(entries, draws, tasks, strategies)
+    with single_threaded():  # small products: threads would only wait for each other
+        comparisons = compared(entries, draws, tasks, strategies)
+        groups = _groups(entries, draws, tasks, strategies)
     return Report(
         tasks=tasks,
         strategies=tuple(strategies),
         entries=entries,
         draws=draws,
-        groups=_groups(entries, draws, tasks, strategies),
+        groups=groups,
         comparisons=comparisons,
         costs=[costs(entry) for entry in entries],
         gaps=[gap for entry in own for gap in gaps(entry, tasks, strategies)],

@@ -5,6 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.chromium import Chromium, find_chromium
+from tests.browser.report_page import (  # noqa: F401  (fixtures)
+    report,
+    report_browser,
+    report_file,
+    report_folder,
+    show,
+)
 from tests.human.conftest import export, made_runs, queue, runs  # noqa: F401  (fixtures)
 
 

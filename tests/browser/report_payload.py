@@ -1,4 +1,4 @@
-"""Reports on invented runs over all tasks of the registry, as `medtasks report` makes them of runs on disk."""
+"""Reports on invented runs over all tasks of the registry, made as `medtasks report` makes them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import Results
 
 MODELS = (
-    "meta-llama/Llama-3.3-70B-Instruct", "华佗 HuatuoGPT-o1-72B", "google/gemini-2.5-flash", "medgemma-27b-text-it",
-    "Mistral-Small-24B", "deepseek-ai/DeepSeek-R1", "Baichuan-M2-32B", "our-hospital-7b, step 4,000", "gpt-oss-120b",
-    "gpt-4o-2024-08-06",
+    "meta-llama/Llama-3.3-70B-Instruct", "华佗 HuatuoGPT-o1-72B", "google/gemini-2.5-flash",
+    "medgemma-27b-text-it", "Mistral-Small-24B", "deepseek-ai/DeepSeek-R1", "Baichuan-M2-32B",
+    "our-hospital-7b, step 4,000", "gpt-oss-120b", "gpt-4o-2024-08-06",
 )  # fmt: skip
 NOTE = "患者，男，56岁，反复胸痛 3 天，伴气促。\n既往高血压病史 10 年。"
 EXAMPLES = [
-    {"entry": 0, "strategy": "zero_shot", "document": "t1", "input": NOTE, "response": "胸痛 → 症状\nResult: a",
+    {"entry": 0, "strategy": "zero_shot", "document": "t1", "input": NOTE, "response": "胸痛 → 症状",
      "answer": [["胸痛", "有"]], "gold": [["胸痛", "有"]], "score": 1.0},
-    {"entry": 0, "strategy": "cot", "document": "t2", "input": NOTE, "response": "I do not know.", "answer": None,
-     "gold": [["气促", "有"]], "score": 0.0},
+    {"entry": 0, "strategy": "cot", "document": "t2", "input": NOTE, "response": "I do not know.",
+     "answer": None, "gold": [["气促", "有"]], "score": 0.0},
 ]  # fmt: skip
 FAULT = Fault("runs/b/samples_bridge_mie.jsonl:17", "the line is cut off", "the same command goes on")
 
@@ -92,12 +92,15 @@ def _entry(index: int, levels: Any, strategies: tuple[str, ...], sample: bool) -
                 dataset=dataset,
                 strategy=strategy,
                 version="1-A",
-                metrics={"score": score, "valid": 1 - abs(rng.normal(0, 0.02)) - cut / n, "unclosed_reasoning": cut / n / 2},
+                metrics={
+                    "score": score, "valid": 1 - abs(rng.normal(0, 0.02)) - cut / n,
+                    "unclosed_reasoning": cut / n / 2,
+                },
                 intervals={"score": percentile_interval(draws)},
                 n=n,
                 settings={
-                    "version": "1", "prompt": "official 99d0" if partial else "own 1f3a", "data": "hub @ 4bc0",
-                    "rows": "77ab", "rebuilt": "no",
+                    "version": "1", "prompt": "official 99d0" if partial else "own 1f3a",
+                    "data": "hub @ 4bc0", "rows": "77ab", "rebuilt": "no",
                 },
                 loaded={"n_test": n},
                 cut={"answers_cut": cut, "inputs_cut": 0},
@@ -112,7 +115,7 @@ def _entry(index: int, levels: Any, strategies: tuple[str, ...], sample: bool) -
         settings={"temperature": str(index // len(MODELS)), "documents": "all"},
         experiments=experiments,
         notes=("the chat template refused a system turn",) if index == 1 else (),
-        manifest={"tasks": {} if not partial else {"clinicbench_ddi": {"state": "failed", "error": "out of memory"}}},
+        manifest={"tasks": {"clinicbench_ddi": {"state": "failed", "error": "out of memory"}}},
     )
 
 

@@ -111,7 +111,8 @@ def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtas
     labels = [entry["entry"] for entry in found["entries"]]
     assert labels == ["ORG/b (decoding: the task's own)", "ORG/b (decoding: temperature=1)"]
     assert found["differences"][:2] == [
-        f"{labels[0]}: the tasks of BRIDGE, zero-shot differ in wording of the prompt: official in 1, own in 1",
+        f"{labels[0]}: the tasks of BRIDGE, zero-shot differ in wording of the prompt: "
+        "official in 1, own in 1",
         "entries of ORG/b differ in decoding: the task's own | temperature=1",
     ]
     assert f"{labels[1]}: odd" in found["differences"]

@@ -27,7 +27,7 @@ from medtasks_ext.results.store.change import changing
 from medtasks_ext.results.store.ingest import ingest
 from medtasks_ext.results.store.layout import encoded
 from medtasks_ext.results.store.read import Store
-from medtasks_ext.results.store.resample import _sums, task_bootstrap
+from medtasks_ext.results.store.resample import _compact, _sums, task_bootstrap
 from tests.conftest import write_jsonl
 
 #: pooled F1 over clusters, in two strategies; questions with trials; means of runs; a mean; not judged yet
@@ -336,7 +336,7 @@ def test_all_models_at_once_are_resampled_as_each_alone(n, models, kind, data):
     for matrix in matrices:
         matrix[:, 2] = matrices[0][:, 2]  # what is to be found is the same for all
     weights = resampling_weights("d", n)
-    sums = _sums(matrices, weights)
+    sums = _sums([_compact(matrix.T) for matrix in matrices], weights)
     assert sums.shape == (1000, models, 3) and sums.dtype == float
     for place, matrix in enumerate(matrices):
         expected = np.array([(weight[:, None] * matrix).sum(axis=0) for weight in weights.astype(float)])

@@ -1,7 +1,11 @@
 // Light and dark, and colours for canvases. CSS has its own in report.css.
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-const THEMES = [["auto", "◐ auto"], ["light", "light"], ["dark", "dark"]];
+const THEMES = [
+  ["auto", "◐ auto"],
+  ["light", "light"],
+  ["dark", "dark"],
+];
 let theme = "auto";
 let onPaper = false;
 
@@ -64,15 +68,43 @@ const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down", "bar
 
 function marker(index, x, y, size = 5) {
   const attributes = { class: `mark series-${index % 8}` };
-  const polygon = (...points) => svg("polygon", { ...attributes, points: points.map(([dx, dy]) => `${x + dx * size},${y + dy * size}`).join(" ") });
+  const polygon = (...points) =>
+    svg("polygon", { ...attributes, points: points.map(([dx, dy]) => `${x + dx * size},${y + dy * size}`).join(" ") });
   switch (SHAPES[index % 8]) {
-    case "square": return svg("rect", { ...attributes, x: x - size * 0.9, y: y - size * 0.9, width: size * 1.8, height: size * 1.8 });
-    case "triangle": return polygon([0, -1.15], [1.1, 0.85], [-1.1, 0.85]);
-    case "diamond": return polygon([0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]);
-    case "cross": return polygon([-1.1, -0.4], [-0.4, -0.4], [-0.4, -1.1], [0.4, -1.1], [0.4, -0.4], [1.1, -0.4], [1.1, 0.4], [0.4, 0.4], [0.4, 1.1], [-0.4, 1.1], [-0.4, 0.4], [-1.1, 0.4]);
-    case "down": return polygon([0, 1.15], [1.1, -0.85], [-1.1, -0.85]);
-    case "bar": return svg("rect", { ...attributes, x: x - size * 0.5, y: y - size * 1.2, width: size, height: size * 2.4 });
-    case "ring": return svg("circle", { ...attributes, cx: x, cy: y, r: size * 0.85, "data-ring": "" });
-    default: return svg("circle", { ...attributes, cx: x, cy: y, r: size });
+    case "square":
+      return svg("rect", {
+        ...attributes,
+        x: x - size * 0.9,
+        y: y - size * 0.9,
+        width: size * 1.8,
+        height: size * 1.8,
+      });
+    case "triangle":
+      return polygon([0, -1.15], [1.1, 0.85], [-1.1, 0.85]);
+    case "diamond":
+      return polygon([0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]);
+    case "cross":
+      return polygon(
+        [-1.1, -0.4],
+        [-0.4, -0.4],
+        [-0.4, -1.1],
+        [0.4, -1.1],
+        [0.4, -0.4],
+        [1.1, -0.4],
+        [1.1, 0.4],
+        [0.4, 0.4],
+        [0.4, 1.1],
+        [-0.4, 1.1],
+        [-0.4, 0.4],
+        [-1.1, 0.4],
+      );
+    case "down":
+      return polygon([0, 1.15], [1.1, -0.85], [-1.1, -0.85]);
+    case "bar":
+      return svg("rect", { ...attributes, x: x - size * 0.5, y: y - size * 1.2, width: size, height: size * 2.4 });
+    case "ring":
+      return svg("circle", { ...attributes, cx: x, cy: y, r: size * 0.85, "data-ring": "" });
+    default:
+      return svg("circle", { ...attributes, cx: x, cy: y, r: size });
   }
 }

@@ -7,25 +7,67 @@ function drawCost() {
   const scored = rows.filter((row) => isNumber(row.score));
   const known = scored.filter((row) => isNumber(row.usd) && row.usd > 0);
   const free = scored.filter((row) => !(isNumber(row.usd) && row.usd > 0));
-  const several = new Set(scored.map((row) => row.strategy)).size > 1;
+  const several = severalStrategies(scored);
   const rules = [...new Set(known.map((row) => entries[row.entry].price).filter(Boolean))];
   return [
     known.length ? scatter(known, several) : note("No model of this selection has a known cost."),
-    known.length ? folded("The same values as a table", () => costTable(known, several), { className: "as-table" }) : null,
+    known.length ? folded("The same values as a table", () => costTable(known), { className: "as-table" }) : null,
     rules.length ? make("ul", { className: "rules" }, ...rules.map((rule) => make("li", { textContent: rule }))) : null,
-    free.length ? make("div", {}, note(`${plural(free.length, "row")} without a known cost ${free.length === 1 ? "is" : "are"} not in the picture: no price is on record, tokens were not counted, or they are not known for the selected tasks alone.`),
-      folded("Which ones", () => make("ul", { className: "columns" }, ...free.map((row) => make("li", {}, modelLink(row.entry), several ? ` · ${strategies[row.strategy][1]}` : "", ` ${fixed(row.score)}`))), { open: onPaper })) : null,
+    free.length
+      ? make(
+          "div",
+          {},
+          note(
+            `${plural(free.length, "row")} without a known cost ${free.length === 1 ? "is" : "are"} not in the picture: no price is on record, tokens were not counted, or they are not known for the selected tasks alone.`,
+          ),
+          folded(
+            "Which ones",
+            () =>
+              make(
+                "ul",
+                { className: "columns" },
+                ...free.map((row) =>
+                  make(
+                    "li",
+                    {},
+                    modelLink(row.entry),
+                    several ? ` · ${strategies[row.strategy][1]}` : "",
+                    ` ${fixed(row.score)}`,
+                  ),
+                ),
+              ),
+            { open: onPaper },
+          ),
+        )
+      : null,
   ];
 }
 
-function costTable(rows, several) {
+function costTable(rows) {
   return table({
-    name: "cost", caption: "Cost and score", rows, sort: "usd", columns: [
-      { key: "model", title: "Model", head: true, value: (row) => rowTitle(row, several), cell: (row) => modelLink(row.entry) },
-      ...(several ? [{ key: "strategy", title: "Strategy", value: (row) => row.strategy, cell: (row) => strategies[row.strategy][1] }] : []),
-      { key: "usd", title: "Cost (USD)", numeric: true, sort: "asc", value: (row) => row.usd, cell: (row) => dollars(row.usd) },
-      { key: "score", title: "Score", numeric: true, value: (row) => row.score, cell: (row) => `${fixed(row.score)} ${interval(row)}` },
-      { key: "tasks", title: "Tasks", numeric: true, value: (row) => row.scored, cell: coverageCell },
+    name: "cost",
+    caption: "Cost and score",
+    rows,
+    sort: "usd",
+    columns: [
+      MODEL_COLUMN,
+      ...strategyColumns(rows),
+      {
+        key: "usd",
+        title: "Cost (USD)",
+        numeric: true,
+        sort: "asc",
+        value: (row) => row.usd,
+        cell: (row) => dollars(row.usd),
+      },
+      {
+        key: "score",
+        title: "Score",
+        numeric: true,
+        value: (row) => row.score,
+        cell: (row) => `${fixed(row.score)} ${interval(row)}`,
+      },
+      COVERAGE_COLUMN,
     ],
   });
 }
@@ -42,21 +84,87 @@ function scatter(rows, several) {
   const frame = [];
   for (let power = low; power <= high; power += 1) {
     const at = x(10 ** power);
-    frame.push(svg("line", { class: "rule", x1: at, x2: at, y1: area.top, y2: area.bottom }), svg("text", { x: at, y: area.bottom + 16, "text-anchor": "middle" }, power < 0 ? `$${10 ** power}` : `$${count(10 ** power)}`));
+    frame.push(
+      svg("line", { class: "rule", x1: at, x2: at, y1: area.top, y2: area.bottom }),
+      svg(
+        "text",
+        { x: at, y: area.bottom + 16, "text-anchor": "middle" },
+        power < 0 ? `$${10 ** power}` : `$${count(10 ** power)}`,
+      ),
+    );
   }
-  for (const value of ticks(...range)) frame.push(svg("line", { class: "rule", x1: area.left, x2: area.right, y1: y(value), y2: y(value) }), svg("text", { x: area.left - 6, y: y(value) + 4, "text-anchor": "end" }, tickLabel(value)));
-  frame.push(svg("text", { x: (area.left + area.right) / 2, y: height - 4, "text-anchor": "middle", class: "axis-title" }, "cost of the selected tasks, US dollars, logarithmic"));
-  const names = placeNames(rows.map((row) => [x(row.usd), y(row.score), rowTitle(row, several)]), area);
+  for (const value of ticks(...range))
+    frame.push(
+      svg("line", { class: "rule", x1: area.left, x2: area.right, y1: y(value), y2: y(value) }),
+      svg("text", { x: area.left - 6, y: y(value) + 4, "text-anchor": "end" }, tickLabel(value)),
+    );
+  frame.push(
+    svg(
+      "text",
+      { x: (area.left + area.right) / 2, y: height - 4, "text-anchor": "middle", class: "axis-title" },
+      "cost of the selected tasks, US dollars, logarithmic",
+    ),
+  );
+  const names = placeNames(
+    rows.map((row) => [x(row.usd), y(row.score), rowTitle(row, several)]),
+    area,
+  );
   const marks = rows.map((row, index) => {
     const at = [x(row.usd), y(row.score)];
-    const parts = [svg("line", { class: "whisker series-0", x1: at[0], x2: at[0], y1: isNumber(row.low) ? y(row.low) : at[1], y2: isNumber(row.high) ? y(row.high) : at[1] }), marker(isOwn(row.entry) ? 0 : 7, at[0], at[1], 5)];
+    const parts = [
+      svg("line", {
+        class: "whisker series-0",
+        x1: at[0],
+        x2: at[0],
+        y1: isNumber(row.low) ? y(row.low) : at[1],
+        y2: isNumber(row.high) ? y(row.high) : at[1],
+      }),
+      marker(isOwn(row.entry) ? 0 : 7, at[0], at[1], 5),
+    ];
     if (names[index]) parts.push(svg("text", { class: "name", ...names[index] }, rowTitle(row, several)));
-    const target = svg("a", { href: modelAddress(row.entry), "aria-label": `${rowTitle(row, several)}: ${dollars(row.usd)}, score ${fixed(row.score)}` }, ...parts);
-    return withTip(target, rowTitle(row, several), `${dollars(row.usd)} · ${fixed(row.score)} ${interval(row)}`, `${row.scored} of ${row.total} tasks${row.scored < row.total ? ", partial" : ""}`);
+    const target = svg(
+      "a",
+      {
+        href: modelAddress(row.entry),
+        "aria-label": `${rowTitle(row, several)}: ${dollars(row.usd)}, score ${fixed(row.score)}`,
+      },
+      ...parts,
+    );
+    return withTip(
+      target,
+      rowTitle(row, several),
+      `${dollars(row.usd)} · ${fixed(row.score)} ${interval(row)}`,
+      `${row.scored} of ${row.total} tasks${row.scored < row.total ? ", partial" : ""}`,
+    );
   });
-  const kinds = [[0, "own run"], [7, "published"]].filter(([shape]) => rows.some((row) => isOwn(row.entry) === (shape === 0)));
-  return make("figure", {}, make("ul", { className: "legend" }, ...kinds.map(([shape, name]) => make("li", {}, svg("svg", { width: 14, height: 14, "aria-hidden": "true" }, marker(shape, 7, 7, 4.6)), name))),
-    svg("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Cost against score" }, ...frame, ...marks));
+  const kinds = [
+    [0, "own run"],
+    [7, "published"],
+  ].filter(([shape]) => rows.some((row) => isOwn(row.entry) === (shape === 0)));
+  return make(
+    "figure",
+    {},
+    make(
+      "ul",
+      { className: "legend" },
+      ...kinds.map(([shape, name]) =>
+        make("li", {}, svg("svg", { width: 14, height: 14, "aria-hidden": "true" }, marker(shape, 7, 7, 4.6)), name),
+      ),
+    ),
+    svg(
+      "svg",
+      {
+        class: "chart",
+        width,
+        height,
+        viewBox: `0 0 ${width} ${height}`,
+        role: "group",
+        "aria-label": "Cost against score",
+      },
+      ...frame,
+      ...marks,
+    ),
+  );
 }
 
 // A free place for each name beside its point, or none: pointing at the point tells it.
@@ -64,12 +172,21 @@ function placeNames(points, area) {
   const taken = points.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]);
   return points.map(([x, y, name]) => {
     const width = name.length * 6.2;
-    const places = [[x + 9, y + 4, "start"], [x - 9, y + 4, "end"], [x, y - 10, "middle"], [x, y + 17, "middle"]];
+    const places = [
+      [x + 9, y + 4, "start"],
+      [x - 9, y + 4, "end"],
+      [x, y - 10, "middle"],
+      [x, y + 17, "middle"],
+    ];
     for (const [px, py, anchor] of places) {
       const left = anchor === "start" ? px : anchor === "end" ? px - width : px - width / 2;
       const box = [left, py - 11, left + width, py + 3];
       const inside = box[0] > area.left && box[2] < area.right && box[1] > area.top && box[3] < area.bottom;
-      if (!inside || taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
+      if (
+        !inside ||
+        taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])
+      )
+        continue;
       taken.push(box);
       return { x: px, y: py, "text-anchor": anchor };
     }

@@ -59,7 +59,10 @@ const suites = (axes[axisAt.get("suite")]?.values ?? []).map(([id]) => id);
 const namesakes = new Map();
 for (const entry of entries) namesakes.set(entry.label, [...(namesakes.get(entry.label) ?? []), entry]);
 for (const same of namesakes.values()) {
-  if (same.length > 1) same.forEach((entry, index) => { entry.label += `, ${entry.suite ? suiteTitle(entry.suite) : `#${index + 1}`}`; });
+  if (same.length > 1)
+    same.forEach((entry, index) => {
+      entry.label += `, ${entry.suite ? suiteTitle(entry.suite) : `#${index + 1}`}`;
+    });
 }
 const entryAt = new Map(entries.map((entry, index) => [entry.label, index]));
 

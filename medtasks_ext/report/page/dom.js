@@ -28,6 +28,11 @@ function svg(tag, attributes = {}, ...children) {
 const text = (tag, className, content) => make(tag, { className, textContent: content });
 const link = (target, content, properties = {}) => make("a", { href: target, textContent: content, ...properties });
 
+// A section of a part.
+function titled(heading, ...content) {
+  return make("section", {}, make("h3", { textContent: heading }), ...content);
+}
+
 function note(...content) {
   return make("p", { className: "note" }, ...content);
 }
@@ -48,22 +53,29 @@ function folded(summary, build, { open = false, className = "" } = {}) {
 
 // A row of buttons of which one is pressed.
 function switcher(label, key, options, current) {
-  const group = make("div", { className: "switch", role: "group", "aria-label": label }, text("span", "switch-label", label));
+  const group = make(
+    "div",
+    { className: "switch", role: "group", "aria-label": label },
+    text("span", "switch-label", label),
+  );
   for (const [value, title] of options) {
-    group.append(make("button", {
-      type: "button",
-      textContent: title,
-      "aria-pressed": String(value === current),
-      "data-key": `${key}=${value}`,
-      onclick: () => change({ [key]: value === options[0][0] ? null : value }),
-    }));
+    group.append(
+      make("button", {
+        type: "button",
+        textContent: title,
+        "aria-pressed": String(value === current),
+        "data-key": `${key}=${value}`,
+        onclick: () => change({ [key]: value === options[0][0] ? null : value }),
+      }),
+    );
   }
   return group;
 }
 
 function selector(label, key, options, current) {
   const select = make("select", { "data-key": `select ${key}`, onchange: () => change({ [key]: select.value }) });
-  for (const [value, title] of options) select.append(make("option", { value, textContent: title, selected: value === current }));
+  for (const [value, title] of options)
+    select.append(make("option", { value, textContent: title, selected: value === current }));
   return make("label", { className: "select" }, text("span", "switch-label", label), select);
 }
 
@@ -75,7 +87,8 @@ const fixed = (value, digits = 3) => {
   const shown = value.toFixed(digits);
   return (Number(shown) === 0 ? shown.replace("-", "") : shown).replace("-", "−");
 };
-const signed = (value, digits = 3) => (isNumber(value) && Number(value.toFixed(digits)) > 0 ? `+${fixed(value, digits)}` : fixed(value, digits));
+const signed = (value, digits = 3) =>
+  isNumber(value) && Number(value.toFixed(digits)) > 0 ? `+${fixed(value, digits)}` : fixed(value, digits);
 const percent = (value) => {
   if (!isNumber(value)) return NONE;
   const shown = (100 * value).toFixed(1);
@@ -87,7 +100,11 @@ const percent = (value) => {
 const count = (value) => (isNumber(value) ? value.toLocaleString("en-GB") : NONE);
 const dollars = (value) => {
   if (!isNumber(value)) return NONE;
-  return value >= 100 ? `$${count(Math.round(value))}` : value >= 0.01 || value === 0 ? `$${value.toFixed(2)}` : "<$0.01";
+  return value >= 100
+    ? `$${count(Math.round(value))}`
+    : value >= 0.01 || value === 0
+      ? `$${value.toFixed(2)}`
+      : "<$0.01";
 };
 const probability = (value) => (!isNumber(value) ? NONE : value < 0.001 ? "<0.001" : value.toFixed(3));
 const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
@@ -103,7 +120,8 @@ function ticks(low, high, wanted = 5) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
   const found = [];
-  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step) found.push(Number(value.toFixed(10)));
+  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step)
+    found.push(Number(value.toFixed(10)));
   return found;
 }
 
@@ -168,5 +186,7 @@ document.addEventListener("focusin", (event) => {
   const box = element.getBoundingClientRect();
   return showTip(tips.get(element), box.left + box.width / 2, box.bottom);
 });
-document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") hideTip();
+});
 addEventListener("scroll", hideTip, { passive: true });

@@ -7,17 +7,53 @@ let filterParts = []; // {key, value, box, counter}
 
 function buildFilters() {
   filterParts = [];
-  const open = MAIN_FILTERS.map((key) => make("fieldset", { className: "pills" }, make("legend", { textContent: titleOfFilter(key) }), ...boxes(key)));
-  const rest = FILTER_KEYS.filter((key) => !MAIN_FILTERS.includes(key) && filterValues.get(key).length > 1).map(foldedFilter);
-  const search = make("input", { type: "search", id: "search", placeholder: "Search models", value: option("q"), "aria-label": "Search models by name or organisation",
-    oninput: () => change({ q: search.value || null }) });
-  const common = make("input", { type: "checkbox", id: "common", onchange: () => change({ common: common.checked ? "1" : null }) });
+  const open = MAIN_FILTERS.map((key) =>
+    make("fieldset", { className: "pills" }, make("legend", { textContent: titleOfFilter(key) }), ...boxes(key)),
+  );
+  const rest = FILTER_KEYS.filter((key) => !MAIN_FILTERS.includes(key) && filterValues.get(key).length > 1).map(
+    foldedFilter,
+  );
+  const search = make("input", {
+    type: "search",
+    id: "search",
+    placeholder: "Search models",
+    value: option("q"),
+    "aria-label": "Search models by name or organisation",
+    oninput: () => change({ q: search.value || null }),
+  });
+  const common = make("input", {
+    type: "checkbox",
+    id: "common",
+    onchange: () => change({ common: common.checked ? "1" : null }),
+  });
   const state = make("p", { className: "selection", role: "status" });
-  const reset = make("button", { type: "button", id: "reset", textContent: "Reset", title: "Back to the first suite, without other filters", onclick: resetFilters });
+  const reset = make("button", {
+    type: "button",
+    id: "reset",
+    textContent: "Reset",
+    title: "Back to the first suite, without other filters",
+    onclick: resetFilters,
+  });
   filterBar.replaceChildren(
     make("div", { className: "main-filters" }, ...open, state),
-    make("details", { id: "more-filters", open: innerWidth >= WIDE }, make("summary", { textContent: "More filters and search" }),
-      make("div", { className: "menus" }, ...rest, search, make("label", { className: "check", title: "Compare on the tasks that every model shown has a score for" }, common, "only tasks that all have"), reset)),
+    make(
+      "details",
+      { id: "more-filters", open: innerWidth >= WIDE },
+      make("summary", { textContent: "More filters and search" }),
+      make(
+        "div",
+        { className: "menus" },
+        ...rest,
+        search,
+        make(
+          "label",
+          { className: "check", title: "Compare on the tasks that every model shown has a score for" },
+          common,
+          "only tasks that all have",
+        ),
+        reset,
+      ),
+    ),
   );
 }
 
@@ -42,9 +78,20 @@ function toggle(key) {
 
 function foldedFilter(key) {
   const summary = make("summary", {}, titleOfFilter(key), text("span", "chosen", ""));
-  const menu = make("details", { className: "menu", "data-filter": key, name: "filter-menu" }, summary,
-    make("fieldset", { className: "choices" }, make("legend", { className: "spoken", textContent: titleOfFilter(key) }), ...boxes(key)));
-  menu.addEventListener("toggle", () => { if (menu.open) keepInside(menu.lastChild); });
+  const menu = make(
+    "details",
+    { className: "menu", "data-filter": key, name: "filter-menu" },
+    summary,
+    make(
+      "fieldset",
+      { className: "choices" },
+      make("legend", { className: "spoken", textContent: titleOfFilter(key) }),
+      ...boxes(key),
+    ),
+  );
+  menu.addEventListener("toggle", () => {
+    if (menu.open) keepInside(menu.lastChild);
+  });
   return menu;
 }
 
@@ -91,5 +138,6 @@ function showFilters() {
   const search = document.getElementById("search");
   if (search.value !== option("q")) search.value = option("q");
   document.getElementById("common").checked = option("common") === "1";
-  filterBar.querySelector(".selection").textContent = `${selectionInWords()}: ${plural(selectedTasks().length, "task")}`;
+  filterBar.querySelector(".selection").textContent =
+    `${selectionInWords()}: ${plural(selectedTasks().length, "task")}`;
 }

@@ -11,7 +11,9 @@ function grid(options) {
   const chunks = [];
   const size = onPaper ? LONGEST_PAGE : rows.length;
   for (let start = 0; start < rows.length; start += size) chunks.push([start, rows.slice(start, start + size)]);
-  const parts = chunks.map(([start, members]) => gridPart({ ...options, rows: members, cell: (row, column) => options.cell(start + row, column) }));
+  const parts = chunks.map(([start, members]) =>
+    gridPart({ ...options, rows: members, cell: (row, column) => options.cell(start + row, column) }),
+  );
   const values = folded("The same values as a table", () => gridTable(options), { className: "as-table" });
   return make("figure", {}, options.legend, ...parts, values);
 }
@@ -30,12 +32,35 @@ function gridPart({ label, rows, columns, cell, wide = 14 }) {
   const canvas = make("canvas");
   const cursor = make("div", { className: "cursor", hidden: true });
   const spoken = make("div", { className: "spoken", "aria-live": "polite" });
-  const field = make("div", { className: "field", tabIndex: 0, role: "application", "aria-roledescription": "matrix",
-    "aria-label": `${label}. Arrow keys move, Enter opens. The same values follow as a table.`, "data-key": `grid ${label}` }, canvas, cursor);
-  const part = make("div", { className: "grid" },
-    make("div", { className: "corner" }), columnNames(columns, width), rowNames(rows, height), field);
+  const field = make(
+    "div",
+    {
+      className: "field",
+      tabIndex: 0,
+      role: "application",
+      "aria-roledescription": "matrix",
+      "aria-label": `${label}. Arrow keys move, Enter opens. The same values follow as a table.`,
+      "data-key": `grid ${label}`,
+    },
+    canvas,
+    cursor,
+  );
+  const part = make(
+    "div",
+    { className: "grid" },
+    make("div", { className: "corner" }),
+    columnNames(columns, width),
+    rowNames(rows, height),
+    field,
+  );
   part.style.gridTemplateColumns = `${names}px ${width * columns.length}px`;
-  paint(canvas, cells, width, height, columns.map((column, index) => index > 0 && column.group !== columns[index - 1].group));
+  paint(
+    canvas,
+    cells,
+    width,
+    height,
+    columns.map((column, index) => index > 0 && column.group !== columns[index - 1].group),
+  );
   moveOver(field, canvas, cursor, spoken, cells, width, height);
   return make("div", { className: "grid-frame" }, make("div", { className: "grid-scroll" }, part), spoken);
 }
@@ -53,27 +78,35 @@ function paint(canvas, cells, width, height, starts) {
   pen.textBaseline = "middle";
   const empty = cssColour("empty");
   const gap = width >= 8 ? 1 : 0.4;
-  cells.forEach((line, row) => line.forEach((item, column) => {
-    const indent = starts[column] && width >= 6 ? 2 : 0; // a little air before each group
-    const [x, y] = [column * width + indent, row * height];
-    pen.fillStyle = item ? rgb(item.colour) : empty;
-    if (item) pen.fillRect(x, y, width - gap - indent, height - 1);
-    else pen.fillRect(x + width / 2 - 1.5, y + height / 2 - 1, 3, 2); // nothing there: a dash
-    if (!item) return;
-    pen.fillStyle = inkOn(item.colour);
-    if (item.text && width >= 34) {
-      pen.font = `${width >= 44 ? 11 : 10}px system-ui, sans-serif`;
-      pen.fillText(item.text, x + width / 2, y + height / 2);
-    } else if (item.glyph && width >= 8) {
-      pen.font = "bold 11px system-ui, sans-serif";
-      pen.fillText(item.glyph, x + width / 2, y + height / 2);
-    }
-    if (item.mark) {
-      pen.beginPath();
-      pen.arc(x + (item.text && width >= 34 ? width - 6 : width / 2), y + (item.text && width >= 34 ? 6 : height / 2), 2.4, 0, 7);
-      pen.fill();
-    }
-  }));
+  cells.forEach((line, row) =>
+    line.forEach((item, column) => {
+      const indent = starts[column] && width >= 6 ? 2 : 0; // a little air before each group
+      const [x, y] = [column * width + indent, row * height];
+      pen.fillStyle = item ? rgb(item.colour) : empty;
+      if (item) pen.fillRect(x, y, width - gap - indent, height - 1);
+      else pen.fillRect(x + width / 2 - 1.5, y + height / 2 - 1, 3, 2); // nothing there: a dash
+      if (!item) return;
+      pen.fillStyle = inkOn(item.colour);
+      if (item.text && width >= 34) {
+        pen.font = `${width >= 44 ? 11 : 10}px system-ui, sans-serif`;
+        pen.fillText(item.text, x + width / 2, y + height / 2);
+      } else if (item.glyph && width >= 8) {
+        pen.font = "bold 11px system-ui, sans-serif";
+        pen.fillText(item.glyph, x + width / 2, y + height / 2);
+      }
+      if (item.mark) {
+        pen.beginPath();
+        pen.arc(
+          x + (item.text && width >= 34 ? width - 6 : width / 2),
+          y + (item.text && width >= 34 ? 6 : height / 2),
+          2.4,
+          0,
+          7,
+        );
+        pen.fill();
+      }
+    }),
+  );
 }
 
 function columnNames(columns, width) {
@@ -83,7 +116,12 @@ function columnNames(columns, width) {
     if (width < 9) item.classList.add("hidden-name");
     return item;
   });
-  return make("div", { className: "column-names" }, columnGroups(columns, width), make("div", { className: "column-line" }, ...names));
+  return make(
+    "div",
+    { className: "column-names" },
+    columnGroups(columns, width),
+    make("div", { className: "column-line" }, ...names),
+  );
 }
 
 // Runs of columns of one group under one heading.
@@ -94,19 +132,27 @@ function columnGroups(columns, width) {
     if (runs.length && runs[runs.length - 1].group === column.group) runs[runs.length - 1].n += 1;
     else runs.push({ group: column.group, n: 1 });
   }
-  return make("div", { className: "column-groups" }, ...runs.map((run) => {
-    const item = make("div", { textContent: run.group, title: run.group });
-    item.style.width = `${run.n * width}px`;
-    return item;
-  }));
+  return make(
+    "div",
+    { className: "column-groups" },
+    ...runs.map((run) => {
+      const item = make("div", { textContent: run.group, title: run.group });
+      item.style.width = `${run.n * width}px`;
+      return item;
+    }),
+  );
 }
 
 function rowNames(rows, height) {
-  return make("div", { className: "row-names" }, ...rows.map((row) => {
-    const item = make("div", { title: row.title }, row.node ?? row.title);
-    item.style.height = `${height}px`;
-    return item;
-  }));
+  return make(
+    "div",
+    { className: "row-names" },
+    ...rows.map((row) => {
+      const item = make("div", { title: row.title }, row.node ?? row.title);
+      item.style.height = `${height}px`;
+      return item;
+    }),
+  );
 }
 
 function moveOver(field, canvas, cursor, spoken, cells, width, height) {
@@ -115,7 +161,12 @@ function moveOver(field, canvas, cursor, spoken, cells, width, height) {
   const place = ([row, column]) => {
     at = [clamp(row, cells.length), clamp(column, cells[0].length)];
     cursor.hidden = false;
-    Object.assign(cursor.style, { left: `${at[1] * width}px`, top: `${at[0] * height}px`, width: `${width}px`, height: `${height}px` });
+    Object.assign(cursor.style, {
+      left: `${at[1] * width}px`,
+      top: `${at[0] * height}px`,
+      width: `${width}px`,
+      height: `${height}px`,
+    });
     return cells[at[0]][at[1]];
   };
   const act = (item) => {
@@ -139,15 +190,22 @@ function moveOver(field, canvas, cursor, spoken, cells, width, height) {
   });
   // a finger first asks for the value; a second touch of the cell opens it
   let finger = false;
-  field.addEventListener("pointerdown", (event) => { finger = event.pointerType === "touch"; });
+  field.addEventListener("pointerdown", (event) => {
+    finger = event.pointerType === "touch";
+  });
   field.addEventListener("click", (event) => {
     const before = cursor.hidden ? "" : at.join();
     const item = place(under(event));
     if (!finger || before === at.join()) act(item);
     else if (item) showTip(item.tip, event.clientX, event.clientY);
   });
-  field.addEventListener("focus", () => { if (field.matches(":focus-visible")) tell(place(at)); });
-  field.addEventListener("blur", () => { cursor.hidden = true; hideTip(); });
+  field.addEventListener("focus", () => {
+    if (field.matches(":focus-visible")) tell(place(at));
+  });
+  field.addEventListener("blur", () => {
+    cursor.hidden = true;
+    hideTip();
+  });
   const tell = (item) => {
     spoken.textContent = item ? item.tip.filter(Boolean).join(", ") : "no value";
     cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -155,7 +213,16 @@ function moveOver(field, canvas, cursor, spoken, cells, width, height) {
     if (item) showTip(item.tip, box.left, box.bottom);
     else hideTip();
   };
-  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -1e6], End: [0, 1e6], PageUp: [-10, 0], PageDown: [10, 0] };
+  const steps = {
+    ArrowLeft: [0, -1],
+    ArrowRight: [0, 1],
+    ArrowUp: [-1, 0],
+    ArrowDown: [1, 0],
+    Home: [0, -1e6],
+    End: [0, 1e6],
+    PageUp: [-10, 0],
+    PageDown: [10, 0],
+  };
   field.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Enter" || event.key === " ") act(cells[at[0]][at[1]]);
@@ -166,18 +233,62 @@ function moveOver(field, canvas, cursor, spoken, cells, width, height) {
 }
 
 function gridTable({ label, rows, columns, cell, heading = "" }) {
-  return make("div", { className: "scroll tall", tabIndex: 0, role: "region", "aria-label": `${label}, values` }, make("table", { className: "values" },
-    make("caption", { textContent: label }),
-    make("thead", {}, make("tr", {}, make("th", { scope: "col", textContent: heading }), ...columns.map((column) => make("th", { scope: "col", textContent: column.title })))),
-    make("tbody", {}, ...rows.map((row, r) => make("tr", {}, make("th", { scope: "row", textContent: row.title }),
-      ...columns.map((_, c) => make("td", { className: "number", textContent: gridWords(cell(r, c)) })))))));
+  return make(
+    "div",
+    { className: "scroll tall", tabIndex: 0, role: "region", "aria-label": `${label}, values` },
+    make(
+      "table",
+      { className: "values" },
+      make("caption", { textContent: label }),
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          make("th", { scope: "col", textContent: heading }),
+          ...columns.map((column) => make("th", { scope: "col", textContent: column.title })),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        ...rows.map((row, r) =>
+          make(
+            "tr",
+            {},
+            make("th", { scope: "row", textContent: row.title }),
+            ...columns.map((_, c) => make("td", { className: "number", textContent: gridWords(cell(r, c)) })),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 function rampLegend(colourAt, low, high, labels) {
   const steps = 40;
-  const bar = svg("svg", { width: 160, height: 12, "aria-hidden": "true" }, ...Array.from({ length: steps }, (_, index) =>
-    svg("rect", { x: index * (160 / steps), y: 0, width: 160 / steps + 0.5, height: 12, fill: rgb(colourAt(low + ((high - low) * index) / (steps - 1))) })));
-  return make("div", { className: "ramp" }, text("span", "", labels[0]), bar, text("span", "", labels[1]), ...labels.slice(2).map((item) => text("span", "more", item)));
+  const bar = svg(
+    "svg",
+    { width: 160, height: 12, "aria-hidden": "true" },
+    ...Array.from({ length: steps }, (_, index) =>
+      svg("rect", {
+        x: index * (160 / steps),
+        y: 0,
+        width: 160 / steps + 0.5,
+        height: 12,
+        fill: rgb(colourAt(low + ((high - low) * index) / (steps - 1))),
+      }),
+    ),
+  );
+  return make(
+    "div",
+    { className: "ramp" },
+    text("span", "", labels[0]),
+    bar,
+    text("span", "", labels[1]),
+    ...labels.slice(2).map((item) => text("span", "more", item)),
+  );
 }
 
 function gridWords(item) {

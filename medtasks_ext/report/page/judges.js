@@ -2,9 +2,15 @@
 
 const MEASURES = {
   kappa: ["Cohen’s kappa", "agreement beyond chance: 0 is chance, 1 is full agreement"],
-  assessor_kappa: ["kappa of the assessors", "agreement of the two assessors beyond chance: 0 is chance, 1 is full agreement"],
+  assessor_kappa: [
+    "kappa of the assessors",
+    "agreement of the two assessors beyond chance: 0 is chance, 1 is full agreement",
+  ],
   judged: ["judged", "share of the answers that all judges judged"],
-  disputed: ["disputed", "share of the answers on which the two assessors were far apart, so that a third judge decides"],
+  disputed: [
+    "disputed",
+    "share of the answers on which the two assessors were far apart, so that a third judge decides",
+  ],
   assessor_agreement: ["agreement of the assessors", "share of scoring points that both assessors marked alike"],
 };
 
@@ -14,21 +20,46 @@ function drawJudges() {
   const tasks = new Set(selectedTasks());
   const kept = new Set(selectedEntries());
   const strategiesKept = new Set(selectedStrategies());
-  const asIndex = (value, known) => (isNumber(value) ? value : known.get(value));
-  const rows = report.judges.map((item) => ({ ...item, task: asIndex(item.dataset, datasetAt), at: asIndex(item.entry, entryAt), strategy: asIndex(item.strategy, strategyAt) }))
-    .filter((item) => tasks.has(item.task) && kept.has(item.at) && strategiesKept.has(item.strategy));
-  if (!rows.length) return [note("No judged task in this selection. Open answers are judged with `medtasks judge`; the tasks and their judges then stand here.")];
+  const rows = report.judges
+    .map((item) => ({ ...item, task: item.dataset }))
+    .filter((item) => tasks.has(item.task) && kept.has(item.entry) && strategiesKept.has(item.strategy));
+  if (!rows.length)
+    return [
+      note(
+        "No judged task in this selection. Open answers are judged with `medtasks judge`; the tasks and their judges then stand here.",
+      ),
+    ];
   const measures = [...new Set(rows.map((row) => row.measure))];
   return [
-    make("dl", { className: "words" }, ...measures.flatMap((measure) => [make("dt", { textContent: measureTitle(measure) }), make("dd", { textContent: MEASURES[measure]?.[1] ?? "as docs/judging.md defines it" })])),
-    table({ name: "judges", caption: `Agreement of judges: ${selectionInWords()}`, rows, sort: "task", columns: [
-      { key: "task", title: "Task", head: true, value: (row) => datasets[row.task].name, cell: (row) => taskLink(row.task) },
-      { key: "model", title: "Model judged", value: (row) => entries[row.at].label, cell: (row) => modelLink(row.at) },
-      { key: "strategy", title: "Strategy", value: (row) => row.strategy, cell: (row) => strategies[row.strategy][1] },
-      { key: "judges", title: "Judges", value: (row) => row.judges.join(", "), cell: (row) => row.judges.join(", ") },
-      { key: "measure", title: "Measure", value: (row) => row.measure, cell: (row) => measureTitle(row.measure) },
-      { key: "value", title: "Value", numeric: true, value: (row) => row.value, cell: (row) => fixed(row.value) },
-      { key: "missing", title: "Not judged", numeric: true, hint: "Answers without a judgement", value: (row) => row.missing, cell: (row) => count(row.missing) },
-    ] }),
+    make(
+      "dl",
+      { className: "words" },
+      ...measures.flatMap((measure) => [
+        make("dt", { textContent: measureTitle(measure) }),
+        make("dd", { textContent: MEASURES[measure]?.[1] ?? "as docs/judging.md defines it" }),
+      ]),
+    ),
+    table({
+      name: "judges",
+      caption: `Agreement of judges: ${selectionInWords()}`,
+      rows,
+      sort: "task",
+      columns: [
+        TASK_COLUMN,
+        { ...MODEL_COLUMN, title: "Model judged", head: false },
+        STRATEGY_COLUMN,
+        { key: "judges", title: "Judges", value: (row) => row.judges.join(", "), cell: (row) => row.judges.join(", ") },
+        { key: "measure", title: "Measure", value: (row) => row.measure, cell: (row) => measureTitle(row.measure) },
+        { key: "value", title: "Value", numeric: true, value: (row) => row.value, cell: (row) => fixed(row.value) },
+        {
+          key: "missing",
+          title: "Not judged",
+          numeric: true,
+          hint: "Answers without a judgement",
+          value: (row) => row.missing,
+          cell: (row) => count(row.missing),
+        },
+      ],
+    }),
   ];
 }

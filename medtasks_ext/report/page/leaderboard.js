@@ -11,64 +11,90 @@ function drawLeaderboard() {
   const { tasks, rows, left } = selectedRows();
   if (!tasks.length) return [emptySelection()];
   rankedRows(rows);
-  const several = new Set(rows.map((row) => row.strategy)).size > 1;
-  const domain = [0, Math.max(0.1, domainOf(rows.map((row) => ({ value: row.score, high: row.high })), { zero: true })[1])];
   const optional = (column) => (rows.some((row) => column.value(row) !== null) ? [column] : []);
   const columns = [
-    { key: "place", title: "#", numeric: true, sort: "asc", hint: several ? "Place among complete rows of the same strategy" : "Place among complete rows", value: (row) => row.place, cell: (row) => row.place ?? "", className: "place" },
-    { key: "model", title: "Model", head: true, value: (row) => entries[row.entry].label, cell: (row) => modelLink(row.entry), className: "sticky" },
-    ...(several ? [{ key: "strategy", title: "Strategy", value: (row) => row.strategy, cell: (row) => strategies[row.strategy][1] }] : []),
-    { key: "score", title: "Score", numeric: true, hint: "Mean over the selected tasks with its 95 % interval", value: (row) => row.score, cell: (row) => scoreText(row) },
-    { key: "bar", title: barHeading(domain), cell: (row) => (isNumber(row.score) ? withTip(scoreBar(row, domain), ...tipLines(row)) : ""), className: "bar-cell" },
-    { key: "tasks", title: "Tasks", numeric: true, hint: "Selected tasks with a score, of all selected", value: (row) => row.scored, cell: coverageCell },
-    ...optional({ key: "valid", title: "Valid", numeric: true, sort: "desc", hint: "Share of answers in which an answer could be read, mean over tasks", value: (row) => row.valid ?? null, cell: (row) => percent(row.valid) }),
-    ...optional({ key: "cut", title: "Truncated", numeric: true, hint: "Share of answers that used up their length limit, mean over tasks", value: (row) => row.cut ?? null, cell: (row) => percent(row.cut) }),
-    ...optional({ key: "usd", title: "Cost", numeric: true, hint: "US dollars for the selected tasks with this strategy, where known", value: (row) => row.usd ?? null, cell: (row) => make("span", { title: entries[row.entry].price ?? "" }, dollars(row.usd)) }),
+    ...rankingColumns(rows),
+    COVERAGE_COLUMN,
+    ...optional({
+      key: "valid",
+      title: "Valid",
+      numeric: true,
+      sort: "desc",
+      hint: "Share of answers in which an answer could be read, mean over tasks",
+      value: (row) => row.valid ?? null,
+      cell: (row) => percent(row.valid),
+    }),
+    ...optional({
+      key: "cut",
+      title: "Truncated",
+      numeric: true,
+      hint: "Share of answers that used up their length limit, mean over tasks",
+      value: (row) => row.cut ?? null,
+      cell: (row) => percent(row.cut),
+    }),
+    ...optional({
+      key: "usd",
+      title: "Cost",
+      numeric: true,
+      hint: "US dollars for the selected tasks with this strategy, where known",
+      value: (row) => row.usd ?? null,
+      cell: (row) => make("span", { title: entries[row.entry].price ?? "" }, dollars(row.usd)),
+    }),
   ];
   return [
     ...leaderboardNotes(tasks, rows, left),
-    table({ name: "leaderboard", className: "steady", caption: `Leaderboard: ${selectionInWords()}, ${plural(tasks.length, "task")}`, columns, rows, sort: "-score", sections: SECTIONS, sectionOf: (row) => row.section }),
+    table({
+      name: "leaderboard",
+      className: "steady",
+      caption: `Leaderboard: ${selectionInWords()}, ${plural(tasks.length, "task")}`,
+      columns,
+      rows,
+      sort: "-score",
+      sections: SECTIONS,
+      sectionOf: (row) => row.section,
+    }),
   ];
-}
-
-function barHeading(domain) {
-  return make("span", {}, text("span", "spoken", "Score as a bar"), scaleStrip(domain, tickLabel));
-}
-
-function scoreText(row) {
-  return make("span", { className: "score-text" }, text("b", "score", fixed(row.score)), " ", text("span", "interval", isNumber(row.low) || isOwn(row.entry) ? interval(row) : ""));
 }
 
 function emptySelection() {
   return note("No task fits all filters together. Untick one of them, or reset.");
 }
 
-function tipLines(row) {
-  return [entries[row.entry].label, `${strategies[row.strategy][1]}: ${fixed(row.score)} ${interval(row)}`, row.printed ? "the paper’s own average" : `${row.scored} of ${row.total} tasks${row.scored < row.total ? ", partial" : ""}`,
-    row.approximate ? "≈ normal approximation" : null, entries[row.entry].sample ? "SAMPLE: synthetic rows" : null];
-}
-
-function coverageCell(row) {
-  if (row.printed) return make("span", { title: "The paper prints this average without the scores of its tasks" }, "as published");
-  return make("span", { className: "coverage" }, `${row.scored}/${row.total}`, row.scored < row.total ? tag("partial", "partial") : null);
-}
-
+// What to know about the rows that are shown.
 function leaderboardNotes(tasks, rows, left) {
-  const notes = [];
-  const partial = rows.filter((row) => row.section === "partial").length;
-  if (option("common") === "1") {
-    notes.push(note(`Compared on the ${plural(tasks.length, "task")} that all rows shown have a score for.${left.length ? ` ${plural(left.length, "row")} without scores per task left out.` : ""} `, smallButton("Use all selected tasks", { common: null })));
-  } else if (partial) {
-    notes.push(note(`${plural(partial, "row")} ${partial === 1 ? "lacks" : "lack"} some of these tasks. `, smallButton("Only tasks that all have", { common: "1" })));
-  }
-  const asides = tasks.length - averaged(tasks, groupsOf(tasks)).length;
-  const own = rows.some((row) => row.group && !row.printed && row.scored === row.total && differsFromPlainMean(row, tasks));
-  if (own) notes.push(note(`This group is averaged in the suite’s own way, which is not the plain mean over its tasks${asides ? `: ${plural(asides, "task")} of it ${asides === 1 ? "does" : "do"} not count` : ""}.`));
-  if (rows.some((row) => row.approximate)) notes.push(note("≈ intervals: normal approximation from the spread of each task, since this selection is not one of the report's groups."));
+  const approximate =
+    "≈ intervals: normal approximation from the spread of each task, since this selection is none of the report’s groups.";
+  const synthetic = "All rows here are on synthetic data: this is a demonstration of the table, not of models.";
   const published = new Set(rows.filter((row) => !isOwn(row.entry)).flatMap((row) => entries[row.entry].notes ?? []));
-  if (published.size && rows.some((row) => isOwn(row.entry))) notes.push(note(`Published rows were made differently: ${[...published].join("; ")}.`));
-  if (rows.length && rows.every((row) => entries[row.entry].sample)) notes.push(note("All rows here are on synthetic data: this is a demonstration of the table, not of models."));
-  return notes;
+  return [
+    sharedNote(tasks, rows, left),
+    averageNote(tasks, rows),
+    rows.some((row) => row.approximate) ? note(approximate) : null,
+    published.size && rows.some((row) => isOwn(row.entry))
+      ? note(`Published rows were made differently: ${[...published].join("; ")}.`)
+      : null,
+    rows.length && rows.every((row) => entries[row.entry].sample) ? note(synthetic) : null,
+  ];
+}
+
+function sharedNote(tasks, rows, left) {
+  if (option("common") === "1") {
+    const without = left.length ? `${plural(left.length, "row")} without scores per task left out. ` : "";
+    const said = `Compared on the ${plural(tasks.length, "task")} that all rows shown have a score for. ${without}`;
+    return note(said, smallButton("Use all selected tasks", { common: null }));
+  }
+  const partial = rows.filter((row) => row.section === "partial").length;
+  if (!partial) return null;
+  const said = `${plural(partial, "row")} ${partial === 1 ? "lacks" : "lack"} some of these tasks. `;
+  return note(said, smallButton("Only tasks that all have", { common: "1" }));
+}
+
+function averageNote(tasks, rows) {
+  const whole = rows.filter((row) => row.group && !row.printed && row.scored === row.total);
+  if (!whole.some((row) => differsFromPlainMean(row, tasks))) return null;
+  const asides = tasks.length - averaged(tasks, groupsOf(tasks)).length;
+  const which = asides ? `: ${plural(asides, "task")} of it ${asides === 1 ? "does" : "do"} not count` : "";
+  return note(`This group is averaged in the suite’s own way, which is not the plain mean over its tasks${which}.`);
 }
 
 function differsFromPlainMean(row, tasks) {
@@ -77,5 +103,11 @@ function differsFromPlainMean(row, tasks) {
 }
 
 function smallButton(title, changes) {
-  return make("button", { type: "button", className: "small", textContent: title, "data-key": `button ${title}`, onclick: () => change(changes) });
+  return make("button", {
+    type: "button",
+    className: "small",
+    textContent: title,
+    "data-key": `button ${title}`,
+    onclick: () => change(changes),
+  });
 }

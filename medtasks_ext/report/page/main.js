@@ -1,17 +1,88 @@
 // The frame: header, partsBar, routes, paper.
 
 const PARTS = [
-  { id: "overview", title: "Overview", draw: drawOverview, about: "What was evaluated, how complete it is, and what to know before comparing." },
-  { id: "leaderboard", title: "Leaderboard", draw: drawLeaderboard, filters: true, about: "Models by their mean score over the selected tasks. The bar starts at 0; the dark line on it is the 95 % interval." },
-  { id: "heatmap", title: "Heat map", draw: drawHeatMap, filters: true, about: "Every model on every selected task: dark is low, bright is high. Point at a cell for its value; a click opens the task." },
-  { id: "profile", title: "Profiles", draw: drawProfile, filters: true, about: "A few models along one axis, such as language or specialty: where is a model strong, where weak? Lines are 95 % intervals." },
-  { id: "pairs", title: "Pairs", draw: drawPairs, filters: true, about: "Each model against each other: how large the difference is, and whether it is more than chance." },
-  { id: "cost", title: "Cost", draw: drawCost, filters: true, about: "What a score costs: upwards is better, leftwards is cheaper." },
-  { id: "strategies", title: "Strategies", draw: drawStrategies, filters: true, about: "What reasoning step by step, or five worked examples, change against asking directly (zero-shot). Right of the zero line is better." },
-  { id: "validity", title: "Validity", draw: drawValidity, filters: true, about: "How many answers could be read at all, and how many were cut off. A low share means that the score says as much about the format as about the medicine." },
-  { id: "judges", title: "Judges", draw: drawJudges, filters: true, about: "Open answers are scored by other models. How far these judges agree says how far their scores can be trusted." },
-  { id: "coverage", title: "Coverage", draw: drawCoverage, filters: true, about: "Which tasks were run with which strategy, which were not, and why." },
-  { id: "tasks", title: "Tasks", draw: drawTasks, filters: true, about: "All tasks with what they ask; each has a page with prompts, scoring rule, scores and examples." },
+  {
+    id: "overview",
+    title: "Overview",
+    draw: drawOverview,
+    about: "What was evaluated, how complete it is, and what to know before comparing.",
+  },
+  {
+    id: "leaderboard",
+    title: "Leaderboard",
+    draw: drawLeaderboard,
+    filters: true,
+    about:
+      "Models by their mean score over the selected tasks. The bar starts at 0; the dark line on it is the 95 % interval.",
+  },
+  {
+    id: "heatmap",
+    title: "Heat map",
+    draw: drawHeatMap,
+    filters: true,
+    about:
+      "Every model on every selected task: dark is low, bright is high. Point at a cell for its value; a click opens the task.",
+  },
+  {
+    id: "profile",
+    title: "Profiles",
+    draw: drawProfile,
+    filters: true,
+    about:
+      "A few models along one axis, such as language or specialty: where is a model strong, where weak? Lines are 95 % intervals.",
+  },
+  {
+    id: "pairs",
+    title: "Pairs",
+    draw: drawPairs,
+    filters: true,
+    about: "Each model against each other: how large the difference is, and whether it is more than chance.",
+  },
+  {
+    id: "cost",
+    title: "Cost",
+    draw: drawCost,
+    filters: true,
+    about: "What a score costs: upwards is better, leftwards is cheaper.",
+  },
+  {
+    id: "strategies",
+    title: "Strategies",
+    draw: drawStrategies,
+    filters: true,
+    about:
+      "What reasoning step by step, or five worked examples, change against asking directly (zero-shot). Right of the zero line is better.",
+  },
+  {
+    id: "validity",
+    title: "Validity",
+    draw: drawValidity,
+    filters: true,
+    about:
+      "How many answers could be read at all, and how many were cut off. A low share means that the score says as much about the format as about the medicine.",
+  },
+  {
+    id: "judges",
+    title: "Judges",
+    draw: drawJudges,
+    filters: true,
+    about:
+      "Open answers are scored by other models. How far these judges agree says how far their scores can be trusted.",
+  },
+  {
+    id: "coverage",
+    title: "Coverage",
+    draw: drawCoverage,
+    filters: true,
+    about: "Which tasks were run with which strategy, which were not, and why.",
+  },
+  {
+    id: "tasks",
+    title: "Tasks",
+    draw: drawTasks,
+    filters: true,
+    about: "All tasks with what they ask; each has a page with prompts, scoring rule, scores and examples.",
+  },
 ];
 const PAGES = {
   task: { title: () => datasets[datasetAt.get(viewId)]?.name ?? viewId, draw: drawTask, parent: "tasks" },
@@ -22,36 +93,78 @@ const main = document.getElementById("main");
 const partsBar = document.getElementById("views");
 
 function buildHeader() {
-  const kinds = [["own run", ownEntries.length], ["published model", entries.length - ownEntries.length]].filter(([, n]) => n).map(([name, n]) => plural(n, name));
-  const texts = { none: "no texts of documents", open: "texts of open documents only", all: "texts of documents, gated ones included" }[report.text];
-  const facts = [`made ${shownDate(report.made)}`, `medtasks ${report.version}`, ...kinds, plural(counted.length, "task"), texts].filter(Boolean);
+  const kinds = [
+    ["own run", ownEntries.length],
+    ["published model", entries.length - ownEntries.length],
+  ]
+    .filter(([, n]) => n)
+    .map(([name, n]) => plural(n, name));
+  const texts = {
+    none: "no texts of documents",
+    open: "texts of open documents only",
+    all: "texts of documents, gated ones included",
+  }[report.text];
+  const facts = [
+    `made ${shownDate(report.made)}`,
+    `medtasks ${report.version}`,
+    ...kinds,
+    plural(counted.length, "task"),
+    texts,
+  ].filter(Boolean);
   const notices = report.differences.length + report.faults.length;
-  const known = make("a", { className: "know", href: address("overview"), textContent: plural(notices, "thing to know", "things to know") });
+  const known = make("a", {
+    className: "know",
+    href: address("overview"),
+    textContent: plural(notices, "thing to know", "things to know"),
+  });
   known.addEventListener("click", () => setTimeout(() => document.getElementById("know")?.scrollIntoView()));
   const themes = make("select", { id: "theme", "aria-label": "Colours", onchange: () => chooseTheme(themes.value) });
-  for (const [value, title] of THEMES) themes.append(make("option", { value, textContent: title, selected: value === theme }));
-  document.getElementById("top").replaceChildren(
-    make("div", { className: "heading" }, make("h1", { textContent: report.title }), themes),
-    make("p", { className: "facts-line" }, facts.join(" · "), notices ? " · " : "", notices ? known : null),
-    report.sample ? sampleBanner() : "");
+  for (const [value, title] of THEMES)
+    themes.append(make("option", { value, textContent: title, selected: value === theme }));
+  document
+    .getElementById("top")
+    .replaceChildren(
+      make("div", { className: "heading" }, make("h1", { textContent: report.title }), themes),
+      make("p", { className: "facts-line" }, facts.join(" · "), notices ? " · " : "", notices ? known : null),
+      report.sample ? sampleBanner() : "",
+    );
 }
 
 function sampleBanner() {
   const all = ownEntries.length > 0 && ownEntries.every((entry) => entries[entry].sample);
-  return make("div", { className: "banner", role: "note" }, text("strong", "", "SAMPLE DATA"),
-    make("span", { textContent: all ? "All own runs here were made on synthetic rows. Their scores show how the software works; they say nothing about any model." : "Some runs here were made on synthetic rows. They are marked SAMPLE, are never ranked beside real ones, and their scores say nothing about any model." }));
+  return make(
+    "div",
+    { className: "banner", role: "note" },
+    text("strong", "", "SAMPLE DATA"),
+    make("span", {
+      textContent: all
+        ? "All own runs here were made on synthetic rows. Their scores show how the software works; they say nothing about any model."
+        : "Some runs here were made on synthetic rows. They are marked SAMPLE, are never ranked beside real ones, and their scores say nothing about any model.",
+    }),
+  );
 }
 
 // The day and hour where the report was made, wherever it is read.
 function shownDate(made) {
   const [, day, time] = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)/.exec(made) ?? [];
   if (!day) return String(made);
-  const words = new Date(`${day}T12:00:00Z`).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+  const words = new Date(`${day}T12:00:00Z`).toLocaleDateString("en-GB", {
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    timeZone: "UTC",
+  });
   return `${words}, ${time}`;
 }
 
 function buildNavigation() {
-  partsBar.replaceChildren(make("ul", {}, ...PARTS.map((part) => make("li", {}, make("a", { textContent: part.title, "data-part": part.id })))));
+  partsBar.replaceChildren(
+    make(
+      "ul",
+      {},
+      ...PARTS.map((part) => make("li", {}, make("a", { textContent: part.title, "data-part": part.id }))),
+    ),
+  );
 }
 
 function chooseTheme(value) {
@@ -76,15 +189,39 @@ function show() {
   filterBar.hidden = !shown.filters || onPaper;
   showFilters();
   hideTip();
-  keepFocus(() => main.replaceChildren(...(onPaper && !page ? PARTS.flatMap((item) => section(item)) : section(shown, page))));
-  for (const box of main.querySelectorAll(".steady")) if (box.scrollWidth > box.clientWidth) box.classList.remove("steady"); // too wide to stand free
+  keepFocus(() =>
+    main.replaceChildren(...(onPaper && !page ? PARTS.flatMap((item) => section(item)) : section(shown, page))),
+  );
+  main.querySelectorAll(".scroll").forEach(settle);
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
 }
 
+// A table that is too wide scrolls in its box, which then takes the focus; another stands free.
+function settle(box) {
+  if (box.scrollWidth > box.clientWidth) box.classList.remove("steady");
+  else if (box.scrollHeight <= box.clientHeight) box.removeAttribute("tabindex");
+}
+
 function section(part, page) {
-  const heading = make("h2", {}, page ? link(address(page.parent), `${PARTS.find((item) => item.id === page.parent).title} /`, { className: "back" }) : null, page ? " " : null, part.title);
-  return [make("section", { className: "part", id: `part-${part.id ?? view}` }, heading, part.about ? text("p", "about", part.about) : null,
-    onPaper && part.filters ? text("p", "selection", selectionInWords()) : null, ...part.draw().filter(Boolean))];
+  const heading = make(
+    "h2",
+    {},
+    page
+      ? link(address(page.parent), `${PARTS.find((item) => item.id === page.parent).title} /`, { className: "back" })
+      : null,
+    page ? " " : null,
+    part.title,
+  );
+  return [
+    make(
+      "section",
+      { className: "part", id: `part-${part.id ?? view}` },
+      heading,
+      part.about ? text("p", "about", part.about) : null,
+      onPaper && part.filters ? text("p", "selection", selectionInWords()) : null,
+      ...part.draw().filter(Boolean),
+    ),
+  ];
 }
 
 // A drawing replaces what had the focus or was scrolled; its successor takes over.
@@ -107,7 +244,9 @@ function route() {
   scrollTo(0, 0);
   main.focus({ preventScroll: true });
   const current = partsBar.querySelector("[aria-current]");
-  if (current) partsBar.firstChild.scrollLeft = current.parentElement.offsetLeft - partsBar.clientWidth / 2 + current.clientWidth / 2;
+  if (current)
+    partsBar.firstChild.scrollLeft =
+      current.parentElement.offsetLeft - partsBar.clientWidth / 2 + current.clientWidth / 2;
 }
 
 // ------------------------------------------------------------------ paper
@@ -122,7 +261,9 @@ function printing(on) {
 addEventListener("beforeprint", () => printing(true));
 addEventListener("afterprint", () => printing(false));
 matchMedia("print").addEventListener("change", (event) => printing(event.matches));
-prefersDark.addEventListener("change", () => { if (theme === "auto") show(); });
+prefersDark.addEventListener("change", () => {
+  if (theme === "auto") show();
+});
 
 let lastWidth = innerWidth;
 let resizing = 0;

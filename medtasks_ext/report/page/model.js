@@ -4,29 +4,77 @@ function drawModel() {
   const entry = entryAt.get(viewId);
   if (entry === undefined) return [note(`This report knows no model “${viewId}”.`)];
   const { settings, details, notes, kind, sample } = entries[entry];
-  const origin = kind === "published" ? `published results of ${suiteTitle(entries[entry].suite)}` : kind === "lm_eval" ? "a run of plain lm_eval" : "a run of medtasks";
+  const origin =
+    kind === "published"
+      ? `published results of ${suiteTitle(entries[entry].suite)}`
+      : kind === "lm_eval"
+        ? "a run of plain lm_eval"
+        : "a run of medtasks";
   return [
-    make("p", { className: "lead" }, `This is ${origin}`, sample ? " on synthetic rows: its scores mean nothing." : "."),
-    notes?.length ? make("ul", { className: "notes" }, ...notes.map((item) => make("li", { textContent: item }))) : null,
-    factList("Settings", settings), factList("About the model", details),
-    modelSuites(entry), modelTasks(entry),
+    make(
+      "p",
+      { className: "lead" },
+      `This is ${origin}`,
+      sample ? " on synthetic rows: its scores mean nothing." : ".",
+    ),
+    notes?.length
+      ? make("ul", { className: "notes" }, ...notes.map((item) => make("li", { textContent: item })))
+      : null,
+    factList("Settings", settings),
+    factList("About the model", details),
+    modelSuites(entry),
+    modelTasks(entry),
   ];
 }
 
 function factList(title, facts) {
   const known = Object.entries(facts ?? {}).filter(([, value]) => value !== null && value !== "");
   if (!known.length) return null;
-  return make("section", {}, make("h3", { textContent: title }), make("dl", { className: "facts" }, ...known.map(([name, value]) =>
-    make("div", {}, make("dt", { textContent: name.replace(/_/g, " ") }), make("dd", { textContent: typeof value === "string" ? value : JSON.stringify(value) })))));
+  return titled(
+    title,
+    make(
+      "dl",
+      { className: "facts" },
+      ...known.map(([name, value]) =>
+        make(
+          "div",
+          {},
+          make("dt", { textContent: name.replace(/_/g, " ") }),
+          make("dd", { textContent: typeof value === "string" ? value : JSON.stringify(value) }),
+        ),
+      ),
+    ),
+  );
 }
 
 function modelSuites(entry) {
   const known = suites.filter((suite) => [...strategies.keys()].some((strategy) => reachedOn(entry, strategy, suite)));
   const columns = [
-    { key: "suite", title: "Suite", head: true, value: suiteTitle, cell: (suite) => link(address("leaderboard", "", { suite: asList([suite]) }), suiteTitle(suite)) },
-    ...strategies.map(([id, title], strategy) => ({ key: id, title, numeric: true, value: (suite) => reachedOn(entry, strategy, suite)?.score ?? null, cell: (suite) => scoreWithCoverage(reachedOn(entry, strategy, suite)) })),
+    {
+      key: "suite",
+      title: "Suite",
+      head: true,
+      value: suiteTitle,
+      cell: (suite) => link(address("leaderboard", "", { suite: asList([suite]) }), suiteTitle(suite)),
+    },
+    ...strategies.map(([id, title], strategy) => ({
+      key: id,
+      title,
+      numeric: true,
+      value: (suite) => reachedOn(entry, strategy, suite)?.score ?? null,
+      cell: (suite) => scoreWithCoverage(reachedOn(entry, strategy, suite)),
+    })),
   ];
-  return make("section", {}, make("h3", { textContent: "By suite" }), table({ name: "suites", caption: `Scores of ${entries[entry].label} by suite`, columns, rows: known, sort: "suite" }));
+  return titled(
+    "By suite",
+    table({
+      name: "suites",
+      caption: `Scores of ${entries[entry].label} by suite`,
+      columns,
+      rows: known,
+      sort: "suite",
+    }),
+  );
 }
 
 function reachedOn(entry, strategy, suite) {
@@ -34,19 +82,35 @@ function reachedOn(entry, strategy, suite) {
 }
 
 function modelTasks(entry) {
-  const rows = datasets.map((_, task) => task).filter((task) => [...strategies.keys()].some((strategy) => resultRow(entry, strategy, task) >= 0));
+  const rows = datasets
+    .map((_, task) => ({ task }))
+    .filter(({ task }) => [...strategies.keys()].some((strategy) => resultRow(entry, strategy, task) >= 0));
   if (!rows.length) return note("Only averages over groups are published for this model, no scores per task.");
   const columns = [
-    { key: "task", title: "Task", head: true, className: "sticky", value: (task) => datasets[task].name, cell: taskLink },
-    { key: "suite", title: "Suite", value: (task) => datasets[task].suite, cell: (task) => suiteTitle(datasets[task].suite) },
-    ...strategies.map(([id, title], strategy) => ({ key: id, title, numeric: true, value: (task) => resultOf(entry, strategy, task, "score"), cell: (task) => experimentCell(entry, strategy, task) })),
+    { ...TASK_COLUMN, className: "sticky" },
+    SUITE_COLUMN,
+    ...strategies.map(([id, title], strategy) => ({
+      key: id,
+      title,
+      numeric: true,
+      value: ({ task }) => resultOf(entry, strategy, task, "score"),
+      cell: ({ task }) => experimentCell(entry, strategy, task),
+    })),
   ];
-  return make("section", {}, make("h3", { textContent: "By task" }), table({ name: "model-tasks", caption: `Scores of ${entries[entry].label} by task`, columns, rows, sort: "task" }));
+  return titled(
+    "By task",
+    table({ name: "model-tasks", caption: `Scores of ${entries[entry].label} by task`, columns, rows, sort: "task" }),
+  );
 }
 
 function experimentCell(entry, strategy, task) {
   const row = resultRow(entry, strategy, task);
   if (row < 0) return NONE;
   const range = { low: results.low[row], high: results.high[row] };
-  return make("span", {}, text("b", "", fixed(results.score[row])), isNumber(range.low) ? text("span", "interval", ` ${interval(range)}`) : null);
+  return make(
+    "span",
+    {},
+    text("b", "", fixed(results.score[row])),
+    isNumber(range.low) ? text("span", "interval", ` ${interval(range)}`) : null,
+  );
 }

@@ -14,28 +14,75 @@ function evaluated() {
   const all = counted.length * strategies.length;
   const columns = [
     { key: "model", title: "Model", head: true, value: (entry) => entries[entry].label, cell: modelLink },
-    { key: "kind", title: "Run with", value: (entry) => entries[entry].kind, cell: (entry) => ({ medtasks: "medtasks run", lm_eval: "plain lm_eval" })[entries[entry].kind] },
-    { key: "rows", title: "Rows", value: (entry) => String(entries[entry].sample), cell: (entry) => (entries[entry].sample ? "synthetic (SAMPLE)" : "real") },
-    { key: "scored", title: "Scored", numeric: true, hint: "Tasks with a score, each strategy counting, of all that this package has", value: scoredOf, cell: (entry) => `${count(scoredOf(entry))}/${count(all)}` },
-    { key: "tokens", title: "Tokens in / out", numeric: true, value: (entry) => entries[entry].tokens?.output ?? null, cell: (entry) => tokensOf(entries[entry]) },
+    {
+      key: "kind",
+      title: "Run with",
+      value: (entry) => entries[entry].kind,
+      cell: (entry) => ({ medtasks: "medtasks run", lm_eval: "plain lm_eval" })[entries[entry].kind],
+    },
+    {
+      key: "rows",
+      title: "Rows",
+      value: (entry) => String(entries[entry].sample),
+      cell: (entry) => (entries[entry].sample ? "synthetic (SAMPLE)" : "real"),
+    },
+    {
+      key: "scored",
+      title: "Scored",
+      numeric: true,
+      hint: "Tasks with a score, each strategy counting, of all that this package has",
+      value: scoredOf,
+      cell: (entry) => `${count(scoredOf(entry))}/${count(all)}`,
+    },
+    {
+      key: "tokens",
+      title: "Tokens in / out",
+      numeric: true,
+      value: (entry) => entries[entry].tokens?.output ?? null,
+      cell: (entry) => tokensOf(entries[entry]),
+    },
     { key: "usd", title: "Cost", numeric: true, value: (entry) => entries[entry].usd, cell: wholeCost },
   ];
   const noted = ownEntries.filter((entry) => entries[entry].notes?.length);
-  return make("section", {}, make("h3", { textContent: "What was evaluated" }),
-    table({ name: "evaluated", caption: "Own runs in this report", columns, rows: ownEntries, sort: "model", limit: 12 }),
-    noted.length ? make("ul", { className: "notes" }, ...noted.map((entry) => make("li", {}, text("b", "", entries[entry].label), ": ", entries[entry].notes.join(" · ")))) : null);
+  return titled(
+    "What was evaluated",
+    table({
+      name: "evaluated",
+      caption: "Own runs in this report",
+      columns,
+      rows: ownEntries,
+      sort: "model",
+      limit: 12,
+    }),
+    noted.length
+      ? make(
+          "ul",
+          { className: "notes" },
+          ...noted.map((entry) =>
+            make("li", {}, text("b", "", entries[entry].label), ": ", entries[entry].notes.join(" · ")),
+          ),
+        )
+      : null,
+  );
 }
 
 function wholeCost(entry) {
   const { usd, usd_tasks: [n, all] = [], price } = entries[entry];
-  return make("span", { title: price ?? "" }, dollars(usd), isNumber(usd) && n < all ? text("span", "soft", ` for ${n} of ${all} tasks`) : null);
+  return make(
+    "span",
+    { title: price ?? "" },
+    dollars(usd),
+    isNumber(usd) && n < all ? text("span", "soft", ` for ${n} of ${all} tasks`) : null,
+  );
 }
 
 const tasksOfSuite = (suite) => counted.filter((task) => datasets[task].suite === suite);
 const suiteGroup = (suite) => groupsOf(tasksOfSuite(suite), ["suite"]);
 
 const scoredByEntry = entries.map(() => 0);
-results.entry.forEach((entry, row) => { if (isNumber(results.score[row]) && !datasets[results.dataset[row]].twin_of) scoredByEntry[entry] += 1; });
+results.entry.forEach((entry, row) => {
+  if (isNumber(results.score[row]) && !datasets[results.dataset[row]].twin_of) scoredByEntry[entry] += 1;
+});
 const scoredOf = (entry) => scoredByEntry[entry];
 
 function tokensOf({ tokens }) {
@@ -43,65 +90,156 @@ function tokensOf({ tokens }) {
 }
 
 function compact(n) {
-  return isNumber(n) ? new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 }).format(n) : NONE;
+  return isNumber(n)
+    ? new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 }).format(n)
+    : NONE;
 }
 
 // Own entries by suite and strategy: score, interval, coverage.
 function atAGlance() {
   const rows = [];
-  for (const entry of ownEntries) for (const strategy of strategies.keys()) {
-    const bySuite = suites.map((suite) => aggregate(entry, strategy, tasksOfSuite(suite), suiteGroup(suite)));
-    if (bySuite.some(Boolean)) rows.push({ entry, strategy, bySuite });
-  }
+  for (const entry of ownEntries)
+    for (const strategy of strategies.keys()) {
+      const bySuite = suites.map((suite) => aggregate(entry, strategy, tasksOfSuite(suite), suiteGroup(suite)));
+      if (bySuite.some(Boolean)) rows.push({ entry, strategy, bySuite });
+    }
   const columns = [
-    { key: "model", title: "Model", head: true, value: (row) => entries[row.entry].label, cell: (row) => modelLink(row.entry) },
-    { key: "strategy", title: "Strategy", value: (row) => row.strategy, cell: (row) => strategies[row.strategy][1] },
+    MODEL_COLUMN,
+    STRATEGY_COLUMN,
     ...suites.map((suite, index) => ({
-      key: suite, title: suiteTitle(suite), numeric: true, value: (row) => row.bySuite[index]?.score ?? null,
+      key: suite,
+      title: suiteTitle(suite),
+      numeric: true,
+      value: (row) => row.bySuite[index]?.score ?? null,
       cell: (row) => scoreWithCoverage(row.bySuite[index]),
     })),
   ];
-  return make("section", {}, make("h3", { textContent: "Scores at a glance" }),
-    note("The mean over a suite's tasks, each task counting once, with its 95 % interval. Below it: how many of the suite's tasks have a score. A mean over a part of the tasks (", tag("partial", "partial"), ") must not be compared with one over all of them."),
-    table({ name: "glance", caption: "Scores of own runs by suite", columns, rows, sort: "model", limit: 15 }));
+  return titled(
+    "Scores at a glance",
+    note(
+      "The mean over a suite's tasks, each task counting once, with its 95 % interval. Below it: how many of the suite's tasks have a score. A mean over a part of the tasks (",
+      tag("partial", "partial"),
+      ") must not be compared with one over all of them.",
+    ),
+    table({ name: "glance", caption: "Scores of own runs by suite", columns, rows, sort: "model", limit: 15 }),
+  );
 }
 
 function scoreWithCoverage(reached) {
   if (!reached || reached.score === null) return NONE;
   const partial = reached.scored < reached.total;
-  return make("span", { className: "stacked" }, make("span", {}, text("b", "", fixed(reached.score)), " ", text("span", "interval", interval(reached))),
-    make("span", { className: "soft" }, `${reached.scored}/${reached.total} tasks `, partial ? tag("partial", "partial") : null));
+  return make(
+    "span",
+    { className: "stacked" },
+    make("span", {}, text("b", "", fixed(reached.score)), " ", text("span", "interval", interval(reached))),
+    make(
+      "span",
+      { className: "soft" },
+      `${reached.scored}/${reached.total} tasks `,
+      partial ? tag("partial", "partial") : null,
+    ),
+  );
 }
 
 function thingsToKnow() {
   const differences = report.differences.map((item) => make("li", { textContent: item.text }));
-  const faults = report.faults.map((fault) => make("li", {}, make("code", { textContent: fault.where }), ": ", fault.what, fault.remedy ? text("span", "remedy", `→ ${fault.remedy}`) : null));
-  return make("section", { id: "know" }, make("h3", { textContent: "Know before comparing" }),
+  const faults = report.faults.map((fault) =>
+    make(
+      "li",
+      {},
+      make("code", { textContent: fault.where }),
+      ": ",
+      fault.what,
+      fault.remedy ? text("span", "remedy", `→ ${fault.remedy}`) : null,
+    ),
+  );
+  return make(
+    "section",
+    { id: "know" },
+    make("h3", { textContent: "Know before comparing" }),
     differences.length
-      ? make("div", {}, text("h4", "", "Differences in settings"), note("Scores made under different settings are different numbers."), make("ul", { className: "differences" }, ...differences))
+      ? make(
+          "div",
+          {},
+          text("h4", "", "Differences in settings"),
+          note("Scores made under different settings are different numbers."),
+          make("ul", { className: "differences" }, ...differences),
+        )
       : note("No differences in settings were found between entries of one model, or between tasks of one group."),
     faults.length
-      ? make("div", {}, text("h4", "", "Faults in the runs"), note("What could not be read, or was left out, and how to mend it."), make("ul", { className: "faults" }, ...faults))
-      : note("All runs could be read in full."));
+      ? make(
+          "div",
+          {},
+          text("h4", "", "Faults in the runs"),
+          note("What could not be read, or was left out, and how to mend it."),
+          make("ul", { className: "faults" }, ...faults),
+        )
+      : note("All runs could be read in full."),
+  );
 }
 
 function publishedPart() {
-  const bySuite = suites.map((suite) => [suite, entries.map((_, index) => index).filter((index) => !isOwn(index) && entries[index].suite === suite)]).filter(([, found]) => found.length);
+  const bySuite = suites
+    .map((suite) => [
+      suite,
+      entries.map((_, index) => index).filter((index) => !isOwn(index) && entries[index].suite === suite),
+    ])
+    .filter(([, found]) => found.length);
   if (!bySuite.length) return null;
-  return make("section", {}, make("h3", { textContent: "Published results beside them" }), make("ul", {}, ...bySuite.map(([suite, found]) =>
-    make("li", {}, text("b", "", `${suiteTitle(suite)}: ${plural(found.length, "model")}`), `. ${[...new Set(found.flatMap((entry) => entries[entry].notes ?? []))].join("; ")}`))));
+  return titled(
+    "Published results beside them",
+    make(
+      "ul",
+      {},
+      ...bySuite.map(([suite, found]) =>
+        make(
+          "li",
+          {},
+          text("b", "", `${suiteTitle(suite)}: ${plural(found.length, "model")}`),
+          `. ${[...new Set(found.flatMap((entry) => entries[entry].notes ?? []))].join("; ")}`,
+        ),
+      ),
+    ),
+  );
 }
 
 function howToRead() {
   const items = [
-    ["Score", "the suite's own main measure of a task on a scale from 0 to 1; higher is better. For several tasks it is their plain mean, except where a suite averages in its own way (MLB: over its five dimensions; ClinicBench's generation scenario: without the two long-document sets)."],
-    ["[low, high]", "the 95 % interval. It says how far the score depends on which documents happened to be in the test file. It knows nothing of other prompts or other tasks."],
-    ["≈", "an interval that this page worked out for a selection of tasks of your own, from the spread of each task (normal approximation, tasks taken as independent). Intervals without the sign were computed by redrawing the documents."],
-    ["partial", "some of the selected tasks have no score for this model. Its mean is over other tasks than that of its neighbours, so it is shown but not ranked."],
+    [
+      "Score",
+      "the suite's own main measure of a task on a scale from 0 to 1; higher is better. For several tasks it is their plain mean, except where a suite averages in its own way (MLB: over its five dimensions; ClinicBench's generation scenario: without the two long-document sets).",
+    ],
+    [
+      "[low, high]",
+      "the 95 % interval. It says how far the score depends on which documents happened to be in the test file. It knows nothing of other prompts or other tasks.",
+    ],
+    [
+      "≈",
+      "an interval that this page worked out for a selection of tasks of your own, from the spread of each task (normal approximation, tasks taken as independent). Intervals without the sign were computed by redrawing the documents.",
+    ],
+    [
+      "partial",
+      "some of the selected tasks have no score for this model. Its mean is over other tasks than that of its neighbours, so it is shown but not ranked.",
+    ],
     ["valid", "share of answers in which an answer could be read at all."],
     ["truncated", "share of answers that used up their length limit: such a model might do better with a higher one."],
     ["SAMPLE", "synthetic rows that show how the software works. Such a score says nothing about a model."],
-    ["published", "printed in a paper or on its leaderboard, with its own prompts, settings and, in part, data. Intervals are not known per task."],
+    [
+      "published",
+      "printed in a paper or on its leaderboard, with its own prompts, settings and, in part, data. Intervals are not known per task.",
+    ],
   ];
-  return folded("How to read this report", () => make("dl", { className: "words" }, ...items.flatMap(([term, meaning]) => [make("dt", { textContent: term }), make("dd", { textContent: meaning })])), { open: true, className: "plain" });
+  return folded(
+    "How to read this report",
+    () =>
+      make(
+        "dl",
+        { className: "words" },
+        ...items.flatMap(([term, meaning]) => [
+          make("dt", { textContent: term }),
+          make("dd", { textContent: meaning }),
+        ]),
+      ),
+    { open: true, className: "plain" },
+  );
 }

@@ -1,56 +1,110 @@
 // Every model against every other: is a difference more than chance?
 
-const ADJUSTMENTS = [["holm", "Holm"], ["bh", "Benjamini–Hochberg"], ["none", "none"]];
+const ADJUSTMENTS = [
+  ["holm", "Holm"],
+  ["bh", "Benjamini–Hochberg"],
+  ["none", "none"],
+];
 const P_COLUMN = { holm: "p_holm", bh: "p_bh", none: "p" };
 
 function drawPairs() {
-  if (!report.comparisons.length) return [note("This report holds no comparisons: they need at least two models with scores on the same tasks.")];
+  if (!report.comparisons.length)
+    return [note("This report holds no comparisons: they need at least two models with scores on the same tasks.")];
   const wanted = [chosen("suite"), chosen("strategy")];
-  const fits = report.comparisons.filter((item) => (!wanted[0].length || wanted[0].includes(item.suite)) && (!wanted[1].length || wanted[1].includes(strategyId(item.strategy))));
-  if (!fits.length) return [note("No comparison for this suite and strategy: it needs at least two models with scores on the same tasks.")];
+  const fits = report.comparisons.filter(
+    (item) =>
+      (!wanted[0].length || wanted[0].includes(item.suite)) && (!wanted[1].length || wanted[1].includes(item.strategy)),
+  );
+  if (!fits.length)
+    return [
+      note("No comparison for this suite and strategy: it needs at least two models with scores on the same tasks."),
+    ];
   return [
-    make("div", { className: "controls" },
-      switcher("Show", "matrix", [["difference", "differences with tests"], ["wins", "share of tasks won"]], choice("matrix", ["difference", "wins"])),
-      switcher("Correction for many tests", "adjust", ADJUSTMENTS, choice("adjust", ["holm", "bh", "none"]))),
-    note("Suite, strategy, search and origin are taken from the filters above; the other filters do not apply, since tests are made over all tasks of a suite that the compared models share."),
+    make(
+      "div",
+      { className: "controls" },
+      switcher(
+        "Show",
+        "matrix",
+        [
+          ["difference", "differences with tests"],
+          ["wins", "share of tasks won"],
+        ],
+        choice("matrix", ["difference", "wins"]),
+      ),
+      switcher("Correction for many tests", "adjust", ADJUSTMENTS, choice("adjust", ["holm", "bh", "none"])),
+    ),
+    note(
+      "Suite, strategy, search and origin are taken from the filters above; the other filters do not apply, since tests are made over all tasks of a suite that the compared models share.",
+    ),
     ...fits.map(comparisonPart),
   ];
 }
 
-const strategyId = (strategy) => (isNumber(strategy) ? strategies[strategy][0] : strategy);
 const matrixValue = (comparison, name, row, column) => comparison[name]?.[row]?.[column] ?? null;
 
 function comparisonPart(comparison) {
-  const title = `${suiteTitle(comparison.suite)}, ${strategies[strategyAt.get(strategyId(comparison.strategy))][1]}`;
+  const title = `${suiteTitle(comparison.suite)}, ${strategies[strategyAt.get(comparison.strategy)][1]}`;
   const kept = new Set(selectedEntries());
   const tested = (place) => comparison.entries.some((_, other) => matrixValue(comparison, "p", place, other) !== null);
   const visible = comparison.entries.map((_, place) => place).filter((place) => kept.has(comparison.entries[place]));
   const withTests = visible.filter(tested);
   const wins = choice("matrix", ["difference", "wins"]) === "wins";
-  const places = (wins ? visible : withTests).sort((one, other) => comparisonRank(comparison, one) - comparisonRank(comparison, other));
+  const places = (wins ? visible : withTests).sort(
+    (one, other) => comparisonRank(comparison, one) - comparisonRank(comparison, other),
+  );
   const { sample } = comparison;
   const leftOut = (comparison.left_out ?? []).map((entry) => entries[entry].label);
   const detail = make("div", { className: "detail", role: "status" });
   const heading = make("h3", {}, title, " ", sample ? tag("sample", "SAMPLE") : null);
   if (places.length < 2) {
-    return make("section", {}, heading, note("No two of the shown models have scores per document here, which tests need. ",
-      visible.length > 1 ? smallButton("Show shares of tasks won", { matrix: "wins" }) : ""));
+    return make(
+      "section",
+      {},
+      heading,
+      note(
+        "No two of the shown models have scores per document here, which tests need. ",
+        visible.length > 1 ? smallButton("Show shares of tasks won", { matrix: "wins" }) : "",
+      ),
+    );
   }
-  const name = (place) => ({ title: entries[comparison.entries[place]].label, node: link(modelAddress(comparison.entries[place]), entries[comparison.entries[place]].label) });
-  return make("section", {}, heading,
-    note(wins
-      ? `Share of the tasks that both have on which the row's model scores higher than the column's, ties counting half.`
-      : `Row minus column, mean over the ${plural(comparison.tasks, "task")} that all compared models share${comparison.tasks < tasksOfSuite(comparison.suite).length ? ` (of ${tasksOfSuite(comparison.suite).length} in the suite)` : ""}. A dot marks p < 0.05 ${adjustmentInWords()}.`),
+  const name = (place) => ({
+    title: entries[comparison.entries[place]].label,
+    node: link(modelAddress(comparison.entries[place]), entries[comparison.entries[place]].label),
+  });
+  return make(
+    "section",
+    {},
+    heading,
+    note(
+      wins
+        ? `Share of the tasks that both have on which the row's model scores higher than the column's, ties counting half.`
+        : `Row minus column, mean over the ${plural(comparison.tasks, "task")} that all compared models share${comparison.tasks < tasksOfSuite(comparison.suite).length ? ` (of ${tasksOfSuite(comparison.suite).length} in the suite)` : ""}. A dot marks p < 0.05 ${adjustmentInWords()}.`,
+    ),
     leftOut.length ? note(`Left out, since they share too few tasks with the others: ${leftOut.join(", ")}.`) : null,
     grid({
-      label: `${wins ? "Share of tasks won" : "Difference of mean scores"}, ${title}`, heading: "Row against column", rows: places.map(name), columns: places.map(name), wide: places.length > 24 ? 14 : 44,
-      legend: wins ? rampLegend((value) => diverging(2 * value - 1), 0, 1, ["loses all", "wins all"]) : rampLegend(diverging, -1, 1, ["row is worse", "row is better", "● p < 0.05"]),
-      cell: (row, column) => pairCell(comparison, places[row], places[column], wins, largest(comparison, places), detail),
-    }), detail, wins ? null : rankPlot(comparison, places, title));
+      label: `${wins ? "Share of tasks won" : "Difference of mean scores"}, ${title}`,
+      heading: "Row against column",
+      rows: places.map(name),
+      columns: places.map(name),
+      wide: places.length > 24 ? 14 : 44,
+      legend: wins
+        ? rampLegend((value) => diverging(2 * value - 1), 0, 1, ["loses all", "wins all"])
+        : rampLegend(diverging, -1, 1, ["row is worse", "row is better", "● p < 0.05"]),
+      cell: (row, column) =>
+        pairCell(comparison, places[row], places[column], wins, largest(comparison, places), detail),
+    }),
+    detail,
+    wins ? null : rankPlot(comparison, places, title),
+  );
 }
 
 function adjustmentInWords() {
-  return { holm: "after Holm’s correction for all pairs", bh: "after Benjamini and Hochberg’s correction for all pairs", none: "without correction for the number of pairs: some of them arise by chance" }[choice("adjust", ["holm", "bh", "none"])];
+  return {
+    holm: "after Holm’s correction for all pairs",
+    bh: "after Benjamini and Hochberg’s correction for all pairs",
+    none: "without correction for the number of pairs: some of them arise by chance",
+  }[choice("adjust", ["holm", "bh", "none"])];
 }
 
 function comparisonRank(comparison, place) {
@@ -61,7 +115,16 @@ function comparisonRank(comparison, place) {
 
 const largestOf = new WeakMap();
 function largest(comparison, places) {
-  if (!largestOf.has(comparison)) largestOf.set(comparison, Math.max(0.01, ...places.flatMap((row) => places.map((column) => Math.abs(matrixValue(comparison, "difference", row, column) ?? 0)))));
+  if (!largestOf.has(comparison))
+    largestOf.set(
+      comparison,
+      Math.max(
+        0.01,
+        ...places.flatMap((row) =>
+          places.map((column) => Math.abs(matrixValue(comparison, "difference", row, column) ?? 0)),
+        ),
+      ),
+    );
   return largestOf.get(comparison);
 }
 
@@ -72,7 +135,10 @@ function pairCell(comparison, row, column, wins, scale, detail) {
   const p = matrixValue(comparison, P_COLUMN[choice("adjust", ["holm", "bh", "none"])], row, column);
   const lines = pairInWords(comparison, row, column);
   return {
-    colour: wins ? diverging(2 * value - 1) : diverging(value / scale), text: wins ? fixed(value, 2) : signed(value), mark: !wins && p !== null && p < 0.05, tip: lines,
+    colour: wins ? diverging(2 * value - 1) : diverging(value / scale),
+    text: wins ? fixed(value, 2) : signed(value),
+    mark: !wins && p !== null && p < 0.05,
+    tip: lines,
     pick: () => detail.replaceChildren(...lines.map((line, index) => text(index ? "p" : "h4", "", line))),
   };
 }
@@ -83,8 +149,12 @@ function pairInWords(comparison, row, column) {
   const [difference, won] = [get("difference"), get("wins")];
   return [
     `${one} against ${other}`,
-    difference === null ? null : `Difference ${signed(difference)} ${interval({ low: get("low"), high: get("high") }, signed)}`,
-    get("p") === null ? "No test: one of them has no scores per document" : `p = ${probability(get("p"))}; Holm ${probability(get("p_holm"))}; Benjamini–Hochberg ${probability(get("p_bh"))}`,
+    difference === null
+      ? null
+      : `Difference ${signed(difference)} ${interval({ low: get("low"), high: get("high") }, signed)}`,
+    get("p") === null
+      ? "No test: one of them has no scores per document"
+      : `p = ${probability(get("p"))}; Holm ${probability(get("p_holm"))}; Benjamini–Hochberg ${probability(get("p_bh"))}`,
     won === null ? null : `Wins ${percent(won)} of the tasks, ties counting half`,
   ].filter(Boolean);
 }
@@ -94,10 +164,33 @@ function rankPlot(comparison, places, title) {
   if (ranked.length < 2) return null;
   const rows = ranked.map((place) => {
     const entry = comparison.entries[place];
-    const point = { series: 0, value: comparison.rank[place], low: comparison.rank_low?.[place], high: comparison.rank_high?.[place] };
+    const point = {
+      series: 0,
+      value: comparison.rank[place],
+      low: comparison.rank_low?.[place],
+      high: comparison.rank_high?.[place],
+    };
     const format = (value) => fixed(value, Number.isInteger(value) ? 0 : 1);
-    return { label: modelLink(entry), points: [{ ...point, tip: [entries[entry].label, `rank ${format(point.value)} ${interval(point, format)}`] }] };
+    return {
+      label: modelLink(entry),
+      points: [{ ...point, tip: [entries[entry].label, `rank ${format(point.value)} ${interval(point, format)}`] }],
+    };
   });
-  return make("div", {}, text("h4", "", "Ranks with intervals"), note("The rank of each model on every redrawn set of documents: where intervals overlap, the order is not settled."),
-    dotPlot({ caption: `Ranks, ${title}`, series: ["rank"], rows, domain: [1, comparison.rank.length], whole: true, axis: "rank (1 is best)", format: (value) => fixed(value, Number.isInteger(value) ? 0 : 1) }));
+  return make(
+    "div",
+    {},
+    text("h4", "", "Ranks with intervals"),
+    note(
+      "The rank of each model on every redrawn set of documents: where intervals overlap, the order is not settled.",
+    ),
+    dotPlot({
+      caption: `Ranks, ${title}`,
+      series: ["rank"],
+      rows,
+      domain: [1, comparison.rank.length],
+      whole: true,
+      axis: "rank (1 is best)",
+      format: (value) => fixed(value, Number.isInteger(value) ? 0 : 1),
+    }),
+  );
 }

@@ -5,10 +5,18 @@ const MOST_SERIES = 8;
 // Rows to compare: those that were chosen, else own runs and the best of the others.
 function comparedRows(rows, wanted = 4) {
   const byId = new Map(rows.map((row) => [rowId(row), row]));
-  const picked = listOption("models").map((id) => byId.get(id)).filter(Boolean).slice(0, MOST_SERIES);
+  const picked = listOption("models")
+    .map((id) => byId.get(id))
+    .filter(Boolean)
+    .slice(0, MOST_SERIES);
   if (picked.length) return picked;
-  const best = [...rows].sort((one, other) => heatRank(one) - heatRank(other) || (other.score ?? -1) - (one.score ?? -1));
-  return [...best.filter((row) => isOwn(row.entry)).slice(0, wanted), ...best.filter((row) => !isOwn(row.entry))].slice(0, wanted);
+  const best = [...rows].sort(
+    (one, other) => heatRank(one) - heatRank(other) || (other.score ?? -1) - (one.score ?? -1),
+  );
+  return [...best.filter((row) => isOwn(row.entry)).slice(0, wanted), ...best.filter((row) => !isOwn(row.entry))].slice(
+    0,
+    wanted,
+  );
 }
 
 const rowId = (row) => `${strategies[row.strategy][0]}:${entries[row.entry].label}`;
@@ -27,18 +35,45 @@ function drawProfile() {
   const key = known.find((axis) => axis.key === option("axis"))?.key ?? usual.key;
   const compared = comparedRows(rows);
   const several = selectedStrategies().length > 1;
-  const lines = bySection(tasks, key).filter(([value]) => value !== null).map(([value, members]) => ({
-    label: make("span", { className: "stacked" }, link(address("leaderboard", "", { [key]: asList([value]) }), valueTitle(key, value)), text("span", "soft", plural(members.length, "task"))),
-    points: compared.flatMap((row, series) => profilePoint(row, series, members, groupsOf(members, [key]), valueTitle(key, value))),
-  }));
+  const lines = bySection(tasks, key)
+    .filter(([value]) => value !== null)
+    .map(([value, members]) => ({
+      label: make(
+        "span",
+        { className: "stacked" },
+        link(address("leaderboard", "", { [key]: asList([value]) }), valueTitle(key, value)),
+        text("span", "soft", plural(members.length, "task")),
+      ),
+      points: compared.flatMap((row, series) =>
+        profilePoint(row, series, members, groupsOf(members, [key]), valueTitle(key, value)),
+      ),
+    }));
   const points = lines.flatMap((line) => line.points);
   return [
-    make("div", { className: "controls" }, selector("Axis", "axis", known.map((axis) => [axis.key, axisTitle(axis.key)]), key), modelPicker(rows, compared, several)),
-    compared.length ? dotPlot({
-      heading: axisTitle(key), caption: `Mean score by ${axisTitle(key).toLowerCase()}: ${selectionInWords()}`, series: compared.map((row) => rowTitle(row, several)), rows: lines,
-      domain: domainOf(points), axis: "mean score, 95 % interval",
-    }) : note("No model has a score for these tasks."),
-    points.some((point) => point.partial) ? note("Values over a part of a line's tasks are said to be partial when you point at them, and in the table.") : null,
+    make(
+      "div",
+      { className: "controls" },
+      selector(
+        "Axis",
+        "axis",
+        known.map((axis) => [axis.key, axisTitle(axis.key)]),
+        key,
+      ),
+      modelPicker(rows, compared, several),
+    ),
+    compared.length
+      ? dotPlot({
+          heading: axisTitle(key),
+          caption: `Mean score by ${axisTitle(key).toLowerCase()}: ${selectionInWords()}`,
+          series: compared.map((row) => rowTitle(row, several)),
+          rows: lines,
+          domain: domainOf(points),
+          axis: "mean score, 95 % interval",
+        })
+      : note("No model has a score for these tasks."),
+    points.some((point) => point.partial)
+      ? note("Values over a part of a line's tasks are said to be partial when you point at them, and in the table.")
+      : null,
   ];
 }
 
@@ -56,20 +91,48 @@ function modelPicker(rows, compared, several) {
   const set = (ids) => change({ models: asList(ids) });
   const list = make("div", { className: "choices" });
   const fill = (words) => {
-    const found = [...rows].sort((one, other) => Number(taken.has(rowId(other))) - Number(taken.has(rowId(one))) || compareValues(rowTitle(one, several), rowTitle(other, several)))
-      .filter((row) => rowTitle(row, several).toLowerCase().includes(words.toLowerCase())).slice(0, 200);
-    list.replaceChildren(...found.map((row) => {
-      const id = rowId(row);
-      const box = make("input", { type: "checkbox", checked: taken.has(id), disabled: !taken.has(id) && taken.size >= MOST_SERIES, "data-key": `model ${id}`,
-        onchange: () => set(box.checked ? [...taken, id] : [...taken].filter((other) => other !== id)) });
-      return make("label", {}, box, text("span", "word", rowTitle(row, several)));
-    }));
+    const found = [...rows]
+      .sort(
+        (one, other) =>
+          Number(taken.has(rowId(other))) - Number(taken.has(rowId(one))) ||
+          compareValues(rowTitle(one, several), rowTitle(other, several)),
+      )
+      .filter((row) => rowTitle(row, several).toLowerCase().includes(words.toLowerCase()))
+      .slice(0, 200);
+    list.replaceChildren(
+      ...found.map((row) => {
+        const id = rowId(row);
+        const box = make("input", {
+          type: "checkbox",
+          checked: taken.has(id),
+          disabled: !taken.has(id) && taken.size >= MOST_SERIES,
+          "data-key": `model ${id}`,
+          onchange: () => set(box.checked ? [...taken, id] : [...taken].filter((other) => other !== id)),
+        });
+        return make("label", {}, box, text("span", "word", rowTitle(row, several)));
+      }),
+    );
   };
   fill(pickerSearch);
-  const search = make("input", { type: "search", placeholder: "Find a model", value: pickerSearch, "aria-label": "Find a model to compare", oninput: () => { pickerSearch = search.value; fill(pickerSearch); } });
-  const menu = make("details", { className: "menu wide", open: pickerOpen }, make("summary", {}, "Models ", text("span", "chosen", `${compared.length} of at most ${MOST_SERIES}`)),
-    make("div", { className: "panel" }, search, list));
-  menu.addEventListener("toggle", () => { pickerOpen = menu.open; });
+  const search = make("input", {
+    type: "search",
+    placeholder: "Find a model",
+    value: pickerSearch,
+    "aria-label": "Find a model to compare",
+    oninput: () => {
+      pickerSearch = search.value;
+      fill(pickerSearch);
+    },
+  });
+  const menu = make(
+    "details",
+    { className: "menu wide", open: pickerOpen },
+    make("summary", {}, "Models ", text("span", "chosen", `${compared.length} of at most ${MOST_SERIES}`)),
+    make("div", { className: "panel" }, search, list),
+  );
+  menu.addEventListener("toggle", () => {
+    pickerOpen = menu.open;
+  });
   return menu;
 }
 let pickerOpen = false; // a tick draws the view anew; the open list stays open

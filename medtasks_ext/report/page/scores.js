@@ -11,26 +11,33 @@ groups.entry.forEach((entry, row) => {
 });
 
 const groupSets = new Map(); // dataset indices joined -> [{axis, value, suite}, ..]
-axes.forEach((axis, axisIndex) => axis.values.forEach(([value], valueIndex) => {
-  const members = axis.key === "all" ? counted : counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value));
-  for (const suite of [null, ...suites]) {
-    const key = (suite ? members.filter((task) => datasets[task].suite === suite) : members).join();
-    if (!key) continue;
-    if (!groupSets.has(key)) groupSets.set(key, []);
-    groupSets.get(key).push({ axis: axisIndex, value: valueIndex, suite });
-  }
-}));
+axes.forEach((axis, axisIndex) =>
+  axis.values.forEach(([value], valueIndex) => {
+    const members =
+      axis.key === "all" ? counted : counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value));
+    for (const suite of [null, ...suites]) {
+      const key = (suite ? members.filter((task) => datasets[task].suite === suite) : members).join();
+      if (!key) continue;
+      if (!groupSets.has(key)) groupSets.set(key, []);
+      groupSets.get(key).push({ axis: axisIndex, value: valueIndex, suite });
+    }
+  }),
+);
 
 // The groups that hold exactly these tasks, first those of the axes that the tasks were chosen by: the same
 // tasks may be averaged in two ways (MLB over its dimensions, its Chinese tasks over tasks).
 function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length)) {
   const wanted = ({ axis }) => (keys.includes(axes[axis].key) ? 0 : 1);
-  return [...(groupSets.get(tasks.join()) ?? [])].sort((one, other) => wanted(one) - wanted(other) || one.axis - other.axis);
+  return [...(groupSets.get(tasks.join()) ?? [])].sort(
+    (one, other) => wanted(one) - wanted(other) || one.axis - other.axis,
+  );
 }
 
 // ClinicBench leaves two data sets out of the average of their scenario.
 function averaged(tasks, [group]) {
-  return group && axes[group.axis].key === "scenario" ? tasks.filter((task) => datasets[task].counted !== false) : tasks;
+  return group && axes[group.axis].key === "scenario"
+    ? tasks.filter((task) => datasets[task].counted !== false)
+    : tasks;
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
@@ -64,7 +71,17 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
     const { score, low, high } = Object.fromEntries(["score", "low", "high"].map((name) => [name, groups[name][row]]));
     const printed = !rows.length; // a paper's own average, without its tasks
     const total = groups.tasks[row] ?? tasks.length;
-    return { ...rest, score, low, high, approximate: false, group: true, printed, scored: groups.scored[row] ?? total, total };
+    return {
+      ...rest,
+      score,
+      low,
+      high,
+      approximate: false,
+      group: true,
+      printed,
+      scored: groups.scored[row] ?? total,
+      total,
+    };
   }
   if (!rows.length) return null;
   const score = mean(scored.map((row) => results.score[row]));
@@ -72,17 +89,28 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
   const known = scored.length > 0 && deviations.every(isNumber);
   const deviation = known ? Math.sqrt(sum(deviations.map((sd) => sd * sd))) / scored.length : null;
   const one = scored.length === 1 && tasks.length === 1 ? scored[0] : null;
-  const range = one !== null
-    ? { low: results.low[one], high: results.high[one] }
-    : known ? normalInterval(score, deviation) : { low: null, high: null };
+  const range =
+    one !== null
+      ? { low: results.low[one], high: results.high[one] }
+      : known
+        ? normalInterval(score, deviation)
+        : { low: null, high: null };
   return {
-    ...rest, score, ...range, approximate: known && one === null, group: false, printed: false,
-    scored: scored.length, total: tasks.length,
+    ...rest,
+    score,
+    ...range,
+    approximate: known && one === null,
+    group: false,
+    printed: false,
+    scored: scored.length,
+    total: tasks.length,
   };
 }
 
 const rowsOfEntry = entries.map(() => 0);
-results.entry.forEach((entry) => { rowsOfEntry[entry] += 1; });
+results.entry.forEach((entry) => {
+  rowsOfEntry[entry] += 1;
+});
 
 // Cost of some experiments of an entry in USD, or null: the sum of their own; published costs are of all of them.
 function costOf(entry, rows) {

@@ -2,12 +2,17 @@
 // Keys that stand at their default are left out.
 
 const FILTER_KEYS = ["suite", "strategy", ...taskAxes.map((axis) => axis.key).filter((key) => key !== "suite"), "kind"];
-const KINDS = [["own", "own runs"], ["published", "published"]];
+const KINDS = [
+  ["own", "own runs"],
+  ["published", "published"],
+];
 
-const filterValues = new Map(FILTER_KEYS.map((key) => [
-  key,
-  key === "strategy" ? strategies : key === "kind" ? KINDS : (axes[axisAt.get(key)]?.values ?? []),
-]));
+const filterValues = new Map(
+  FILTER_KEYS.map((key) => [
+    key,
+    key === "strategy" ? strategies : key === "kind" ? KINDS : (axes[axisAt.get(key)]?.values ?? []),
+  ]),
+);
 
 // The suite that most is known about, own runs first: an average over suites is not what papers report.
 function firstSuite() {
@@ -107,11 +112,16 @@ function selectedStrategies() {
 function selectedEntries() {
   const kinds = chosen("kind");
   const words = option("q").toLowerCase().split(/\s+/).filter(Boolean);
-  return entries.map((_, index) => index).filter((index) => {
-    const { label, details } = entries[index];
-    const text = `${label} ${details?.organisation ?? details?.creator ?? ""}`.toLowerCase();
-    return (!kinds.length || kinds.includes(isOwn(index) ? "own" : "published")) && words.every((word) => text.includes(word));
-  });
+  return entries
+    .map((_, index) => index)
+    .filter((index) => {
+      const { label, details } = entries[index];
+      const text = `${label} ${details?.organisation ?? details?.creator ?? ""}`.toLowerCase();
+      return (
+        (!kinds.length || kinds.includes(isOwn(index) ? "own" : "published")) &&
+        words.every((word) => text.includes(word))
+      );
+    });
 }
 
 // The lines of a leaderboard: {entry, strategy} with what they reached on the selected tasks.
@@ -120,14 +130,18 @@ function selectedRows() {
   let tasks = selectedTasks();
   const byGroup = groupsOf(tasks);
   for (const strategy of selectedStrategies()) for (const entry of selectedEntries()) lines.push({ entry, strategy });
-  let rows = lines.map((line) => ({ ...line, ...aggregate(line.entry, line.strategy, tasks, byGroup) })).filter((row) => row.score !== undefined);
+  let rows = lines
+    .map((line) => ({ ...line, ...aggregate(line.entry, line.strategy, tasks, byGroup) }))
+    .filter((row) => row.score !== undefined);
   let left = [];
   if (option("common") === "1") {
     const withTasks = rows.filter((row) => !row.printed && row.scored > 0);
     tasks = sharedTasks(withTasks, tasks);
     left = rows.filter((row) => !withTasks.includes(row));
     const shared = groupsOf(tasks);
-    rows = tasks.length ? withTasks.map((row) => ({ ...row, ...aggregate(row.entry, row.strategy, tasks, shared) })) : [];
+    rows = tasks.length
+      ? withTasks.map((row) => ({ ...row, ...aggregate(row.entry, row.strategy, tasks, shared) }))
+      : [];
   }
   return { tasks, rows, left };
 }
@@ -137,13 +151,22 @@ function rankedRows(rows) {
   const allSample = rows.every((row) => entries[row.entry].sample);
   for (const row of rows) {
     row.sample = entries[row.entry].sample;
-    row.section = row.score === null ? "unscored" : row.scored < row.total ? "partial" : row.sample && !allSample ? "sample" : "ranked";
+    row.section =
+      row.score === null
+        ? "unscored"
+        : row.scored < row.total
+          ? "partial"
+          : row.sample && !allSample
+            ? "sample"
+            : "ranked";
     row.place = null;
   }
   for (const [strategy] of strategies.entries()) {
     const ranked = rows.filter((row) => row.section === "ranked" && row.strategy === strategy);
     const found = ranksOf(ranked.map((row) => row.score));
-    ranked.forEach((row, index) => { row.place = found[index]; });
+    ranked.forEach((row, index) => {
+      row.place = found[index];
+    });
   }
   return rows;
 }
@@ -152,7 +175,9 @@ function rankedRows(rows) {
 function selectionInWords() {
   const parts = FILTER_KEYS.filter((key) => chosen(key).length).map((key) => {
     const titles = new Map(filterValues.get(key));
-    const words = chosen(key).map((value) => titles.get(value)).join(", ");
+    const words = chosen(key)
+      .map((value) => titles.get(value))
+      .join(", ");
     return ["suite", "strategy", "kind"].includes(key) ? words : `${axes[axisAt.get(key)].title}: ${words}`;
   });
   if (!chosen("suite").length) parts.unshift("all suites");

@@ -5,38 +5,103 @@ function drawStrategies() {
   const base = strategyAt.get("zero_shot");
   const others = [...strategies.keys()].filter((strategy) => strategy !== base);
   if (base === undefined || !others.length) return [note("This report holds one strategy only.")];
-  const parts = bySection(tasks, "suite").map(([suite, members]) => strategySection(suite, members, base, others)).filter(Boolean);
+  const parts = bySection(tasks, "suite")
+    .map(([suite, members]) => strategySection(suite, members, base, others))
+    .filter(Boolean);
   return [
-    note("The filter for strategies does not apply here. ≈ intervals treat the two strategies as independent; they answer the same documents, so the true ones are mostly narrower."),
+    note(
+      "The filter for strategies does not apply here. ≈ intervals treat the two strategies as independent; they answer the same documents, so the true ones are mostly narrower.",
+    ),
     ...(parts.length ? parts : [note("No model has results with two strategies on the selected tasks.")]),
   ];
 }
 
 function strategySection(suite, tasks, base, others) {
-  const rows = selectedEntries().map((entry) => ({ entry, deltas: others.map((strategy) => deltaOf(entry, strategy, base, tasks)) })).filter((row) => row.deltas.some(Boolean));
+  const rows = selectedEntries()
+    .map((entry) => ({ entry, deltas: others.map((strategy) => deltaOf(entry, strategy, base, tasks)) }))
+    .filter((row) => row.deltas.some(Boolean));
   if (!rows.length) return null;
   const order = choice("delta", ["own", ...others.map((strategy) => strategies[strategy][0])]);
   const by = others.findIndex((strategy) => strategies[strategy][0] === order);
-  rows.sort((one, other) => (by < 0 ? isOwn(other.entry) - isOwn(one.entry) || compareValues(entries[one.entry].label, entries[other.entry].label) : (other.deltas[by]?.value ?? -9) - (one.deltas[by]?.value ?? -9)));
+  rows.sort((one, other) =>
+    by < 0
+      ? isOwn(other.entry) - isOwn(one.entry) || compareValues(entries[one.entry].label, entries[other.entry].label)
+      : (other.deltas[by]?.value ?? -9) - (one.deltas[by]?.value ?? -9),
+  );
   const lines = rows.map((row) => ({
-    label: make("span", { className: "stacked" }, modelLink(row.entry), text("span", "soft", `zero-shot ${fixed(row.deltas.find(Boolean).base)}`)),
-    points: row.deltas.flatMap((delta, series) => (delta ? [{ ...delta, series, tip: [entries[row.entry].label, `${strategies[others[series]][1]} minus zero-shot: ${signed(delta.value)} ${interval(delta, signed)}`, `${plural(delta.tasks, "shared task")} of ${tasks.length}`] }] : [])),
+    label: make(
+      "span",
+      { className: "stacked" },
+      modelLink(row.entry),
+      text("span", "soft", `zero-shot ${fixed(row.deltas.find(Boolean).base)}`),
+    ),
+    points: row.deltas.flatMap((delta, series) =>
+      delta
+        ? [
+            {
+              ...delta,
+              series,
+              tip: [
+                entries[row.entry].label,
+                `${strategies[others[series]][1]} minus zero-shot: ${signed(delta.value)} ${interval(delta, signed)}`,
+                `${plural(delta.tasks, "shared task")} of ${tasks.length}`,
+              ],
+            },
+          ]
+        : [],
+    ),
   }));
   const points = lines.flatMap((line) => line.points);
   const partial = points.some((point) => point.tasks < tasks.length);
-  return make("section", {}, make("h3", { textContent: `${suiteTitle(suite)}, ${plural(tasks.length, "task")}` }),
-    switcher("Order", "delta", [["own", "own runs first"], ...others.map((strategy) => [strategies[strategy][0], `by ${strategies[strategy][1]}`])], order),
-    partial ? note("Some models lack some of these tasks in one of the strategies; each difference is over the tasks that the model has with both.") : null,
-    dotPlot({ caption: `Change against zero-shot, ${suiteTitle(suite)}`, series: others.map((strategy) => strategies[strategy][1]), rows: lines, domain: domainOf(points, { symmetric: true, zero: true }), format: signed, axis: "difference of mean scores" }));
+  return titled(
+    `${suiteTitle(suite)}, ${plural(tasks.length, "task")}`,
+    switcher(
+      "Order",
+      "delta",
+      [
+        ["own", "own runs first"],
+        ...others.map((strategy) => [strategies[strategy][0], `by ${strategies[strategy][1]}`]),
+      ],
+      order,
+    ),
+    partial
+      ? note(
+          "Some models lack some of these tasks in one of the strategies; each difference is over the tasks that the model has with both.",
+        )
+      : null,
+    dotPlot({
+      caption: `Change against zero-shot, ${suiteTitle(suite)}`,
+      series: others.map((strategy) => strategies[strategy][1]),
+      rows: lines,
+      domain: domainOf(points, { symmetric: true, zero: true }),
+      format: signed,
+      axis: "difference of mean scores",
+    }),
+  );
 }
 
 function deltaOf(entry, strategy, base, tasks) {
-  const shared = sharedTasks([{ entry, strategy }, { entry, strategy: base }], tasks);
+  const shared = sharedTasks(
+    [
+      { entry, strategy },
+      { entry, strategy: base },
+    ],
+    tasks,
+  );
   if (!shared.length) return null;
   const asPlain = (which) => shared.map((task) => resultRow(entry, which, task));
   const level = (which) => mean(asPlain(which).map((row) => results.score[row]));
   const deviations = [...asPlain(strategy), ...asPlain(base)].map((row) => results.sd[row]);
   const value = level(strategy) - level(base);
-  const spread = deviations.every(isNumber) ? (1.96 * Math.sqrt(sum(deviations.map((sd) => sd * sd)))) / shared.length : null;
-  return { value, base: level(base), low: spread === null ? null : value - spread, high: spread === null ? null : value + spread, approximate: spread !== null, tasks: shared.length };
+  const spread = deviations.every(isNumber)
+    ? (1.96 * Math.sqrt(sum(deviations.map((sd) => sd * sd)))) / shared.length
+    : null;
+  return {
+    value,
+    base: level(base),
+    low: spread === null ? null : value - spread,
+    high: spread === null ? null : value + spread,
+    approximate: spread !== null,
+    tasks: shared.length,
+  };
 }

@@ -10,43 +10,97 @@ function compareValues(one, other) {
 }
 
 function sortedRows(rows, column, descending) {
-  return rows.map((row, index) => [row, column.value(row), index]).sort(([, one, first], [, other, second]) => {
-    const unknown = [one, other].some((value) => value === null || value === undefined);
-    const order = compareValues(one, other);
-    return (descending && !unknown ? -order : order) || first - second;
-  }).map(([row]) => row);
+  return rows
+    .map((row, index) => [row, column.value(row), index])
+    .sort(([, one, first], [, other, second]) => {
+      const unknown = [one, other].some((value) => value === null || value === undefined);
+      const order = compareValues(one, other);
+      return (descending && !unknown ? -order : order) || first - second;
+    })
+    .map(([row]) => row);
 }
 
 // {name, caption, columns, rows, sort: default such as "-score", sections: [[id, heading]], sectionOf, limit: rows of a section that are
 // shown at first, keep(row): those shown beyond it}
-function table({ name, className = "", caption, columns, rows, sort, sections = [["", null]], sectionOf = () => "", limit = Infinity, keep = () => false }) {
+function table({
+  name,
+  className = "",
+  caption,
+  columns,
+  rows,
+  sort,
+  sections = [["", null]],
+  sectionOf = () => "",
+  limit = Infinity,
+  keep = () => false,
+}) {
   const key = `sort-${name}`;
   const current = option(key, sort);
   const descending = current.startsWith("-");
   const column = columns.find((item) => item.key === current.replace("-", "")) ?? columns[0];
-  const head = make("tr", {}, ...columns.map((item) => headCell(item, item === column ? (descending ? "descending" : "ascending") : null, key)));
+  const head = make(
+    "tr",
+    {},
+    ...columns.map((item) => headCell(item, item === column ? (descending ? "descending" : "ascending") : null, key)),
+  );
   const element = make("table", {}, make("caption", { textContent: caption }), make("thead", {}, head));
   const ordered = sortedRows(rows, column, descending);
   for (const [id, heading] of sections) {
     const members = ordered.filter((row) => sectionOf(row) === id);
     if (!members.length) continue;
     const body = make("tbody");
-    if (heading) body.append(make("tr", { className: "section" }, make("th", { colSpan: columns.length, scope: "rowgroup" }, text("span", "", heading))));
+    if (heading)
+      body.append(
+        make(
+          "tr",
+          { className: "section" },
+          make("th", { colSpan: columns.length, scope: "rowgroup" }, text("span", "", heading)),
+        ),
+      );
     const shown = onPaper ? members : members.filter((row, index) => index < limit || keep(row));
     const draw = (some) => some.map((row) => tableRow(row, columns));
     body.append(...draw(shown));
-    if (shown.length < members.length) body.append(moreRow(members.length - shown.length, columns, () => body.replaceChildren(...draw(members))));
+    if (shown.length < members.length)
+      body.append(moreRow(members.length - shown.length, columns, () => body.replaceChildren(...draw(members))));
     element.append(body);
   }
-  return make("div", { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": caption }, element);
+  return make(
+    "div",
+    { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": caption },
+    element,
+  );
 }
 
 function headCell(column, sorted, key) {
-  const cell = make("th", { scope: "col", className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim() });
+  const cell = make("th", {
+    scope: "col",
+    className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim(),
+  });
   if (column.value) {
-    const next = sorted ? (sorted === "ascending" ? `-${column.key}` : column.key) : (column.numeric && column.sort !== "asc") || column.sort === "desc" ? `-${column.key}` : column.key;
-    cell.append(make("button", { type: "button", "data-key": `${key} ${column.key}`, title: column.hint, onclick: () => change({ [key]: next }) },
-      column.title, make("span", { className: "arrow", "aria-hidden": "true", textContent: sorted ? (sorted === "ascending" ? "▲" : "▼") : "" })));
+    const next = sorted
+      ? sorted === "ascending"
+        ? `-${column.key}`
+        : column.key
+      : (column.numeric && column.sort !== "asc") || column.sort === "desc"
+        ? `-${column.key}`
+        : column.key;
+    cell.append(
+      make(
+        "button",
+        {
+          type: "button",
+          "data-key": `${key} ${column.key}`,
+          title: column.hint,
+          onclick: () => change({ [key]: next }),
+        },
+        column.title,
+        make("span", {
+          className: "arrow",
+          "aria-hidden": "true",
+          textContent: sorted ? (sorted === "ascending" ? "▲" : "▼") : "",
+        }),
+      ),
+    );
     if (sorted) cell.setAttribute("aria-sort", sorted);
   } else {
     cell.append(column.title);
@@ -55,11 +109,22 @@ function headCell(column, sorted, key) {
 }
 
 function tableRow(row, columns) {
-  return make("tr", {}, ...columns.map((column, index) => {
-    const content = column.cell(row);
-    const head = index === columns.findIndex((item) => item.head);
-    return make(head ? "th" : "td", { className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim(), scope: head ? "row" : null }, content);
-  }));
+  return make(
+    "tr",
+    {},
+    ...columns.map((column, index) => {
+      const content = column.cell(row);
+      const head = index === columns.findIndex((item) => item.head);
+      return make(
+        head ? "th" : "td",
+        {
+          className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim(),
+          scope: head ? "row" : null,
+        },
+        content,
+      );
+    }),
+  );
 }
 
 function moreRow(n, columns, all) {

@@ -12,15 +12,27 @@ function drawValidity() {
   if (!tasks.length) return [emptySelection()];
   const known = rows.filter((row) => FAULT_SHARES.some(([key]) => isNumber(shareOfRow(row, key))));
   if (!known.length) return [note("No model of this selection has such counts: papers do not print them per task.")];
-  const several = new Set(known.map((row) => row.strategy)).size > 1;
   const columns = [
-    { key: "model", title: "Model", head: true, value: (row) => rowTitle(row, several), cell: (row) => modelLink(row.entry) },
-    ...(several ? [{ key: "strategy", title: "Strategy", value: (row) => row.strategy, cell: (row) => strategies[row.strategy][1] }] : []),
-    ...FAULT_SHARES.map(([key, title, hint]) => ({ key, title, hint, numeric: true, value: (row) => shareOfRow(row, key), cell: (row) => shareCell(shareOfRow(row, key), key === "valid") })),
+    MODEL_COLUMN,
+    ...strategyColumns(known),
+    ...FAULT_SHARES.map(([key, title, hint]) => ({
+      key,
+      title,
+      hint,
+      numeric: true,
+      value: (row) => shareOfRow(row, key),
+      cell: (row) => shareCell(shareOfRow(row, key), key === "valid"),
+    })),
   ];
   return [
-    table({ name: "validity", caption: `Readable and complete answers: ${selectionInWords()}`, columns, rows: known, sort: "valid" }),
-    worstTasks(known, tasks, several),
+    table({
+      name: "validity",
+      caption: `Readable and complete answers: ${selectionInWords()}`,
+      columns,
+      rows: known,
+      sort: "valid",
+    }),
+    worstTasks(known, tasks),
   ];
 }
 
@@ -31,30 +43,63 @@ function shareOfRow(row, key) {
 function shareCell(value, good) {
   if (!isNumber(value)) return NONE;
   const bad = good ? value < 0.9 : value > 0.1;
-  const bar = svg("svg", { class: "share", width: 60, height: 8, "aria-hidden": "true" }, svg("rect", { class: "back", width: 60, height: 8 }), svg("rect", { class: bad ? "warn" : "fill", width: 60 * value, height: 8 }));
+  const bar = svg(
+    "svg",
+    { class: "share", width: 60, height: 8, "aria-hidden": "true" },
+    svg("rect", { class: "back", width: 60, height: 8 }),
+    svg("rect", { class: bad ? "warn" : "fill", width: 60 * value, height: 8 }),
+  );
   return make("span", { className: "share-cell" }, bar, make("span", { textContent: percent(value) }));
 }
 
 // The single tasks where most answers were lost.
-function worstTasks(rows, tasks, several) {
+function worstTasks(rows, tasks) {
   const found = [];
-  for (const row of rows) for (const task of tasks) {
-    const at = resultRow(row.entry, row.strategy, task);
-    if (at < 0) continue;
-    const [valid, cut, unclosed] = ["valid", "cut", "unclosed"].map((key) => results[key]?.[at] ?? null);
-    const lost = Math.max(isNumber(valid) ? 1 - valid : 0, cut ?? 0, unclosed ?? 0);
-    if (lost > 0.1) found.push({ ...row, task, valid, cut, unclosed, lost, score: results.score[at] });
-  }
+  for (const row of rows)
+    for (const task of tasks) {
+      const at = resultRow(row.entry, row.strategy, task);
+      if (at < 0) continue;
+      const [valid, cut, unclosed] = ["valid", "cut", "unclosed"].map((key) => results[key]?.[at] ?? null);
+      const lost = Math.max(isNumber(valid) ? 1 - valid : 0, cut ?? 0, unclosed ?? 0);
+      if (lost > 0.1) found.push({ ...row, task, valid, cut, unclosed, lost, score: results.score[at] });
+    }
   if (!found.length) return note("On no task were more than a tenth of the answers unreadable or truncated.");
-  const share = (key, title) => ({ key, title, numeric: true, value: (row) => row[key], cell: (row) => percent(row[key]) });
-  return make("section", {}, make("h3", { textContent: "Where answers were lost" }),
-    note(`${plural(found.length, "result")} in which more than a tenth of the answers could not be read, or were truncated. Truncation is mended by a higher max_gen_toks.`),
-    table({ name: "lost", caption: "Tasks with many lost answers", rows: found, sort: "-lost", limit: 40, columns: [
-      { key: "task", title: "Task", head: true, value: (row) => datasets[row.task].name, cell: (row) => taskLink(row.task) },
-      { key: "suite", title: "Suite", value: (row) => datasets[row.task].suite, cell: (row) => suiteTitle(datasets[row.task].suite) },
-      { key: "model", title: "Model", value: (row) => rowTitle(row, several), cell: (row) => make("span", {}, modelLink(row.entry), several ? ` · ${strategies[row.strategy][1]}` : "") },
-      { key: "lost", title: "Lost", numeric: true, hint: "The largest of unreadable, truncated and unclosed", value: (row) => row.lost, cell: (row) => percent(row.lost) },
-      share("valid", "Valid"), share("cut", "Truncated"), share("unclosed", "Unclosed"),
-      { key: "score", title: "Score", numeric: true, value: (row) => row.score, cell: (row) => fixed(row.score) },
-    ] }));
+  const share = (key, title) => ({
+    key,
+    title,
+    numeric: true,
+    value: (row) => row[key],
+    cell: (row) => percent(row[key]),
+  });
+  return titled(
+    "Where answers were lost",
+    note(
+      `${plural(found.length, "result")} in which more than a tenth of the answers could not be read, or were truncated. Truncation is mended by a higher max_gen_toks.`,
+    ),
+    table({
+      name: "lost",
+      caption: "Tasks with many lost answers",
+      rows: found,
+      sort: "-lost",
+      limit: 40,
+      columns: [
+        TASK_COLUMN,
+        SUITE_COLUMN,
+        { ...MODEL_COLUMN, head: false },
+        ...strategyColumns(rows),
+        {
+          key: "lost",
+          title: "Lost",
+          numeric: true,
+          hint: "The largest of unreadable, truncated and unclosed",
+          value: (row) => row.lost,
+          cell: (row) => percent(row.lost),
+        },
+        share("valid", "Valid"),
+        share("cut", "Truncated"),
+        share("unclosed", "Unclosed"),
+        { key: "score", title: "Score", numeric: true, value: (row) => row.score, cell: (row) => fixed(row.score) },
+      ],
+    }),
+  );
 }

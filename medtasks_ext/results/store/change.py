@@ -45,15 +45,14 @@ class Change:
 
     def new(self, path: str) -> Path:
         """Where to write what is going to be the file `path` of the store."""
-        staged = self.folder / self._staging / path
-        staged.parent.mkdir(parents=True, exist_ok=True)
+        staging = self.folder / self._staging
+        staging.mkdir(parents=True, exist_ok=True)
         self._new.append(path)
-        return staged
+        return staging / _staged(len(self._new))
 
     def write_json(self, path: str, content: Any) -> None:
         """Write a new file."""
-        text = json.dumps(content, ensure_ascii=False, default=str)
-        self.new(path).write_text(text, encoding="utf-8")
+        self.new(path).write_text(json.dumps(content, ensure_ascii=False, default=str), encoding="utf-8")
 
     def delete(self, paths: Iterable[str]) -> None:
         """Files that are going to be deleted."""
@@ -62,18 +61,20 @@ class Change:
     def commit(self) -> None:
         """Let the change happen; what is on disk then survives a loss of power, too."""
         staging = self.folder / self._staging
-        journal = staging / JOURNAL
+        staging.mkdir(parents=True, exist_ok=True)
         plan = {"schema": SCHEMA, "staging": self._staging, "new": self._new, "gone": self._gone}
+        journal = staging / JOURNAL
         journal.write_text(json.dumps(plan), encoding="utf-8")
-        for file in (*(staging / path for path in self._new), journal):
-            _sync(file)
-        for folder in {parent for path in self._new for parent in (staging / path).parents}:
-            if folder.is_relative_to(staging.parent):
-                _sync(folder)
+        for written in (*staging.iterdir(), staging, staging.parent):
+            _sync(written)
         with _lock(self.folder / COMMIT_LOCK):
             journal.replace(self.folder / JOURNAL)
             _sync(self.folder)
             _complete(self.folder)
+
+
+def _staged(number: int) -> str:
+    return f"{number}.new"
 
 
 def _complete(folder: Path) -> None:
@@ -82,10 +83,9 @@ def _complete(folder: Path) -> None:
     if not journal.is_file():
         return
     plan = read_json(journal)
-    staging = folder / plan["staging"]
-    touched = {folder}
-    for path in plan["new"]:
-        staged, place = staging / path, folder / path
+    touched = set()
+    for number, path in enumerate(plan["new"], start=1):
+        staged, place = folder / plan["staging"] / _staged(number), folder / path
         if staged.is_file():
             place.parent.mkdir(parents=True, exist_ok=True)
             staged.replace(place)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from medtasks_ext.results.store.layout import Part, Rows, StoredRun
     from medtasks_ext.results.store.read import Store
 
-#: numbers that are held in memory at once
-_AT_ONCE = 2**24
+#: counts that are held in memory at once; most take a byte
+_AT_ONCE = 2**27
 #: whole numbers up to here are exact in single precision
 _EXACT = 2**24
 
@@ -96,8 +96,8 @@ def task_bootstrap(store: Store, datasets: Iterable[str] | None = None) -> Itera
         for batch in _batches(by_dataset):
             # one product per thread: the threads of a product would wait for each other
             with single_threaded():
-                tables = _read(store, [item for items in batch for item in items], pool)
-                done = list(pool.map(partial(_bootstrap, tables), batch))
+                counts = _read(store, [item for items in batch for item in items], pool)
+                done = list(pool.map(partial(_bootstrap, counts), batch))
             yield from (item for item in done if item.experiments)
 
 
@@ -119,7 +119,7 @@ def _batches(by_dataset: Sequence[list[_Stored]]) -> Iterator[list[list[_Stored]
     batch: list[list[_Stored]] = []
     numbers = 0
     for items in by_dataset:
-        size = sum(item.rows.n * max(item.rows.width, 1) for item in items)
+        size = sum(item.rows.n * max(item.rows.width, 2) for item in items)
         if batch and numbers + size > _AT_ONCE:
             yield batch
             batch, numbers = [], 0
@@ -132,29 +132,28 @@ def _batches(by_dataset: Sequence[list[_Stored]]) -> Iterator[list[list[_Stored]
 # ---------------------------------------------------------------------- reading
 
 
-def _read(
-    store: Store, items: Sequence[_Stored], pool: ThreadPoolExecutor
-) -> dict[tuple[str, str], pa.Table]:
-    """(run, task) -> what the score follows from. Each file is opened once."""
+def _read(store: Store, items: Sequence[_Stored], pool: ThreadPoolExecutor) -> dict[tuple[str, str], Array]:
+    """(run, task) -> the columns of its counts, (k, n_units). Each file is read once."""
     by_file: dict[str, list[_Stored]] = {}
     for item in items:
         by_file.setdefault(item.part.path, []).append(item)
-    tables: dict[tuple[str, str], pa.Table] = {}
+    counts: dict[tuple[str, str], Array] = {}
     for found in pool.map(partial(_read_file, store), by_file.values()):
-        tables.update(found)
-    return tables
+        counts.update(found)
+    return counts
 
 
-def _read_file(store: Store, items: list[_Stored]) -> dict[tuple[str, str], pa.Table]:
+def _read_file(store: Store, items: list[_Stored]) -> dict[tuple[str, str], Array]:
     path = store.folder / DOCUMENTS / items[0].part.path
     file = opened(path, items[0].run.fingerprint)
-    found = {}
+    counts = {}
     for together in _neighbours(sorted(items, key=lambda item: item.rows.first)):
         first, last = together[0].rows.first, together[-1].rows
         table = read_rows(file, path, first, last.first + last.n - first, _columns(together))
         for item in together:
-            found[item.run.run, item.task] = table.slice(item.rows.first - first, item.rows.n)
-    return found
+            rows = table.slice(item.rows.first - first, item.rows.n)
+            counts[item.run.run, item.task] = _compact(_counts(item, rows))
+    return counts
 
 
 def _neighbours(items: Iterable[_Stored]) -> list[list[_Stored]]:
@@ -178,62 +177,76 @@ def _columns(items: Iterable[_Stored]) -> list[str]:
 
 
 def _counts(item: _Stored, table: pa.Table) -> Array:
-    """What the score of an experiment is made of, (n_units, k)."""
+    """What the score of an experiment is made of, (k, n_units)."""
     n = item.rows.n
-    scored = np.ones(n, bool) if item.rows.plain else table["scored"].to_numpy()
     if item.statistic is mean:
-        counts = np.column_stack([np.where(scored, table["score"].to_numpy(), 0.0), scored])
+        columns = np.stack([table["score"].to_numpy(), np.ones(n)])
     else:
-        counts = table["counts"].combine_chunks().flatten().to_numpy().reshape(n, -1)
-    return counts if item.rows.plain else by_unit(counts[scored], table["unit"].to_numpy()[scored])
+        columns = table["counts"].combine_chunks().flatten().to_numpy().reshape(n, -1).T
+    if item.rows.plain:
+        return columns
+    scored = table["scored"].to_numpy()
+    return by_unit(columns.T[scored], table["unit"].to_numpy()[scored]).T
+
+
+def _compact(columns: Array) -> Array:
+    """Bytes where nothing is lost: most counts are small whole numbers."""
+    if columns.size and columns.min() >= 0 and columns.max() <= np.iinfo(np.uint8).max:
+        found = columns.astype(np.uint8)
+        if np.array_equal(found, columns):
+            return found
+    return np.ascontiguousarray(columns)
 
 
 # ---------------------------------------------------------------------- products
 
 
-def _bootstrap(tables: dict[tuple[str, str], pa.Table], items: list[_Stored]) -> TaskBootstrap:
+def _bootstrap(counts: dict[tuple[str, str], Array], items: list[_Stored]) -> TaskBootstrap:
     """All experiments of one dataset; those of one shape are worked on together."""
-    counts = {(item.run.run, item.task): _counts(item, tables[item.run.run, item.task]) for item in items}
     shapes: dict[tuple[int, ...], list[tuple[str, str]]] = {}
-    for place, matrix in counts.items():
-        if len(matrix) > 1:
-            shapes.setdefault(matrix.shape, []).append(place)
+    for item in items:
+        place = item.run.run, item.task
+        if counts[place].shape[1] > 1:
+            shapes.setdefault(counts[place].shape, []).append(place)
     dataset, statistic = items[0].dataset, items[0].statistic
     experiments, values, resampled = [], [np.empty(0)], [np.empty((0, RESAMPLES))]
-    for n in sorted({shape[0] for shape in shapes}):
+    for n in sorted({shape[1] for shape in shapes}):
         weights = resampling_weights(dataset.id, n)
-        for shape, places in shapes.items():
-            if shape[0] == n:
-                matrices = [counts[place] for place in places]
-                experiments += places
-                values.append(statistic.value(np.stack([matrix.sum(axis=0) for matrix in matrices])))
-                resampled.append(statistic.value(_sums(matrices, weights)).T)
+        for places in (places for shape, places in shapes.items() if shape[1] == n):
+            same = [counts[place] for place in places]
+            experiments += places
+            values.append(statistic.value(np.stack([columns.sum(axis=1, dtype=float) for columns in same])))
+            resampled.append(statistic.value(_sums(same, weights)).T)
     return TaskBootstrap(dataset, experiments, np.concatenate(values), np.concatenate(resampled))
 
 
-def _sums(matrices: Sequence[Array], weights: Array) -> Array:
-    """Column sums of matrices of one shape (n, k) under each row of weights: (resamples, m, k)."""
-    columns, places = _distinct_columns(matrices)
-    [sums] = resampled_sums([columns.T], weights)
-    return sums.astype(float)[:, places]
+def _sums(counts: Sequence[Array], weights: Array) -> Array:
+    """Sums of columns under each row of weights.
 
+    Args:
+        counts: columns of each experiment, all (k, n).
+        weights: (resamples, n).
 
-def _distinct_columns(matrices: Sequence[Array]) -> tuple[Array, Array]:
-    """Columns of all matrices, those of the first that recur only once, (distinct, n); their places, (m, k).
-
-    All models of a task share the numbers of documents and of gold items. In single precision, which is
-    twice as fast, where that is exact under all weights.
+    Returns:
+        (resamples, experiments, k).
     """
-    first = matrices[0].T
-    columns, places = list(first), np.tile(np.arange(len(first)), (len(matrices), 1))
-    for row, matrix in enumerate(matrices):
-        for place, column in enumerate(matrix.T):
+    columns, places = _distinct(counts)
+    # single precision is twice as fast, and exact for whole numbers that are not too large
+    exact = columns.dtype == np.uint8 and int(columns.max()) * columns.shape[1] < _EXACT
+    [sums] = resampled_sums([columns.astype(np.float32 if exact else float).T], weights)
+    return sums[:, places].astype(float)
+
+
+def _distinct(counts: Sequence[Array]) -> tuple[Array, Array]:
+    """Columns without those that equal the first experiment's, (distinct, n); which is where, (m, k).
+
+    All models of a task share the numbers of documents and of gold items.
+    """
+    first = counts[0]
+    columns, places = list(first), np.tile(np.arange(len(first)), (len(counts), 1))
+    for row, own in enumerate(counts):
+        for place, column in enumerate(own):
             if not np.array_equal(column, first[place]):
                 places[row, place] = len(columns)
                 columns.append(column)
-    return np.stack(columns, dtype=np.float32 if all(map(_is_exact, columns)) else float), places
-
-
-def _is_exact(column: Array) -> bool:
-    """Whether sums of as many drawn values stay exact in single precision: whole and not too large."""
-    return bool(np.abs(column).max() * len(column) < _EXACT and np.array_equal(column, np.rint(column)))
+    return np.stack(columns), places

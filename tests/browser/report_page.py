@@ -1,0 +1,129 @@
+"""The page of `medtasks report` in a browser: its fixtures, and what is read off it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from medtasks_ext.report.page import render
+from tests.browser.chromium import Chromium, find_chromium
+from tests.browser.report_payload import made_report
+
+PARTS = (
+    "overview", "leaderboard", "heatmap", "profile", "pairs", "cost", "strategies", "validity", "judges",
+    "coverage", "tasks",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def report_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="session")
+def report_browser(report_folder):
+    if find_chromium() is None:
+        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
+    started = Chromium(report_folder / "profile", report_folder / "downloads")
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def report():
+    """Three own runs, the third of them partial, beside some published models of each suite."""
+    return made_report(3, published=5)
+
+
+@pytest.fixture(scope="session")
+def report_file(report, report_folder):
+    file = report_folder / "report.html"
+    file.write_text(render(report), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def show(report_browser, report_file, report_folder):
+    """Open a report at an address: `show("leaderboard?suite=mlb")`; another payload with `of`."""
+
+    def open_at(
+        address: str, *, of: dict[str, Any] | None = None, width: int = 1300, dark: bool = False
+    ) -> Chromium:
+        file = report_file
+        if of is not None:
+            file = report_folder / "other.html"
+            file.write_text(render(of), encoding="utf-8")
+        browser = report_browser
+        browser.call("Emulation.setEmulatedMedia", media="")
+        browser.screen(width, 900, dark=dark, phone=width < 500)
+        browser.call("Page.navigate", url="about:blank")
+        browser.events.clear()
+        browser.call("Page.navigate", url=f"{file.as_uri()}#{address}")
+        browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
+        return browser
+
+    return open_at
+
+
+def go(browser: Chromium, address: str) -> None:
+    """Another address of the report that is open."""
+    browser.js(f"location.hash = {json.dumps(address)}")
+    browser.js("new Promise((done) => setTimeout(done, 30))")
+
+
+def on_all(browser: Chromium, selector: str, expression: str) -> list[Any]:
+    """An expression of `one`, for every element that a selector finds."""
+    return browser.js(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => {expression})")
+
+
+def texts(browser: Chromium, selector: str) -> list[str]:
+    return on_all(browser, selector, "one.textContent")
+
+
+def whole(browser: Chromium) -> str:
+    """All text of the part that is shown."""
+    return browser.js("document.querySelector('main').textContent")
+
+
+def address_of(browser: Chromium) -> str:
+    return browser.js("location.hash")
+
+
+def table(browser: Chromium, selector: str = "main table") -> dict[str, list[str]]:
+    """First column (the link in it, if there is one) -> the texts of the other cells."""
+    name = "(one.cells[0].querySelector('a') ?? one.cells[0]).textContent"
+    lines = on_all(
+        browser, f"{selector} tbody tr", f"[{name}, [...one.cells].slice(1).map((cell) => cell.textContent)]"
+    )
+    return dict(lines)
+
+
+def leaderboard(browser: Chromium) -> dict[str, dict[str, str]]:
+    """Label -> place, score, interval, tasks and section as shown, in the order shown."""
+    rows: dict[str, dict[str, str]] = {}
+    section = ""
+    parts = {"place": ".place", "name": ".name", "score": ".score", "interval": ".interval"}
+    found = ", ".join(f"{key}: one.querySelector('{where}')?.textContent" for key, where in parts.items())
+    tasks = "tasks: one.querySelector('.coverage, td.number > [title]')?.textContent"
+    lines = on_all(
+        browser,
+        "main table tbody tr",
+        f"one.className === 'section' ? one.textContent : {{ {found}, {tasks} }}",
+    )
+    for line in lines:
+        if isinstance(line, str):
+            section = line
+        else:
+            rows[line["name"]] = {**line, "section": section}
+    return rows
+
+
+def same(shown: str, *values: float) -> bool:
+    """Whether the numbers in a text are these, to the three digits shown."""
+    numbers = [float(number) for number in re.findall(r"[+-]?\d+\.\d+", shown.replace("−", "-"))]
+    return len(numbers) == len(values) and all(
+        abs(number - value) < 0.0005 + 1e-5 for number, value in zip(numbers, values, strict=True)
+    )

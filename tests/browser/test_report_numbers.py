@@ -1,0 +1,259 @@
+"""What the page of `medtasks report` shows equals its data, worked out a second time."""
+
+from math import sqrt
+
+import pytest
+
+from tests.browser.report_page import address_of, go, leaderboard, on_all, same, table, texts, whole
+
+
+def rows_of(report):
+    """(label, strategy, dataset id) -> row of the results."""
+    columns = report["results"]
+    rows = {}
+    for place, entry in enumerate(columns["entry"]):
+        row = {name: column[place] if place < len(column) else None for name, column in columns.items()}
+        strategy, dataset = report["strategies"][row["strategy"]][0], report["datasets"][row["dataset"]]["id"]
+        rows[report["entries"][entry]["label"], strategy, dataset] = row
+    return rows
+
+
+def chosen(report, **filters):
+    """Ids of the datasets with one of the values on each axis; twins never."""
+
+    def fits(dataset):
+        return all(
+            set(values) & set(dataset[key] if isinstance(dataset[key], list) else [dataset[key]])
+            for key, values in filters.items()
+        )
+
+    return [item["id"] for item in report["datasets"] if not item["twin_of"] and fits(item)]
+
+
+def expected(report, ids, strategy="zero_shot"):
+    """Label -> (mean, tasks, deviation of the mean or None) over these datasets."""
+    rows, found = rows_of(report), {}
+    for label in dict.fromkeys(entry["label"] for entry in report["entries"]):
+        mine = [row for name in ids if (row := rows.get((label, strategy, name)))]
+        if mine:
+            spreads = [row["sd"] for row in mine]
+            spread = None if None in spreads else sqrt(sum(sd**2 for sd in spreads)) / len(mine)
+            found[label] = (sum(row["score"] for row in mine) / len(mine), len(mine), spread)
+    return found
+
+
+def group(report, label, axis, value, suite=None):
+    """A zero-shot row of `groups`."""
+    columns = report["groups"]
+    for place in range(len(columns["entry"])):
+        row = {name: column[place] if place < len(column) else None for name, column in columns.items()}
+        found = report["axes"][row["axis"]]
+        there = (found["key"], found["values"][row["value"]][0], row["suite"], row["strategy"])
+        if report["entries"][row["entry"]]["label"] == label and there == (axis, value, suite, 0):
+            return row
+    raise KeyError(label)
+
+
+def own(report):
+    return [entry["label"] for entry in report["entries"] if entry["kind"] != "published"]
+
+
+def test_a_suite_s_leaderboard_shows_the_report_s_own_figures(show, report):
+    shown = leaderboard(show("leaderboard"))
+    means = expected(report, chosen(report, suite=["bridge"]))
+    assert set(shown) == set(means)
+    for label, (mean, n, _) in means.items():
+        assert same(shown[label]["score"], mean) and shown[label]["tasks"].startswith(f"{n}/87")
+    for label in own(report):
+        row = group(report, label, "suite", "bridge", "bridge")
+        assert same(shown[label]["interval"], row["low"], row["high"])
+    complete = [label for label, row in shown.items() if not row["section"]]
+    scores = [means[label][0] for label in complete]
+    assert scores == sorted(scores, reverse=True)
+    assert [shown[label]["place"] for label in complete] == [
+        str(1 + sum(round(other, 5) > round(score, 5) for other in scores)) for score in scores
+    ]
+
+
+def test_a_partial_row_is_marked_and_never_ranked(show, report):
+    third = leaderboard(show("leaderboard"))[own(report)[2]]
+    assert third["tasks"].endswith("partial") and third["place"] == ""
+    assert third["section"].startswith("Incomplete")
+
+
+FILTERS = {
+    "two axes of one suite": {"suite": ["bridge"], "language": ["zh"], "task_type": ["text_classification"]},
+    "two suites": {"suite": ["medhelm", "mlb"]},
+    "three languages in all suites": {"language": ["de", "fr", "es"]},
+    "overlapping specialties": {"suite": ["bridge"], "specialties": ["radiology", "neurology"]},
+}
+
+
+@pytest.mark.parametrize("filters", FILTERS.values(), ids=list(FILTERS))
+def test_a_selection_of_one_s_own_is_averaged_anew(show, report, filters):
+    query = "&".join(f"{key}={','.join(values)}" for key, values in {"suite": [], **filters}.items())
+    shown = leaderboard(show(f"leaderboard?{query}"))
+    ids = chosen(report, **filters)
+    for label, (mean, n, spread) in expected(report, ids).items():
+        assert same(shown[label]["score"], mean) and shown[label]["tasks"].startswith(f"{n}/{len(ids)}")
+        if spread is not None:
+            low, high = max(mean - 1.96 * spread, 0), min(mean + 1.96 * spread, 1)
+            assert same(shown[label]["interval"], low, high) and shown[label]["interval"].startswith("≈ ")
+
+
+GROUPS = [
+    ("suite=mlb", "suite", "mlb", "mlb"),
+    ("suite=&language=zh", "language", "zh", None),
+    ("suite=bridge&language=zh", "language", "zh", "bridge"),
+    ("suite=clinicbench&scenario=generation", "scenario", "generation", "clinicbench"),
+    ("suite=", "all", "all", None),
+]
+
+
+@pytest.mark.parametrize(("query", "axis", "value", "suite"), GROUPS)
+def test_a_selection_that_is_a_group_has_the_group_s_figures(show, report, query, axis, value, suite):
+    browser = show(f"leaderboard?{query}")
+    shown = leaderboard(browser)
+    for label in own(report)[:2]:
+        row = group(report, label, axis, value, suite)
+        assert same(shown[label]["score"], row["score"])
+        assert same(shown[label]["interval"], row["low"], row["high"]) and "≈" not in shown[label]["interval"]
+        assert shown[label]["tasks"] == f"{row['tasks']}/{row['tasks']}"
+    # MLB averages dimensions, ClinicBench leaves two sets out, and the page says so
+    assert ("averaged in the suite’s own way" in whole(browser)) == (value in ("mlb", "generation"))
+
+
+def test_published_and_own_models_are_averaged_over_the_same_tasks(show, report):
+    shown = leaderboard(show("leaderboard?suite=clinicbench&scenario=generation"))
+    every = chosen(report, scenario=["generation"])
+    ids = [item["id"] for item in report["datasets"] if item["id"] in every and item["counted"]]
+    assert 0 < len(ids) < len(every)
+    for label, (mean, n, _) in expected(report, ids).items():
+        assert same(shown[label]["score"], mean) and shown[label]["tasks"].startswith(f"{n}/{len(ids)}")
+
+
+def test_averages_that_are_published_alone_stand_where_they_fit_and_nowhere_else(show, report):
+    models = {entry["label"] for entry in report["entries"] if entry["suite"] == "mlb"}
+    shown = leaderboard(show("leaderboard?suite=mlb"))
+    for label in models:
+        printed = group(report, label, "suite", "mlb", "mlb")["score"]
+        assert same(shown[label]["score"], printed) and shown[label]["tasks"] == "as published"
+    assert models <= set(leaderboard(show("leaderboard?suite=mlb&dimension=medse")))
+    assert not models & set(leaderboard(show("leaderboard?suite=mlb&stage=research")))
+
+
+def test_only_tasks_that_all_have(show, report):
+    browser = show("leaderboard?kind=own")
+    browser.click("button.small")
+    assert "common=1" in address_of(browser)
+    rows, labels = rows_of(report), own(report)
+    every = chosen(report, suite=["bridge"])
+    ids = [name for name in every if all((label, "zero_shot", name) in rows for label in labels)]
+    assert 0 < len(ids) < 87
+    means, shown = expected(report, ids), leaderboard(browser)
+    for label in labels:
+        assert same(shown[label]["score"], means[label][0]) and shown[label]["place"]
+        assert shown[label]["tasks"] == f"{len(ids)}/{len(ids)}"
+
+
+def test_strategies_are_never_mixed(show, report):
+    browser = show("leaderboard?strategy=&kind=own&suite=medhelm")
+    lines = on_all(
+        browser,
+        "main tbody tr",
+        "[one.cells[2].textContent, one.cells[0].textContent, one.querySelector('.name').textContent, "
+        "one.querySelector('.score').textContent]",
+    )
+    assert len(lines) == 9
+    for strategy, title in report["strategies"]:
+        means = expected(report, chosen(report, suite=["medhelm"]), strategy)
+        found = {label: (place, score) for name, place, label, score in lines if name == title}
+        assert set(found) == set(own(report))
+        assert all(same(score, means[label][0]) for label, (_, score) in found.items())
+        assert sorted(place for place, _ in found.values()) == ["1", "2", "3"]
+
+
+def test_the_heat_map_s_table_and_a_task_s_page_show_each_score(show, report):
+    rows = rows_of(report)
+    browser = show("heatmap?kind=own&suite=mlb")
+    browser.click(".as-table summary")
+    browser.wait("!!document.querySelector('table.values')")
+    ids = {item["name"]: item["id"] for item in report["datasets"] if item["suite"] == "mlb"}
+    names = texts(browser, "table.values thead th")[1:]
+    for label, scores in table(browser, "table.values").items():
+        assert same(" ".join(scores), *(rows[label, "zero_shot", ids[name]]["score"] for name in names))
+    go(browser, "task/mlb_cmeee?on=cot")
+    shown = leaderboard(browser)
+    assert set(shown) == set(own(report))
+    for label, line in shown.items():
+        row = rows[label, "cot", "mlb_cmeee"]
+        assert same(line["score"], row["score"]) and same(line["interval"], row["low"], row["high"])
+
+
+def test_profiles_show_groups_with_their_intervals(show, report):
+    first = own(report)[0]
+    series = "zero_shot%253A" + first.replace("/", "%252F")
+    shown = table(show(f"profile?axis=language&models={series}"), ".dots")
+    [axis] = [axis for axis in report["axes"] if axis["key"] == "language"]
+    assert len(shown) == len(axis["values"]) == 9
+    for value, title in axis["values"]:
+        row = group(report, first, "language", value, "bridge")
+        assert same(shown[title][1], row["score"], row["low"], row["high"])
+
+
+def test_a_strategy_is_compared_with_zero_shot_on_the_same_tasks(show, report):
+    shown = table(show("strategies?suite=medhelm&kind=own"), ".dots")
+    ids = chosen(report, suite=["medhelm"])
+    zero, cot = expected(report, ids), expected(report, ids, "cot")
+    for label in own(report):
+        difference = cot[label][0] - zero[label][0]
+        spread = 1.96 * sqrt(zero[label][2] ** 2 + cot[label][2] ** 2)
+        assert same(shown[label][1], difference, difference - spread, difference + spread)
+
+
+def test_shares_of_readable_answers_are_means_over_tasks(show, report):
+    shown, rows = table(show("validity?suite=medhelm")), rows_of(report)
+    for label in own(report):
+        shares = [rows[label, "zero_shot", name]["valid"] for name in chosen(report, suite=["medhelm"])]
+        assert shown[label][0] == f"{100 * sum(shares) / len(shares):.1f} %"
+
+
+def test_coverage_counts_every_task_and_says_why_one_is_missing(show, report):
+    browser = show("coverage?suite=clinicbench")
+    shown, (first, _, third) = table(browser), own(report)
+    heads = [head.rstrip("▲▼") for head in texts(browser, "main table thead th")[1:]]
+    assert dict(zip(heads, shown[first], strict=True))["scored"] == "17"
+    counts = {head: n for head, n in zip(heads, shown[third], strict=True) if n != "0"}
+    assert counts == {"failed": "1", "not asked": "16"}
+    assert "failed: out of memory" in browser.js("document.querySelector('.reasons').textContent")
+
+
+def test_pairs_show_differences_intervals_and_p_values(show, report):
+    browser = show("pairs?suite=medhelm")
+    [found] = [
+        item
+        for item in report["comparisons"]
+        if (item["suite"], item["strategy"]) == ("medhelm", "zero_shot")
+    ]
+    labels = [report["entries"][place]["label"] for place in found["entries"]]
+    browser.click(".as-table summary")
+    browser.wait("!!document.querySelector('table.values')")
+    names = texts(browser, "table.values thead th")[1:]
+    ranks = [found["rank"][labels.index(name)] for name in names]
+    assert len(names) == 3 and ranks == sorted(ranks)
+    cells = table(browser, "table.values")
+    for one in names:
+        for other, cell in zip(names, cells[one], strict=True):
+            row, column = labels.index(one), labels.index(other)
+            assert same(cell, found["difference"][row][column]) if one != other else cell == "–"
+    # Enter says all that is known of a pair
+    browser.js("document.querySelector('.field').focus()")
+    browser.press("ArrowRight", "Enter")
+    row, column = labels.index(names[0]), labels.index(names[1])
+    detail = browser.js("document.querySelector('.detail').textContent")
+    holm = found["p_holm"][row][column]
+    assert f"{names[0]} against {names[1]}" in detail
+    assert f"Holm {'<0.001' if holm < 0.001 else f'{holm:.3f}'}" in detail
+    browser.click("[data-key='matrix=wins']")
+    assert "matrix=wins" in address_of(browser)
+    assert len(texts(browser, ".row-names > div")) == len(found["entries"])
