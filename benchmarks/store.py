@@ -11,7 +11,7 @@ import json
 import random
 import tempfile
 import time
-from functools import lru_cache
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 MODELS, PROCESSES = 95, 2
 INGEST_SECONDS, TASK_SECONDS, TASK_GIGABYTES, GROUP_SECONDS = 180, 10, 2, 30
 SUFFIXES = ("", "_cot", "_5shot")
-#: models whose experiments go through the plain loop
+OVERALL = tuple(f"bridge{suffix}" for suffix in SUFFIXES)
+#: models whose experiments are resampled one by one
 LOOPED = 2
 
 
@@ -35,44 +36,44 @@ def run(quick: bool) -> Iterator[Row]:
     models = MODELS // 10 if quick else MODELS
     with tempfile.TemporaryDirectory() as folder:
         made = fresh("store", "make_runs", folder=folder, models=models, timeout=1800)
-        n = f"{made['experiments']:,} experiments, {made['scores'] / 1e6:.1f} million scores of documents"
-        first = fresh("store", "put", folder=folder, timeout=1800)
-        figures = (
-            f"{first['seconds']:.0f} s ({first['peak']:.1f} GB; the store has {first['gigabytes']:.2f} GB)"
-        )
-        yield Row(
-            f"ingest {models} runs: {n}",
-            figures,
-            f"under {INGEST_SECONDS} s",
-            first["seconds"] < INGEST_SECONDS,
-        )
-        again = fresh("store", "put", folder=folder, timeout=1800)
-        yield Row("  the same again, which changes nothing", f"{again['seconds']:.0f} s")
-        found = fresh("store", "tasks", folder=folder, timeout=1800)
-        figures = f"{found['seconds']:.1f} s, {found['peak']:.2f} GB"
-        met = found["seconds"] < TASK_SECONDS and found["peak"] < TASK_GIGABYTES
-        yield Row(
-            f"means and intervals of {found['experiments']:,} experiments from the store",
-            figures,
-            f"under {TASK_SECONDS} s, {TASK_GIGABYTES} GB",
-            met,
-        )
-        times = found["looped"] / (found["seconds"] / found["experiments"])
-        figures = f"{1000 * found['looped']:.1f} ms each ({times:.0f} times as long)"
-        yield Row(f"  a loop over {found['n_looped']} of them", figures)
-        seconds = found["groups"] + found["pairs"]
-        figures = f"{seconds:.1f} s ({found['n_groups']:,} groups {found['groups']:.1f} s, "
-        figures += f"{found['n_pairs']:,} pairs {found['pairs']:.1f} s; {found['peak_pairs']:.2f} GB)"
-        yield Row(
-            "  groups, the overall, all pairs of the overall",
-            figures,
-            f"under {GROUP_SECONDS} s",
-            seconds < GROUP_SECONDS,
-        )
-        read = fresh("store", "read", folder=folder, timeout=1800)
-        yield Row(
-            "  all experiments as a report gets them", f"{read['seconds']:.1f} s, {read['peak']:.2f} GB"
-        )
+        yield from measure(folder, made)
+
+
+def measure(folder: str, made: dict[str, Any]) -> Iterator[Row]:
+    """The figures of run folders that `make_runs` wrote."""
+    n = f"{made['experiments']:,} experiments, {made['scores'] / 1e6:.1f} million scores of documents"
+    first = fresh("store", "put", folder=folder, timeout=1800)
+    yield Row(
+        f"ingest {made['models']} runs: {n}",
+        f"{_times(first)}; the store has {first['gigabytes']:.2f} GB",
+        f"under {INGEST_SECONDS} s",
+        first["seconds"] < INGEST_SECONDS,
+    )
+    yield Row("  the same again, which changes nothing", _times(fresh("store", "put", folder=folder)))
+    found = fresh("store", "intervals", folder=folder)
+    yield Row(
+        f"from the store, means and intervals of {found['experiments']:,} experiments",
+        _times(found),
+        f"under {TASK_SECONDS} s, {TASK_GIGABYTES} GB",
+        found["seconds"] < TASK_SECONDS and found["peak"] < TASK_GIGABYTES,
+    )
+    seconds = found["groups"] + found["pairs"]
+    yield Row(
+        f"  besides, {found['n_groups']:,} groups, and {found['n_pairs']:,} pairs of the overall",
+        f"{seconds:.1f} s (pairs {found['pairs']:.1f} s; {found['peak_pairs']:.2f} GB)",
+        f"under {GROUP_SECONDS} s",
+        seconds < GROUP_SECONDS,
+    )
+    each = fresh("store", "loop", folder=folder)
+    times = each["seconds"] / each["experiments"] / (found["seconds"] / found["experiments"])
+    figures = f"{1000 * each['seconds'] / each['experiments']:.1f} ms each ({times:.0f} times as long)"
+    yield Row(f"  intervals one by one, {each['experiments']} of them", figures)
+    yield Row("  all results as a report gets them", _times(fresh("store", "read", folder=folder)))
+
+
+def _times(figures: dict[str, float]) -> str:
+    seconds, processor, peak = (figures[name] for name in ("seconds", "processor", "peak"))
+    return f"{seconds:.1f} s ({processor:.1f} s of processor time), {peak:.2f} GB"
 
 
 # ---------------------------------------------------------------------- runs
@@ -82,14 +83,14 @@ def make_runs(folder: str, models: int) -> dict[str, Any]:
     """Write the run folders."""
     from medtasks_ext.cli.run import run_command
 
-    names = "bridge,bridge_cot,bridge_5shot"
-    arguments = ["--tasks", names, "--model", "random-label", "--data", "sample"]
+    arguments = ["--tasks", ",".join(OVERALL), "--model", "random-label", "--data", "sample"]
     template = Path(folder, "template")
     if run_command([*arguments, "--output_path", str(template)]):
         raise RuntimeError("the run on the sample rows failed")
     with get_context("spawn").Pool(PROCESSES) as pool:
         sizes = pool.starmap(_make_run, [(folder, number) for number in range(models)], chunksize=1)
-    return {"experiments": sum(size[0] for size in sizes), "scores": sum(size[1] for size in sizes)}
+    experiments, scores = map(sum, zip(*sizes, strict=True))
+    return {"models": models, "experiments": experiments, "scores": scores}
 
 
 def _make_run(folder: str, number: int) -> tuple[int, int]:
@@ -114,14 +115,14 @@ def _make_run(folder: str, number: int) -> tuple[int, int]:
     return len(_datasets()) * len(SUFFIXES), total
 
 
-@lru_cache
+@cache
 def _datasets() -> list[Dataset]:
     from medtasks_ext.registry import registry
 
     return [item for item in registry().datasets.values() if item.metadata.benchmark == "bridge"]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _record(template: Path, task: str) -> dict[str, Any]:
     """Results of a task as a real run leaves them, without the marks of sample rows."""
     record = json.loads((template / "tasks" / f"{task}.json").read_text())
@@ -130,7 +131,11 @@ def _record(template: Path, task: str) -> dict[str, Any]:
     return record
 
 
-@lru_cache(maxsize=None)
+def _seed(dataset: Dataset, suffix: str) -> int:
+    return random.Random(dataset.id + suffix).getrandbits(32)
+
+
+@cache
 def _documents(dataset: Dataset, suffix: str) -> tuple[list[str], list[str], Any, Any]:
     """Keys and hashes of documents, how hard they are, and how much is to be found in each."""
     import numpy as np
@@ -150,7 +155,7 @@ def _scores(dataset: Dataset, suffix: str, number: int) -> DocumentScores:
     from medtasks_ext.results.document_scores import DocumentScores, score_statistic
 
     keys, contents, hardness, gold = _documents(dataset, suffix)
-    rng = np.random.default_rng([number, random.Random(dataset.id + suffix).getrandbits(32)])
+    rng = np.random.default_rng([number, _seed(dataset, suffix)])
     n, statistic = len(keys), score_statistic(dataset)
     right = 1 / (1 + np.exp(hardness - number / 50))
     if statistic is not mean:
@@ -176,88 +181,105 @@ def _scores(dataset: Dataset, suffix: str, number: int) -> DocumentScores:
 # ---------------------------------------------------------------------- measurements
 
 
-def put(folder: str) -> dict[str, float]:
-    """Ingest all runs."""
+class Clock:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self.began, self.busy = time.perf_counter(), time.process_time()
+
+    def read(self) -> dict[str, float]:
+        return {
+            "seconds": time.perf_counter() - self.began,
+            "processor": time.process_time() - self.busy,
+            "peak": peak_gigabytes(),
+        }
+
+
+def _registry() -> Any:
+    """With all tasks' files read, which is no part of what is measured."""
     from medtasks_ext.registry import registry
-    from medtasks_ext.results.store.ingest import ingest
-
-    runs, store = sorted(Path(folder, "runs").iterdir()), Path(folder, "store")
-    began = time.perf_counter()
-    _, faults = ingest(runs, store, registry())
-    seconds = time.perf_counter() - began
-    if faults:
-        raise RuntimeError(str(faults[0]))
-    size = sum(file.stat().st_size for file in store.rglob("*.parquet"))
-    return {"seconds": seconds, "peak": peak_gigabytes(), "gigabytes": size / 1e9}
-
-
-def tasks(folder: str) -> dict[str, float]:
-    """Means and intervals of all tasks; of groups and pairs; and some of them by a plain loop."""
-    import numpy as np
-
-    from medtasks_ext.registry import registry
-    from medtasks_ext.results.bootstrap import percentile_interval, resample
-    from medtasks_ext.results.comparison import all_pairs
-    from medtasks_ext.results.store.read import Store, read_store
-    from medtasks_ext.results.store.resample import task_bootstrap
 
     here = registry()
-    here.groups  # noqa: B018  (reading the tasks' files is no part of this)
-    began = time.perf_counter()
-    found = list(task_bootstrap(Store(Path(folder, "store"), here)))
-    intervals = {
-        place: interval
-        for item in found
-        for place, interval in zip(item.experiments, item.intervals().tolist(), strict=True)
-    }
-    seconds, peak = time.perf_counter() - began, peak_gigabytes()
+    assert here.groups and all(item.config for item in here.datasets.values())
+    return here
 
-    began = time.perf_counter()
+
+def put(folder: str) -> dict[str, float]:
+    """Ingest all runs."""
+    from medtasks_ext.results.store.ingest import ingest
+
+    here, runs, store = _registry(), sorted(Path(folder, "runs").iterdir()), Path(folder, "store")
+    clock = Clock()
+    _, faults = ingest(runs, store, here)
+    found = clock.read()
+    if faults:
+        raise RuntimeError(str(faults[0]))
+    return {**found, "gigabytes": sum(file.stat().st_size for file in store.rglob("*.parquet")) / 1e9}
+
+
+def intervals(folder: str) -> dict[str, float]:
+    """Means and intervals of all tasks; then those of groups, and all pairs of the overall."""
+    import numpy as np
+
+    from medtasks_ext.results.bootstrap import percentile_interval
+    from medtasks_ext.results.comparison import all_pairs
+    from medtasks_ext.results.store.read import open_store
+    from medtasks_ext.results.store.resample import task_bootstrap
+
+    here = _registry()
+    clock = Clock()
+    found = [(item, item.intervals()) for item in task_bootstrap(open_store(Path(folder, "store"), here))]
+    first = {**clock.read(), "experiments": sum(len(interval) for _, interval in found)}
+
+    clock, n_groups, overall = Clock(), 0, []
     scores: dict[str, dict[str, tuple[float, Any]]] = {}
-    for item in found:
+    for item, _ in found:
         for (run, task), value, draws in zip(item.experiments, item.values, item.resampled, strict=True):
             scores.setdefault(run, {})[task] = value, draws
-    n_groups, overall = 0, []
-    for tasks in scores.values():
-        for group in (
-            name for name in here.groups if name.startswith("bridge") and set(here.leaves(name)) <= set(tasks)
-        ):
-            parts = here.parts(group)
-            draws = np.mean([np.mean([tasks[task][1] for task in part], axis=0) for part in parts], axis=0)
-            value = np.mean([np.mean([tasks[task][0] for task in part]) for part in parts])
+    for done in scores.values():
+        for group in here.groups:
+            if not (group.startswith("bridge") and set(here.leaves(group)) <= set(done)):
+                continue
+            parts = [[done[task] for task in part] for part in here.parts(group)]
+            score = np.mean([np.mean([value for value, _ in part]) for part in parts])
+            draws = np.mean([np.mean([values for _, values in part], axis=0) for part in parts], axis=0)
             percentile_interval(draws)
             n_groups += 1
-            if group in ("bridge", "bridge_cot", "bridge_5shot"):
-                overall.append((value, draws))
-    groups = time.perf_counter() - began
-    began = time.perf_counter()
-    pairs = all_pairs([item[0] for item in overall], np.stack([item[1] for item in overall]))
-    result = {
-        "pairs": time.perf_counter() - began,
-        "n_pairs": pairs.difference.size // 2,
-        "peak_pairs": peak_gigabytes(),
+            if group in OVERALL:
+                overall.append((score, draws))
+    groups = clock.read()["seconds"]
+    clock = Clock()
+    all_pairs([score for score, _ in overall], np.stack([draws for _, draws in overall]))
+    pairs = clock.read()
+    return {
+        **first,
+        "groups": groups,
+        "n_groups": n_groups,
+        "pairs": pairs["seconds"],
+        "n_pairs": len(overall) * (len(overall) - 1) // 2,
+        "peak_pairs": pairs["peak"],
     }
 
-    entries = read_store(Path(folder, "store"), here, [])[:LOOPED]
+
+def loop(folder: str) -> dict[str, float]:
+    """Intervals of some models' tasks one by one."""
+    from medtasks_ext.results.bootstrap import percentile_interval, resample
+    from medtasks_ext.results.store.read import read_store
+
+    entries = read_store(Path(folder, "store"), _registry(), [])[:LOOPED]
     experiments = [item for entry in entries for item in entry.experiments.values()]
-    began = time.perf_counter()
+    clock = Clock()
     for item in experiments:
         counts = item.read_documents().by_unit()
         percentile_interval(resample([counts], item.dataset.id)["score"].values)
-    looped = (time.perf_counter() - began) / len(experiments)
-    return {
-        "seconds": seconds, "peak": peak, "experiments": len(intervals), "looped": looped,
-        "n_looped": len(experiments), "groups": groups, "n_groups": n_groups, **result,
-    }  # fmt: skip
+    return {**clock.read(), "experiments": len(experiments)}
 
 
 def read(folder: str) -> dict[str, float]:
     """What a report starts from."""
-    from medtasks_ext.registry import registry
     from medtasks_ext.results.reading import read_results
 
-    here = registry()
-    here.groups  # noqa: B018
-    began = time.perf_counter()
+    here = _registry()
+    clock = Clock()
     read_results([Path(folder, "store")], here)
-    return {"seconds": time.perf_counter() - began, "peak": peak_gigabytes()}
+    return clock.read()

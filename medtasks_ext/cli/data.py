@@ -220,7 +220,7 @@ def _print_check(report: FolderReport) -> None:
     mistyped = sum(stray.meant is not None for stray in report.strays)
     n_fetched = f", {report.n_fetched} fetched files" if report.n_fetched else ""
     typer.echo(
-        f"{report.folder}: {len(report.checked)} datasets{n_fetched}, {invalid} not valid"
+        f"{report.folder}: {len(report.checked)} local datasets{n_fetched}, {invalid} not valid"
         + (f", {mistyped} names that look mistyped" if mistyped else "")
     )
     if not report.checked and not report.n_fetched:

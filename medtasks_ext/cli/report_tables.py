@@ -122,12 +122,13 @@ def _heading(report: Report) -> str:
 
 def _cells(row: GroupScore) -> list[str]:
     tasks = "" if row.scored is None else f"{row.scored}/{row.group.n_tasks}"
+    marks = " partial" * row.partial + " limited" * row.entry.limited
     return [
         _score(row, 4),
         "–" if row.rank is None else f"{row.rank}/{row.of}",
         _share(row.valid),
         _share(row.cut),
-        tasks + (" partial" if row.partial else ""),
+        tasks + marks,
     ]
 
 

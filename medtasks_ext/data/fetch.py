@@ -7,7 +7,7 @@ to another machine, where DIR is the data folder. `fetched.json` records what wa
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,7 +160,8 @@ def _copy(path: Path, target: Path) -> None:
     except OSError as error:
         raise _unwritable(error, target.parent) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def _unwritable(error: OSError, folder: Path) -> MedtasksError:

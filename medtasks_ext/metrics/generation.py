@@ -186,7 +186,7 @@ def bert_scorer() -> Callable[..., Any]:
             where="MEDTASKS_BERTSCORE",
             remedy="pip install 'medtasks[report]', or unset it",
         ) from None
-    return score  # type: ignore[no-any-return]
+    return score
 
 
 @lru_cache(maxsize=1)  # lm-eval's aggregation and the bootstrap ask for the same texts

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _WITHIN = {
     "prompt": "wording of the prompt",
     "data": "origin of the data",
-    "rebuilt": "rows rebuilt from the source",
 }
 _NAMED = 3  # tasks that a sentence names
 
@@ -27,6 +26,8 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
     """Sentences: within entries, between those of one model, between entries task by task, published ones."""
     own = [entry for entry in entries if entry.kind != "published"]
     return [
+        *_limited(own),
+        *_rebuilt(own),
         *_within(own),
         *_between_namesakes(own),
         *_between(own),
@@ -50,6 +51,21 @@ def _by_group(entry: Entry) -> dict[tuple[str, str], list[Experiment]]:
 def _kind(item: Experiment, setting: str) -> str:
     """A setting without the hash or revision, which differs from task to task anyway."""
     return item.settings.get(setting, "").partition(" ")[0]
+
+
+def _limited(entries: Sequence[Entry]) -> Iterator[str]:
+    for entry in entries:
+        if entry.limited:
+            some = entry.settings["documents"]
+            yield f"{entry.label}: only {some} of each task were asked: no scores of whole test sets"
+
+
+def _rebuilt(entries: Sequence[Entry]) -> Iterator[str]:
+    for entry in entries:
+        for (suite, strategy), items in _by_group(entry).items():
+            if names := [item.dataset.id for item in items if item.settings.get("rebuilt") == "yes"]:
+                of = f"{entry.label}, {_title(suite, strategy)}"
+                yield f"{of}: rows rebuilt from the source, not the suite's own: {_some(names)}"
 
 
 def _within(entries: Sequence[Entry]) -> Iterator[str]:

@@ -118,6 +118,7 @@ def _entry(report: Report, place: int) -> dict[str, Any]:
         "model": entry.model,
         "kind": entry.kind,
         "sample": entry.sample,
+        "limited": entry.limited,
         "suite": entry.settings.get("published"),
         "settings": entry.settings,
         "notes": list(entry.notes),

@@ -86,6 +86,7 @@ _OF_GROUP: _Columns = {
     "tasks_scored": ("int64", lambda row: row.scored),
     "tasks": ("int64", lambda row: row.group.n_tasks),
     "partial": ("bool", lambda row: row.partial),
+    "limited": ("bool", lambda row: row.entry.limited),
     "documents": ("int64", lambda row: row.documents),
     "valid": ("float64", lambda row: row.valid),
     "cut": ("float64", lambda row: row.cut),

@@ -124,6 +124,11 @@ class Entry:
     details: dict[str, str] = field(default_factory=dict)
 
     @property
+    def limited(self) -> bool:
+        """Whether some documents of each task were asked, not all."""
+        return self.settings.get("documents", "all") != "all"
+
+    @property
     def sample(self) -> bool:
         """Whether its rows are synthetic."""
         return any(item.sample for item in self.experiments.values())

@@ -127,7 +127,8 @@ def test_no_command_opens_a_connection_unless_it_must(watched, local_data, tmp_p
     ]
     printed, seen = watched(*commands, MEDTASKS_DATA_DIR=local_data)
     ends = [line for line in printed.splitlines() if line.startswith("EXIT")]
-    failed = [line for line in ends if not line.endswith(" 0") and "doctor" not in line]  # it may find something
+    # `doctor` may find something
+    failed = [line for line in ends if not line.endswith(" 0") and "doctor" not in line]
     assert len(ends) == len(commands) and not failed, printed
     assert seen == []
     assert MARKER not in printed

@@ -185,7 +185,7 @@ def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name
     )
     outcome = medtasks("data", "check", "own")
     assert outcome.code == 0, outcome.out
-    assert f"✓ {name}" in outcome.out and "1 datasets, 0 not valid" in outcome.out
+    assert f"✓ {name}" in outcome.out and "1 local datasets, 0 not valid" in outcome.out
 
 
 def test_check_counts_the_documents_that_a_run_loads(medtasks, chip_ctc):

@@ -26,7 +26,7 @@ from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.store.change import changing
 from medtasks_ext.results.store.ingest import ingest
 from medtasks_ext.results.store.layout import encoded
-from medtasks_ext.results.store.read import Store
+from medtasks_ext.results.store.read import open_store
 from medtasks_ext.results.store.resample import _compact, _sums, task_bootstrap
 from tests.conftest import write_jsonl
 
@@ -351,7 +351,7 @@ def test_task_bootstrap_gives_every_score_and_interval(run, tmp_path):
     folders = [run(f"{n}", pretrained=f"org/{n}") for n in range(3)]
     spoil(folders[2], "without gold")  # of one document, so that this model's resamples are others
     put(store, *folders)
-    opened = Store(store, registry())
+    opened = open_store(store, registry())
     found = {
         (run, task): (value, draws, interval)
         for item in task_bootstrap(opened)
@@ -424,7 +424,7 @@ def test_scores_that_are_made_in_another_way_by_now_are_not_resampled(run, tmp_p
     experiment = results.entries[0].experiments["bridge_mie_cot"]
     assert experiment.score is not None and experiment.read_documents is None
     assert "bridge_mie_cot" not in [
-        task for item in task_bootstrap(Store(store, registry())) for _, task in item.experiments
+        task for item in task_bootstrap(open_store(store, registry())) for _, task in item.experiments
     ]
 
 

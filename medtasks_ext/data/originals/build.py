@@ -34,8 +34,8 @@ def read_original(
     """Test rows and few-shot rows.
 
     With templates for documents they have `id`, `task`, `split`, `input` and `output`, as BRIDGE writes
-    them, and the layout's `fields`; documents without an answer are left out before anything is drawn, as the suite's are. Otherwise
-    they have the fields of the records.
+    them, and the layout's `fields`; documents without an answer are left out before anything is drawn, as
+    the suite's are. Otherwise they have the fields of the records.
 
     Args:
         identity: the column by which a few-shot row is recognised among test rows.

@@ -23,7 +23,7 @@ function gridSize(rows, columns, wide) {
   const space = (onPaper ? 1020 : document.getElementById("main").clientWidth - 22) - names;
   const smallest = onPaper ? 3 : wide;
   const width = Math.max(smallest, Math.min(onPaper ? 60 : 72, Math.floor((10 * space) / columns.length) / 10));
-  return { names, width: onPaper ? width : Math.floor(width), height: rows.length > 60 ? 18 : 22 };
+  return { names, width: onPaper ? width : Math.floor(width), height: onPaper ? 14 : rows.length > 60 ? 18 : 22 };
 }
 
 function gridPart({ label, rows, columns, cell, wide = 14 }) {
@@ -110,6 +110,8 @@ function paint(canvas, cells, width, height, starts) {
 }
 
 function columnNames(columns, width) {
+  if (onPaper)
+    return make("div", { className: "column-names" }, columnGroups(columns, width), namesOnPaper(columns, width));
   const names = columns.map((column) => {
     const item = make("div", { className: "column-name", title: column.title }, column.node ?? column.title);
     item.style.width = `${width}px`;
@@ -122,6 +124,19 @@ function columnNames(columns, width) {
     columnGroups(columns, width),
     make("div", { className: "column-line" }, ...names),
   );
+}
+
+// Upright text in boxes is lost where Chromium breaks pages; in a drawing it is not.
+function namesOnPaper(columns, width) {
+  if (width < 7) return null;
+  const height = 120;
+  const longest = 24; // characters
+  const names = columns.map(({ title }, index) => {
+    const x = (index + 0.5) * width + 3;
+    const shown = title.length > longest ? `${title.slice(0, longest - 1)}…` : title;
+    return svg("text", { class: "name", x, y: height - 4, transform: `rotate(-90 ${x} ${height - 4})` }, shown);
+  });
+  return svg("svg", { class: "names-on-paper", width: width * columns.length, height }, ...names);
 }
 
 // Runs of columns of one group under one heading.

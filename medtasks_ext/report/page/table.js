@@ -76,7 +76,7 @@ function headCell(column, sorted, key) {
     scope: "col",
     className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim(),
   });
-  if (column.value) {
+  if (column.value && !onPaper) {
     const next = sorted
       ? sorted === "ascending"
         ? `-${column.key}`

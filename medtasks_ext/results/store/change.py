@@ -24,6 +24,7 @@ from medtasks_ext.results.store.layout import (
     STAGING,
     check_folder,
     check_schema,
+    is_store,
 )
 
 if TYPE_CHECKING:
@@ -152,8 +153,13 @@ def at_rest(folder: Path) -> Iterator[None]:
     """Read a store while nobody changes it; an interrupted change is completed first.
 
     Raises:
-        MedtasksError: it is of a newer version, or a change must be completed and may not be.
+        MedtasksError: there is no store, it is of a newer version, or a change must be completed and may
+            not be.
     """
+    if not is_store(folder):
+        raise MedtasksError(
+            "holds no store", where=folder, remedy="medtasks ingest RUN... --store DIR makes one"
+        )
     with ExitStack() as stack:
         try:
             stack.enter_context(_lock(folder / COMMIT_LOCK))

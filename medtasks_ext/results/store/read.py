@@ -10,7 +10,7 @@ from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.reading import run_settings, unknown_tasks
 from medtasks_ext.results.store.change import at_rest
-from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, is_store, stored_runs
+from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, stored_runs
 from medtasks_ext.results.store.tables import (
     check_statistic,
     read_document_scores,
@@ -36,19 +36,8 @@ class Store:
         runs: id -> run.
     """
 
-    def __init__(self, folder: Path, tasks: Registry) -> None:
-        """Open a store.
-
-        Raises:
-            MedtasksError: there is none, it is of a newer version, or damaged.
-        """
-        if not is_store(folder):
-            raise MedtasksError(
-                "holds no store", where=folder, remedy="medtasks ingest RUN --store DIR makes one"
-            )
-        self.folder, self.tasks = folder, tasks
-        with at_rest(folder):
-            self.runs = stored_runs(folder)
+    def __init__(self, folder: Path, tasks: Registry, runs: dict[str, StoredRun]) -> None:
+        self.folder, self.tasks, self.runs = folder, tasks, runs
         self._resampled: dict[str, dict[tuple[str, str], Array]] = {}
 
     def resampled(self, dataset: str, run: str, task: str) -> Array | None:
@@ -65,8 +54,18 @@ class Store:
         return self._resampled[dataset].get((run, task))
 
 
+def open_store(folder: Path, tasks: Registry) -> Store:
+    """Open a store for `task_bootstrap`.
+
+    Raises:
+        MedtasksError: there is none, it is of a newer version, or damaged.
+    """
+    with at_rest(folder):
+        return Store(folder, tasks, stored_runs(folder))
+
+
 def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    """The runs of a store, an entry for each; labels are left to `told_apart`.
+    """The runs of a store, an entry for each, by model and start; labels are left to `told_apart`.
 
     Args:
         folder: of the store.
@@ -76,8 +75,10 @@ def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry
     Raises:
         MedtasksError: there is no store, it is of a newer version, or damaged.
     """
-    store = Store(folder, tasks)
-    return [_entry(store, run, faults) for run in store.runs.values()]
+    with at_rest(folder):
+        store = Store(folder, tasks, stored_runs(folder))
+        runs = sorted(store.runs.values(), key=lambda run: (run.model, str(run.manifest.get("started"))))
+        return [_entry(store, run, faults) for run in runs]
 
 
 def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
