@@ -391,8 +391,8 @@ def ingest(
 ) -> None:
     """Put runs into a store of Parquet tables.
 
-    Scores per document and results, for report, DuckDB and Polars; no text. All runs go in, or none; a run that went
-    on takes the place of its former state.
+    Scores per document and results, for report, DuckDB and Polars; no text. All runs go in, or none; a run
+    that went on takes the place of its former state.
 
     Example: medtasks ingest runs/* --store store
     """

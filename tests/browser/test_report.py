@@ -239,6 +239,15 @@ def test_synthetic_rows_are_announced_and_never_ranked_beside_real_ones(show, re
     assert len(texts(browser, "main .tag.sample")) == 3
 
 
+def test_an_entry_that_was_asked_some_documents_only_is_marked_and_not_ranked(show, report):
+    other = deepcopy(report)
+    other["entries"][0]["limited"] = True
+    browser = show("leaderboard?kind=own", of=other)
+    shown = leaderboard(browser)[other["entries"][0]["label"]]
+    assert shown["place"] == "" and shown["section"].startswith("Limited")
+    assert "limited" in texts(browser, "main .model .tag")
+
+
 # ---------------------------------------------------------------------- how it looks
 
 

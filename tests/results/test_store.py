@@ -569,7 +569,20 @@ def test_a_store_that_may_only_be_read_is_read(run, tmp_path, monkeypatch):
         read(store)
 
 
-def test_an_error_on_the_way_leaves_no_trace(run, tmp_path, monkeypatch):
+def test_a_full_disk_is_said_and_the_store_stays(run, tmp_path, medtasks, monkeypatch):
+    store = tmp_path / "store"
+    put(store, run())
+    before = contents(store)
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    outcome = medtasks("ingest", run("other", pretrained="org/other"), "--store", store)
+    assert outcome.code == 2 and "No space left on device" in outcome.err and contents(store) == before
+
+
+def test_an_interrupt_on_the_way_leaves_no_trace(run, tmp_path):
     store = tmp_path / "store"
     put(store, run())
     before = contents(store)

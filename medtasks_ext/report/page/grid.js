@@ -89,20 +89,15 @@ function paint(canvas, cells, width, height, starts) {
       pen.fillStyle = inkOn(item.colour);
       if (item.text && width >= 34) {
         pen.font = `${width >= 44 ? 11 : 10}px system-ui, sans-serif`;
-        pen.fillText(item.text, x + width / 2, y + height / 2);
+        pen.fillText(item.text, x + width / 2 - (item.mark ? 3 : 0), y + height / 2);
       } else if (item.glyph && width >= 8) {
         pen.font = "bold 11px system-ui, sans-serif";
         pen.fillText(item.glyph, x + width / 2, y + height / 2);
       }
       if (item.mark) {
+        const beside = item.text && width >= 34;
         pen.beginPath();
-        pen.arc(
-          x + (item.text && width >= 34 ? width - 6 : width / 2),
-          y + (item.text && width >= 34 ? 6 : height / 2),
-          2.4,
-          0,
-          7,
-        );
+        pen.arc(x + (beside ? width - 5 : width / 2), y + (beside ? 5 : height / 2), 2, 0, 7);
         pen.fill();
       }
     }),

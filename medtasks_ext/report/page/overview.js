@@ -221,6 +221,10 @@ function howToRead() {
       "partial",
       "some of the selected tasks have no score for this model. Its mean is over other tasks than that of its neighbours, so it is shown but not ranked.",
     ],
+    [
+      "limited",
+      "only some documents of each task were asked (--limit, --samples): a trial, whose scores are shown but not ranked.",
+    ],
     ["valid", "share of answers in which an answer could be read at all."],
     ["truncated", "share of answers that used up their length limit: such a model might do better with a higher one."],
     ["SAMPLE", "synthetic rows that show how the software works. Such a score says nothing about a model."],

@@ -146,19 +146,19 @@ function selectedRows() {
   return { tasks, rows, left };
 }
 
+function sectionOfRow(row, allSample) {
+  if (row.score === null) return "unscored";
+  if (row.scored < row.total) return "partial";
+  if (entries[row.entry].limited) return "limited";
+  return row.sample && !allSample ? "sample" : "ranked";
+}
+
 // Complete rows on real data are ranked; the others stand below, with the reason.
 function rankedRows(rows) {
   const allSample = rows.every((row) => entries[row.entry].sample);
   for (const row of rows) {
     row.sample = entries[row.entry].sample;
-    row.section =
-      row.score === null
-        ? "unscored"
-        : row.scored < row.total
-          ? "partial"
-          : row.sample && !allSample
-            ? "sample"
-            : "ranked";
+    row.section = sectionOfRow(row, allSample);
     row.place = null;
   }
   for (const [strategy] of strategies.entries()) {

@@ -133,19 +133,24 @@ def changing(folder: Path, waiting: Callable[[], None] = lambda: None) -> Iterat
         waiting: called if another process is at work.
 
     Raises:
-        MedtasksError: the folder can be no store, or is one of a newer version.
+        MedtasksError: the folder can be no store, is one of a newer version, or cannot be written to.
     """
     check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _lock(folder / INGEST_LOCK, waiting):
-        with _lock(folder / COMMIT_LOCK):
-            check_folder(folder)
-            _complete(folder)
-        _discard(folder)  # what a process left that was killed
-        try:
-            yield Change(folder)
-        finally:
-            _discard(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _lock(folder / INGEST_LOCK, waiting):
+            with _lock(folder / COMMIT_LOCK):
+                check_folder(folder)
+                _complete(folder)
+            _discard(folder)  # what a process left that was killed
+            try:
+                yield Change(folder)
+            finally:
+                _discard(folder)
+    except OSError as error:  # no room, no permission
+        raise MedtasksError(
+            f"the ingest stopped: {error}", where=folder, remedy="mend that and ingest again; nothing is lost"
+        ) from None
 
 
 @contextmanager
@@ -185,6 +190,8 @@ def _lock(file: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[No
     except Timeout:
         waiting()
         lock.acquire()
+    except NotImplementedError as error:  # a file system without locks
+        raise OSError(str(error)) from None
     try:
         yield
     finally:

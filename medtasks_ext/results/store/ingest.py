@@ -199,14 +199,19 @@ class _Ingest:
         self, path: str, experiments: Sequence[Experiment], name: str, mark: str
     ) -> dict[str, Rows]:
         """Stage the documents of tasks that have them; where those of each lie."""
-        tables, rows, first = [], {}, 0
+        found: list[tuple[Experiment, DocumentScores]] = []
         for item, scores in zip(experiments, self.pool.map(_documents, experiments), strict=True):
             if isinstance(scores, MedtasksError):
                 self._lacking[item.task] = scores
             elif scores is not None:
-                tables.append(documents_table(item.task, name, item.sample, scores))
-                rows[item.task] = rows_of(first, tables[-1], scores)
-                first += tables[-1].num_rows
+                found.append((item, scores))
+        # what follows from `score` lies together, so that `counts` need not be read with it
+        found.sort(key=lambda pair: pair[1].statistic.name)
+        tables, rows, first = [], {}, 0
+        for item, scores in found:
+            tables.append(documents_table(item.task, name, item.sample, scores))
+            rows[item.task] = rows_of(first, tables[-1], scores)
+            first += tables[-1].num_rows
         if tables:
             write(self.change.new(f"{DOCUMENTS}/{path}"), pa.concat_tables(tables), mark)
         return rows

@@ -31,8 +31,6 @@ from medtasks_ext.results.store.tables import opened, read_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import pyarrow as pa
-
     from medtasks_ext.metrics.statistic import Array, Statistic
     from medtasks_ext.registry import Dataset
     from medtasks_ext.results.store.layout import Part, Rows, StoredRun
@@ -150,52 +148,67 @@ def _read_file(store: Store, items: list[_Stored]) -> dict[tuple[str, str], Arra
     for together in _neighbours(sorted(items, key=lambda item: item.rows.first)):
         first, last = together[0].rows.first, together[-1].rows
         table = read_rows(file, path, first, last.first + last.n - first, _columns(together))
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        numbers = columns.pop("counts", None)
+        arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+        if numbers is not None:
+            arrays |= {"ends": numbers.offsets.to_numpy(), "numbers": numbers.values.to_numpy()}
         for item in together:
-            rows = table.slice(item.rows.first - first, item.rows.n)
-            counts[item.run.run, item.task] = _compact(_counts(item, rows))
+            counts[item.run.run, item.task] = _counts(item, item.rows.first - first, arrays)
     return counts
 
 
 def _neighbours(items: Iterable[_Stored]) -> list[list[_Stored]]:
-    """Items whose rows follow each other, to be read at once."""
+    """Items whose rows follow each other and whose scores are made of the same column."""
     found: list[list[_Stored]] = []
     for item in items:
-        if found and found[-1][-1].rows.first + found[-1][-1].rows.n == item.rows.first:
+        before = found[-1][-1] if found else None
+        if (
+            before is not None
+            and before.rows.first + before.rows.n == item.rows.first
+            and (before.statistic is mean) == (item.statistic is mean)
+        ):
             found[-1].append(item)
         else:
             found.append([item])
     return found
 
 
-def _columns(items: Iterable[_Stored]) -> list[str]:
-    names: set[str] = set()
-    for item in items:
-        names.add("score" if item.statistic is mean else "counts")
-        if not item.rows.plain:
-            names |= {"scored", "unit"}
-    return sorted(names)
+def _columns(items: Sequence[_Stored]) -> list[str]:
+    own = ["score" if items[0].statistic is mean else "counts"]
+    return own if all(item.rows.plain for item in items) else [*own, "scored", "unit"]
 
 
-def _counts(item: _Stored, table: pa.Table) -> Array:
-    """What the score of an experiment is made of, (k, n_units)."""
-    n = item.rows.n
+def _counts(item: _Stored, start: int, arrays: dict[str, Array]) -> Array:
+    """What the score of an experiment is made of, (k, n_units).
+
+    Args:
+        item: which one.
+        start: place of its first row.
+        arrays: columns of the file; `ends` and `numbers` are those of `counts`.
+    """
+    n, width = item.rows.n, item.rows.width
+    rows = slice(start, start + n)
     if item.statistic is mean:
-        columns = np.stack([table["score"].to_numpy(), np.ones(n)])
+        scores = _compact(arrays["score"][rows])
+        counts = np.ones((2, n), scores.dtype)
+        counts[0] = scores
     else:
-        columns = table["counts"].combine_chunks().flatten().to_numpy().reshape(n, -1).T
+        first = arrays["ends"][start]
+        counts = _compact(arrays["numbers"][first : first + n * width].reshape(n, width).T)
     if item.rows.plain:
-        return columns
-    scored = table["scored"].to_numpy()
-    return by_unit(columns.T[scored], table["unit"].to_numpy()[scored]).T
+        return counts
+    scored = arrays["scored"][rows]
+    return _compact(by_unit(counts.T[scored].astype(float), arrays["unit"][rows][scored]).T)
 
 
-def _compact(columns: Array) -> Array:
+def _compact(numbers: Array) -> Array:
     """Bytes where nothing is lost: most counts are small whole numbers."""
-    if columns.size and columns.min() >= 0 and columns.max() <= np.iinfo(np.uint8).max:
-        found = columns.astype(np.uint8)
-        if np.array_equal(found, columns):
+    if numbers.size and numbers.min() >= 0 and numbers.max() <= np.iinfo(np.uint8).max:
+        found = numbers.astype(np.uint8, order="C")
+        if np.array_equal(found, numbers):
             return found
-    return np.ascontiguousarray(columns)
+    return np.ascontiguousarray(numbers)
 
 
 # ---------------------------------------------------------------------- products
