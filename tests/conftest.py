@@ -12,7 +12,7 @@ import pytest
 
 os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", TOKENIZERS_PARALLELISM="false")
 os.environ["MEDTASKS_SHOW_TEXT"] = "1"  # all rows of tests are invented; test_privacy.py tests the default
-for name in ("MEDTASKS_DATA", "MEDTASKS_DATA_DIR", "MEDTASKS_TASKS_DIR", "MEDTASKS_BERTSCORE"):
+for name in ("MEDTASKS_DATA", "MEDTASKS_DATA_DIR", "MEDTASKS_TASKS_DIR", "MEDTASKS_BERTSCORE", "COLUMNS"):
     os.environ.pop(name, None)
 
 ROOT = Path(__file__).resolve().parents[1]

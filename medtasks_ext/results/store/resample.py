@@ -204,11 +204,9 @@ def _counts(item: _Stored, start: int, arrays: dict[str, Array]) -> Array:
 
 def _compact(numbers: Array) -> Array:
     """Bytes where nothing is lost: most counts are small whole numbers."""
-    if numbers.size and numbers.min() >= 0 and numbers.max() <= np.iinfo(np.uint8).max:
+    with np.errstate(invalid="ignore"):  # what is no byte differs afterwards
         found = numbers.astype(np.uint8, order="C")
-        if np.array_equal(found, numbers):
-            return found
-    return np.ascontiguousarray(numbers)
+    return found if np.array_equal(found, numbers) else np.ascontiguousarray(numbers)
 
 
 # ---------------------------------------------------------------------- products
