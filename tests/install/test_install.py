@@ -20,7 +20,16 @@ pytestmark = pytest.mark.install
 def checkout(tmp_path_factory):
     """A copy of the sources, so that builds leave nothing in the checkout."""
     folder = tmp_path_factory.mktemp("checkout") / "medtasks"
-    keep = ("medtasks_ext", "tasks", "model_configs", "results", "pyproject.toml", "README.md", "LICENSE")
+    keep = (
+        "medtasks_ext",
+        "tasks",
+        "model_configs",
+        "results",
+        "docs",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+    )
     folder.mkdir()
     for name in keep:
         source = ROOT / name
