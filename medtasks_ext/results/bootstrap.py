@@ -29,7 +29,8 @@ METHOD = "percentile bootstrap, 95 %"
 METHOD_OF_CLUSTERS = "percentile bootstrap of clusters, 95 %"
 #: metrics that say what was there rather than how good it was
 NOT_ESTIMATED = ("scored", "SAMPLE_DATA")
-_BLOCK = 2**20  # weights that are worked on at once
+_BLOCK = 2**20  # weights that are drawn at once
+_FACTOR = 2**21  # weights that are multiplied at once
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
     precision = np.result_type(side_by_side, np.float32)
     edges = np.cumsum([matrix.shape[1] for matrix in dense])
     parts: list[list[Array]] = []
-    step = max(1, _BLOCK // max(weights.shape[1], 1))
+    step = max(1, _FACTOR // max(weights.shape[1], 1))
     for start in range(0, len(weights), step):
         block = weights[start : start + step]
         columns = np.ascontiguousarray(block.T, dtype=float) if sparse else None

@@ -38,20 +38,25 @@ class Store:
 
     def __init__(self, folder: Path, tasks: Registry, runs: dict[str, StoredRun]) -> None:
         self.folder, self.tasks, self.runs = folder, tasks, runs
-        self._resampled: dict[str, dict[tuple[str, str], Array]] = {}
+        self._resampled: dict[tuple[str, str], Array] = {}
+        self._datasets: set[str] = set()
 
     def resampled(self, dataset: str, run: str, task: str) -> Array | None:
-        """A score on each resample, (resamples,); computed for all models of a dataset at once."""
+        """A score on each resample, (resamples,); computed for all models at once, and kept.
+
+        The first dataset that is asked for is read alone. Who asks for a second wants them all, and
+        reading them together is many times faster.
+        """
+        if dataset not in self._datasets:
+            self._compute(None if self._datasets else [dataset])
+        return self._resampled.get((run, task))
+
+    def _compute(self, datasets: list[str] | None) -> None:
         from medtasks_ext.results.store.resample import task_bootstrap
 
-        if dataset not in self._resampled:
-            found = task_bootstrap(self, [dataset])
-            self._resampled[dataset] = {
-                place: values
-                for item in found
-                for place, values in zip(item.experiments, item.resampled, strict=True)
-            }
-        return self._resampled[dataset].get((run, task))
+        for item in task_bootstrap(self, datasets):
+            self._resampled.update(zip(item.experiments, item.resampled, strict=True))
+        self._datasets.update(self.tasks.datasets if datasets is None else datasets)
 
 
 def open_store(folder: Path, tasks: Registry) -> Store:
