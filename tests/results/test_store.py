@@ -53,7 +53,10 @@ def run_tasks(folder, *more, tasks=TASKS, model="random-label"):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A run on sample rows, to be copied."""
-    return run_tasks(tmp_path_factory.mktemp("runs") / "run", "--data", "sample")
+    folder = run_tasks(tmp_path_factory.mktemp("runs") / "run", "--data", "sample")
+    counted = {"tokens": {"input": 900, "output": 80}, "cut": {"answers_cut": 1}}
+    edit(folder / "tasks" / "bridge_mie.json", lambda item: item.update(counted))
+    return folder
 
 
 @pytest.fixture
@@ -336,7 +339,8 @@ def test_all_models_at_once_are_resampled_as_each_alone(n, models, kind, data):
     for matrix in matrices:
         matrix[:, 2] = matrices[0][:, 2]  # what is to be found is the same for all
     weights = resampling_weights("d", n)
-    sums = _sums([_compact(matrix.T) for matrix in matrices], weights)
+    totals, sums = _sums([_compact(matrix.T) for matrix in matrices], weights)
+    np.testing.assert_allclose(totals, [matrix.sum(axis=0) for matrix in matrices], rtol=1e-13)
     assert sums.shape == (1000, models, 3) and sums.dtype == float
     for place, matrix in enumerate(matrices):
         expected = np.array([(weight[:, None] * matrix).sum(axis=0) for weight in weights.astype(float)])

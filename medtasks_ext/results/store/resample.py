@@ -31,6 +31,8 @@ from medtasks_ext.results.store.tables import opened, read_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    import pyarrow as pa
+
     from medtasks_ext.metrics.statistic import Array, Statistic
     from medtasks_ext.registry import Dataset
     from medtasks_ext.results.store.layout import Part, Rows, StoredRun
@@ -109,7 +111,7 @@ def _stored(store: Store, datasets: set[str] | None) -> Iterator[_Stored]:
                 if datasets is not None and dataset.id not in datasets:
                     continue
                 statistic = score_statistic(dataset)
-                if statistic.name == rows.statistic:
+                if statistic.name == rows.statistic and rows.n:
                     yield _Stored(run, part, task, rows, dataset, statistic)
 
 
@@ -149,13 +151,26 @@ def _read_file(store: Store, items: list[_Stored]) -> dict[tuple[str, str], Arra
         first, last = together[0].rows.first, together[-1].rows
         table = read_rows(file, path, first, last.first + last.n - first, _columns(together))
         columns = {name: table[name].combine_chunks() for name in table.column_names}
-        numbers = columns.pop("counts", None)
-        arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
-        if numbers is not None:
-            arrays |= {"ends": numbers.offsets.to_numpy(), "numbers": numbers.values.to_numpy()}
+        if "counts" in columns:
+            lists = columns.pop("counts")
+            columns |= {"ends": lists.offsets, "numbers": lists.values}
+        arrays = {name: _values(column) for name, column in columns.items()}
         for item in together:
             counts[item.run.run, item.task] = _counts(item, item.rows.first - first, arrays)
     return counts
+
+
+def _values(column: pa.Array) -> Array:
+    """The numbers of a column; any number where it has none, which is read nowhere.
+
+    Taken from the buffer, since `to_numpy` imports pandas.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        return _values(column.cast(pa.uint8())).astype(bool)
+    numbers = np.frombuffer(column.buffers()[1], column.type.to_pandas_dtype())
+    return numbers[column.offset : column.offset + len(column)]
 
 
 def _neighbours(items: Iterable[_Stored]) -> list[list[_Stored]]:
@@ -224,28 +239,28 @@ def _bootstrap(counts: dict[tuple[str, str], Array], items: list[_Stored]) -> Ta
     for n in sorted({shape[1] for shape in shapes}):
         weights = resampling_weights(dataset.id, n)
         for places in (places for shape, places in shapes.items() if shape[1] == n):
-            same = [counts[place] for place in places]
+            totals, sums = _sums([counts[place] for place in places], weights)
             experiments += places
-            values.append(statistic.value(np.stack([columns.sum(axis=1, dtype=float) for columns in same])))
-            resampled.append(statistic.value(_sums(same, weights)).T)
+            values.append(statistic.value(totals))
+            resampled.append(statistic.value(sums).T)
     return TaskBootstrap(dataset, experiments, np.concatenate(values), np.concatenate(resampled))
 
 
-def _sums(counts: Sequence[Array], weights: Array) -> Array:
-    """Sums of columns under each row of weights.
+def _sums(counts: Sequence[Array], weights: Array) -> tuple[Array, Array]:
+    """Sums of columns over all units, and under each row of weights.
 
     Args:
         counts: columns of each experiment, all (k, n).
         weights: (resamples, n).
 
     Returns:
-        (resamples, experiments, k).
+        (experiments, k) and (resamples, experiments, k).
     """
     columns, places = _distinct(counts)
     # single precision is twice as fast, and exact for whole numbers that are not too large
     exact = columns.dtype == np.uint8 and int(columns.max()) * columns.shape[1] < _EXACT
     [sums] = resampled_sums([columns.astype(np.float32 if exact else float).T], weights)
-    return sums[:, places].astype(float)
+    return columns.sum(axis=1, dtype=float)[places], sums[:, places].astype(float)
 
 
 def _distinct(counts: Sequence[Array]) -> tuple[Array, Array]:
@@ -253,11 +268,11 @@ def _distinct(counts: Sequence[Array]) -> tuple[Array, Array]:
 
     All models of a task share the numbers of documents and of gold items.
     """
-    first = counts[0]
-    columns, places = list(first), np.tile(np.arange(len(first)), (len(counts), 1))
+    first = [(column.dtype, column.tobytes()) for column in counts[0]]
+    columns, places = list(counts[0]), np.tile(np.arange(len(first)), (len(counts), 1))
     for row, own in enumerate(counts):
         for place, column in enumerate(own):
-            if not np.array_equal(column, first[place]):
+            if (column.dtype, column.tobytes()) != first[place]:
                 places[row, place] = len(columns)
                 columns.append(column)
     return np.stack(columns), places
