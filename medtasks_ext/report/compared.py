@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import groups_of
+from medtasks_ext.results.changes import document_p_value
 from medtasks_ext.results.comparison import EQUAL, Pairs, all_pairs
 from medtasks_ext.results.multiplicity import adjust_pairs, benjamini_hochberg, holm
 from medtasks_ext.results.ranking import Ranking, ranking
@@ -143,6 +145,8 @@ def _compared(
             [weight @ [draws[place][scored[place][name].task] for name in datasets] for place in tested]
         )
         pairs, places = all_pairs(means, resampled), ranking(means, resampled)
+        if len(datasets) == 1:
+            _test_documents(pairs.p_value, [scored[place][datasets[0]] for place in tested])
         p_holm, p_bh = (adjust_pairs(pairs.p_value, adjust) for adjust in (holm, benjamini_hochberg))
     yield Compared(
         suite.value,
@@ -159,6 +163,14 @@ def _compared(
         [place for place in own if place not in chosen],
         unlike,
     )
+
+
+def _test_documents(p_values: Array, items: Sequence[Experiment]) -> None:
+    """Put tests on documents in place of the bootstrap's p-values, which are too small with few of them."""
+    for row, column in combinations(range(len(items)), 2):
+        found = document_p_value(items[row], items[column])
+        if found is not None:
+            p_values[row, column] = p_values[column, row] = found
 
 
 def _comparable(own: Mapping[int, Mapping[str, Hashable]]) -> list[int]:

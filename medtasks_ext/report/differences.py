@@ -20,6 +20,8 @@ _WITHIN = {
     "data": "origin of the data",
 }
 _NAMED = 3  # tasks that a sentence names
+#: documents below which a bootstrap is not to be relied on
+_FEW = 30
 
 
 def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> list[str]:
@@ -32,6 +34,7 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
         *_between_namesakes(own),
         *_between(own),
         *_of_comparisons(entries, comparisons),
+        *_few_documents(own),
         *_published(entries),
         *(f"{entry.label}: {note}" for entry in own for note in entry.notes),
     ]
@@ -58,6 +61,20 @@ def _limited(entries: Sequence[Entry]) -> Iterator[str]:
         if entry.limited:
             some = entry.settings["documents"]
             yield f"{entry.label}: only {some} of each task were asked: no scores of whole test sets"
+
+
+def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for entry in entries:
+        for item in entry.experiments.values():
+            if item.score is not None and item.n < _FEW and not item.sample:
+                names = found.setdefault((item.dataset.metadata.benchmark, item.strategy), {})
+                names[item.dataset.id] = None
+    for (suite, strategy), names in found.items():
+        yield (
+            f"{_title(suite, strategy)}: fewer than {_FEW} documents in {_some([*names])}; intervals that "
+            "rest on them are too narrow, and p-values too small"
+        )
 
 
 def _rebuilt(entries: Sequence[Entry]) -> Iterator[str]:

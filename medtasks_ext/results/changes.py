@@ -13,7 +13,7 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.bootstrap import mean_over_tasks, resample
-from medtasks_ext.results.comparison import EQUAL, Comparison, compare, compare_resamples
+from medtasks_ext.results.comparison import EQUAL, Comparison, compare, compare_resamples, document_test
 from medtasks_ext.results.experiments import Fault, differing
 from medtasks_ext.results.rollup import mean
 from medtasks_ext.results.statistics import Counts, by_unit
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: with fewer tasks in common a group says no more than its task
 SMALLEST_GROUP = 2
+#: documents up to which a report tests all pairs of entries on them
+MOST_TESTED_EACH = 500
 
 
 @dataclass(frozen=True)
@@ -106,14 +108,26 @@ def task_changes(first: Entry, second: Entry) -> tuple[list[TaskChange], list[Fa
     return changes, faults
 
 
+def document_p_value(one: Experiment, other: Experiment) -> float | None:
+    """The p-value of a task by the test on its documents that `compare` takes.
+
+    None where the score is no mean over documents, or they are not known; also where more than 500 were
+    asked, for whom the bootstrap's is as good, and the tests of many pairs would take long.
+    """
+    if one.n > MOST_TESTED_EACH:
+        return None
+    try:
+        before, after = _documents(one), _documents(other)
+        _, counts = _paired(one, other, before, after)
+    except MedtasksError:
+        return None
+    test = document_test(*counts)
+    return None if test is None else test.p_value
+
+
 def _task_change(one: Experiment, other: Experiment) -> TaskChange:
     before, after = _documents(one), _documents(other)
-    places = _shared(before, after, same_rows=one.settings.get("rows") == other.settings.get("rows"))
-    if len(places[0]) < 2:
-        raise MedtasksError(
-            "the two were not asked the same documents", where=one.task, remedy="run both on the same rows"
-        )
-    counts = _counts(before, places[0]), _counts(after, places[1], like=before.units[places[0]])
+    places, counts = _paired(one, other, before, after)
     dataset = one.dataset.id
     draws = tuple(resample([item], dataset)["score"].values for item in counts)
     n = len(places[0])
@@ -138,6 +152,19 @@ def _documents(experiment: Experiment) -> DocumentScores:
             remedy="run lm_eval with --log_samples, or `medtasks run`",
         )
     return experiment.read_documents()
+
+
+def _paired(
+    one: Experiment, other: Experiment, before: DocumentScores, after: DocumentScores
+) -> tuple[tuple[Array, Array], tuple[Counts, Counts]]:
+    """Places of the shared documents in both, and their counts by unit."""
+    places = _shared(before, after, same_rows=one.settings.get("rows") == other.settings.get("rows"))
+    if len(places[0]) < 2:
+        raise MedtasksError(
+            "the two were not asked the same documents", where=one.task, remedy="run both on the same rows"
+        )
+    counts = _counts(before, places[0]), _counts(after, places[1], like=before.units[places[0]])
+    return places, counts
 
 
 def _shared(one: DocumentScores, other: DocumentScores, *, same_rows: bool) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ cancels out. Scores and differences are on 0-1; differences are the first minus 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ FEWEST_FOR_TAIL = 500
 #: Smaller p-values are of no use, and no normal tail is that exact.
 LEAST_P_VALUE = 1e-12
 _BLOCK = 2**20  # signs that are worked on at once
+_erfc = np.vectorize(math.erfc, otypes=[float])  # loading SciPy takes longer than all of a report's p-values
 
 
 @dataclass(frozen=True)
@@ -126,11 +128,9 @@ def bootstrap_p_value(differences: ArrayLike) -> Array:
 
 def _normal_tail(differences: Array) -> Array:
     """Two-sided p-values of 0 under the normal distribution of the resamples; 1 where they do not vary."""
-    from scipy.special import ndtr
-
     centre, spread = np.abs(differences.mean(axis=-1)), differences.std(axis=-1, ddof=1)
     z = np.divide(centre, spread, out=np.zeros(np.shape(centre)), where=spread > EQUAL)
-    return np.maximum(2 * ndtr(-z), LEAST_P_VALUE)
+    return np.maximum(_erfc(z / np.sqrt(2)), LEAST_P_VALUE)
 
 
 def compare_resamples(scores: tuple[float, float], resampled: tuple[ArrayLike, ArrayLike]) -> Comparison:
@@ -206,11 +206,22 @@ def compare(
         raise ValueError("both models need the same documents, at least two")
     scores = first.values()[metric], second.values()[metric]
     found = compare_resamples(scores, resampled)
-    points = _points(first, second, metric)
-    if points is None:
+    test = document_test(first, second, metric)
+    if test is None:
         return found
-    test = paired_test(*points)
     return Comparison(found.difference, found.interval, test.p_value, test.method, found.detectable)
+
+
+def document_test(first: Counts, second: Counts, metric: str = "score") -> PairedTest | None:
+    """The test of `paired_test` for two models on one task; None for corpus-level metrics.
+
+    Args:
+        first: counts of one model, by unit.
+        second: of the other, its units in the same order.
+        metric: which one.
+    """
+    points = _points(first, second, metric)
+    return None if points is None else paired_test(*points)
 
 
 def paired_test(first: ArrayLike, second: ArrayLike, units: Sequence[Hashable] | None = None) -> PairedTest:

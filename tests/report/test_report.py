@@ -3,11 +3,13 @@
 import csv
 import json
 import re
+from itertools import product
 from statistics import mean
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import binomtest
 
 from medtasks_ext.metrics.glossary import meaning, rule
 from medtasks_ext.registry import registry
@@ -83,6 +85,20 @@ def test_two_models_are_compared_on_shared_resamples(medtasks, runs):
     assert (pair["low"], pair["high"]) == pytest.approx((plain.interval.low, plain.interval.high))
     assert pair["p_value"] == pair["p_holm"] == pytest.approx(plain.p_value)
     assert any("differ in the prompt of 2 tasks" in text for text in found["differences"])
+
+
+def test_two_models_on_few_documents_of_one_task_are_tested_on_these(medtasks, tmp_path):
+    write_run(tmp_path / "a", "ORG/a", {OPEN: [1.0] * 8})
+    write_run(tmp_path / "b", "ORG/b", {OPEN: [1.0] * 4 + [0.0] * 4})
+    write_run(tmp_path / "c", "ORG/c", {OPEN: [0.5] * 3 + [0.25] * 5})
+    found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
+    p_values = {(pair["entry"], pair["minus"]): pair["p_value"] for pair in found["pairs"]}
+    assert p_values["ORG/a", "ORG/b"] == binomtest(4, 4).pvalue == 0.125
+    assert p_values["ORG/a", "ORG/c"] == 2 / 2**8
+    flipped = [abs(sum(signs)) for signs in product((2, -2), (2, -2), (2, -2), (3, -3), *[(1, -1)] * 4)]
+    assert p_values["ORG/b", "ORG/c"] == mean(total >= 5 for total in flipped)
+    [said] = [text for text in found["differences"] if "fewer than 30 documents" in text]
+    assert OPEN in said and "p-values too small" in said
 
 
 def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, runs):
