@@ -12,8 +12,9 @@ from rich.table import Table
 
 from medtasks_ext.cli.tables import console
 from medtasks_ext.registry import STRATEGIES
+from medtasks_ext.registry.metadata import SUITE_TITLES
+from medtasks_ext.registry.tasks import STRATEGY_TITLES
 from medtasks_ext.report.axes import AXES, order, title
-from medtasks_ext.report.card.facts import STRATEGY_TITLES, SUITES
 from medtasks_ext.report.compared import pairs_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _suites_of(row: GroupScore, suites: Sequence[GroupScore]) -> set[str]:
 
 def _sections(rows: Sequence[GroupScore]) -> dict[tuple[str, str], list[GroupScore]]:
     """(title of the group, strategy) -> rows, suites in their order, then all tasks; the best first."""
-    places = [*SUITES, "all"]
+    places = [*SUITE_TITLES, "all"]
     found: dict[tuple[str, str], list[GroupScore]] = {}
     for row in sorted(rows, key=lambda row: (places.index(row.group.value), STRATEGIES.index(row.strategy))):
         found.setdefault((title(row.group.axis, row.group.value), row.strategy), []).append(row)
@@ -181,7 +182,7 @@ def _scored(row: GroupScore) -> list[str]:
 def _print_axes(report: Report, rows: Sequence[GroupScore], files: bool) -> None:
     """A table per suite: values of its main axes down, entries and strategies across, if they are few."""
     left_out = False
-    for suite in SUITES:
+    for suite in SUITE_TITLES:
         of_suite = [row for row in rows if row.group.suite == suite and row.group.axis in _SHOWN[suite]]
         columns = list(
             dict.fromkeys((id(row.entry), row.strategy) for row in of_suite if row.score is not None)
@@ -200,7 +201,7 @@ def _axes_table(
 ) -> Table:
     entries = {id(entry): entry for entry in report.own}
     sample = any(entries[key].sample for key, _ in columns)
-    heading = SUITES[suite] + (" (SAMPLE DATA)" if sample else "")
+    heading = SUITE_TITLES[suite] + (" (SAMPLE DATA)" if sample else "")
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, title=heading, title_style="bold", title_justify="left"
     )
@@ -229,7 +230,7 @@ def _sure(report: Report) -> list[str]:
     lines = []
     for item in report.comparisons:
         pairs = list(pairs_of(report, item))
-        of = f"{SUITES[item.suite]}, {STRATEGY_TITLES[item.strategy]}, {len(item.datasets)} tasks"
+        of = f"{SUITE_TITLES[item.suite]}, {STRATEGY_TITLES[item.strategy]}, {len(item.datasets)} tasks"
         of += ", SAMPLE" if item.sample else ""
         if len(pairs) <= _FEW:
             lines += [
@@ -257,7 +258,7 @@ def _lacking(report: Report) -> list[str]:
     lines = []
     for entry in report.own:
         counts = Counter(
-            (SUITES[gap.dataset.metadata.benchmark], gap.strategy, gap.state)
+            (SUITE_TITLES[gap.dataset.metadata.benchmark], gap.strategy, gap.state)
             for gap in report.gaps
             if gap.entry is entry and (id(entry), gap.dataset.metadata.benchmark, gap.strategy) in asked
         )

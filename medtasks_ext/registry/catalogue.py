@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.citations import SUITE_PAPERS, Entry, citations
-from medtasks_ext.registry.metadata import taxonomy, vocabulary
+from medtasks_ext.registry.metadata import SUITE_TITLES, taxonomy, vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 #: below the folder that holds `tasks`
 CATALOGUE_FOLDER = "docs/catalogue"
-TITLES = {"bridge": "BRIDGE", "medhelm": "MedHELM", "clinicbench": "ClinicBench", "mlb": "MLB"}
 #: by which a suite's own table is divided
 _SECTIONS = {"bridge": "task_type", "medhelm": "category", "clinicbench": "scenario", "mlb": "dimension"}
 #: the suites' own names and order, where no vocabulary has them
@@ -78,7 +77,7 @@ def pages(registry: Registry) -> dict[Path, str]:
     folder = registry.root.parent / CATALOGUE_FOLDER
     if not folder.is_dir():
         return {}
-    suites = {suite: _of_suite(registry, suite) for suite in TITLES}
+    suites = {suite: _of_suite(registry, suite) for suite in SUITE_TITLES}
     return {folder / "README.md": _index(suites)} | {
         folder / f"{suite}.md": _page(suite, datasets) for suite, datasets in suites.items()
     }
@@ -119,7 +118,7 @@ def _access_row(suite: str, records: list[Metadata]) -> list[str]:
     access = Counter(record.access.value for record in records)
     scoreable = sum(record.access.scoreable for record in records)
     counts = [len(records), access["open"], scoreable, access["gated"], access["private"]]
-    return [f"[{TITLES[suite]}]({suite}.md)", *(str(count) for count in counts)]
+    return [f"[{SUITE_TITLES[suite]}]({suite}.md)", *(str(count) for count in counts)]
 
 
 def _axis_table(axis: str, counted: dict[str, list[Metadata]]) -> list[str]:
@@ -132,7 +131,7 @@ def _axis_table(axis: str, counted: dict[str, list[Metadata]]) -> list[str]:
         for value, title in vocabulary()[_VOCABULARY[axis]].items()
         if any(counts[suite][value] for suite in counts)
     ]
-    return _table([_INDEXED[axis][1], *(TITLES[suite] for suite in counts)], rows)
+    return _table([_INDEXED[axis][1], *(SUITE_TITLES[suite] for suite in counts)], rows)
 
 
 # ---------------------------------------------------------------------- a suite's page
@@ -142,7 +141,7 @@ def _page(suite: str, datasets: list[Dataset]) -> str:
     n_twins = sum(item.metadata.twin_of is not None for item in datasets)
     lines = [
         _WRITTEN,
-        f"# {TITLES[suite]}",
+        f"# {SUITE_TITLES[suite]}",
         "",
         f"{len(datasets) - n_twins} datasets"
         + (f" and {n_twins} control outside all groups" if n_twins else "")

@@ -44,6 +44,8 @@ SUITE_KEYS: dict[str, tuple[str, ...]] = {
     "clinicbench": ("scenario", "clinical_task"),
     "mlb": ("domain", "dimension", "tertiary"),
 }
+#: Suites as their papers write them, in the order of display.
+SUITE_TITLES = {"bridge": "BRIDGE", "medhelm": "MedHELM", "clinicbench": "ClinicBench", "mlb": "MLB"}
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 STRATEGIES = ("zero_shot", "cot", "five_shot")
 #: suffix of task, tag and group names, by strategy
 SUFFIX = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}
+STRATEGY_TITLES = {"zero_shot": "zero-shot", "cot": "chain of thought", "five_shot": "5-shot"}
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from medtasks_ext.registry.metadata import taxonomy, vocabulary
-from medtasks_ext.report.card.facts import SUITES
+from medtasks_ext.registry.metadata import SUITE_TITLES, taxonomy, vocabulary
 from medtasks_ext.report.groups import ALL
 
 #: axis -> title, in the order of display
@@ -36,7 +35,7 @@ _VOCABULARY = {
 }
 _TITLES = {
     (ALL, ALL): "all tasks (plain mean)",
-    **{("suite", suite): title for suite, title in SUITES.items()},
+    **{("suite", suite): title for suite, title in SUITE_TITLES.items()},
     **{("access", value): value for value in ("open", "gated", "private")},
     ("domain", "fundcap"): "FundCap",
     ("domain", "scenecap"): "SceneCap",
@@ -63,5 +62,5 @@ def title(axis: str, value: str) -> str:
 
 def order(axis: str, value: str) -> tuple[int, str]:
     """For sorting values as the README and the vocabulary list them, others by name."""
-    known = list(SUITES if axis == "suite" else vocabulary().get(_VOCABULARY.get(axis, ""), {}))
+    known = list(SUITE_TITLES if axis == "suite" else vocabulary().get(_VOCABULARY.get(axis, ""), {}))
     return (known.index(value) if value in known else len(known), value)

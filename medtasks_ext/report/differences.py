@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from medtasks_ext.report.card.facts import STRATEGY_TITLES, SUITES
+from medtasks_ext.registry.metadata import SUITE_TITLES
+from medtasks_ext.registry.tasks import STRATEGY_TITLES
 from medtasks_ext.results.experiments import differing
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
 
 
 def _title(suite: str, strategy: str) -> str:
-    return f"{SUITES.get(suite, suite)}, {STRATEGY_TITLES[strategy]}"
+    return f"{SUITE_TITLES.get(suite, suite)}, {STRATEGY_TITLES[strategy]}"
 
 
 def _by_group(entry: Entry) -> dict[tuple[str, str], list[Experiment]]:
@@ -145,7 +146,7 @@ def _published(entries: Sequence[Entry]) -> Iterator[str]:
         if entry.kind == "published" and entry.notes:
             notes.setdefault(entry.settings["published"], entry.notes[0])
     for suite, note in notes.items():
-        yield f"published scores of {SUITES.get(suite, suite)} are from {note}"
+        yield f"published scores of {SUITE_TITLES.get(suite, suite)} are from {note}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext import __version__
+from medtasks_ext.registry.tasks import STRATEGY_TITLES
 from medtasks_ext.report.axes import AXES, order, title
-from medtasks_ext.report.card.facts import STRATEGY_TITLES
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.pages import task_page
 

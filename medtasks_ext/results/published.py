@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGIES
 from medtasks_ext.results.experiments import Entry, Experiment
 from medtasks_ext.results.medhelm import normalised
@@ -179,7 +180,7 @@ def _entry(
 ) -> Entry:
     return Entry(
         model=model,
-        label=f"{model} (published)",
+        label=f"{model} ({SUITE_TITLES[suite]}, published)",
         kind="published",
         settings={"published": suite},
         experiments=experiments,

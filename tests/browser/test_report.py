@@ -172,19 +172,6 @@ def test_from_a_model_to_a_task_to_its_examples_and_back(show, report):
     assert leaderboard(browser) == first
 
 
-def test_two_entries_of_one_name_are_told_apart(show, report):
-    other = deepcopy(report)
-    one, two = (
-        next(item for item in other["entries"] if item["suite"] == suite) for suite in ("bridge", "mlb")
-    )
-    label = two["label"] = one["label"]
-    browser = show("leaderboard?suite=mlb", of=other)
-    assert f"{label}, MLB" in leaderboard(browser) and f"{label}, BRIDGE" not in leaderboard(browser)
-    for suite in ("BRIDGE", "MLB"):
-        go(browser, browser.js(f"address('model', {json.dumps(f'{label}, {suite}')})"))
-        assert f"published results of {suite}" in texts(browser, ".lead")[0]
-
-
 # ---------------------------------------------------------------------- what cannot be trusted or compared
 
 

@@ -54,6 +54,12 @@ def test_every_published_model_is_an_entry(entries):
     }  # fmt: skip
 
 
+def test_a_model_of_two_papers_has_two_names(tasks):
+    labels = [entry.label for entry in published_entries(tasks)]
+    assert len({*labels}) == len(labels) == 142
+    assert {"Baichuan-M2-32B (BRIDGE, published)", "Baichuan-M2-32B (MLB, published)"} <= {*labels}
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_bridge_overall(tasks, entries, strategy):
     """Table S3."""

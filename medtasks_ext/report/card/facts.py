@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX
+from medtasks_ext.registry.metadata import SUITE_TITLES
+from medtasks_ext.registry.tasks import STRATEGIES, STRATEGY_TITLES, SUFFIX
 from medtasks_ext.results.rollup import group_row
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.results.rollup import Row
 
-SUITES = {"bridge": "BRIDGE", "medhelm": "MedHELM", "clinicbench": "ClinicBench", "mlb": "MLB"}
-STRATEGY_TITLES = {"zero_shot": "zero-shot", "cot": "chain of thought", "five_shot": "5-shot"}
 URL = "https://pypi.org/project/medtasks/"
 
 
@@ -24,7 +23,7 @@ def suite_rows(entry: Entry, tasks: Registry) -> list[tuple[str, str, Row]]:
     """(suite, strategy, roll-up) of each suite and strategy in which the entry has a score."""
     rows = [
         (suite, strategy, group_row(entry, tasks, suite + SUFFIX[strategy]))
-        for suite in SUITES
+        for suite in SUITE_TITLES
         for strategy in STRATEGIES
     ]
     return [item for item in rows if item[2].score is not None]

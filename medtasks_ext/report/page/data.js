@@ -55,15 +55,6 @@ function valueTitle(key, value) {
 const suiteTitle = (suite) => valueTitle("suite", suite);
 const suites = (axes[axisAt.get("suite")]?.values ?? []).map(([id]) => id);
 
-// A model may have been published by two papers; each of its entries gets a name of its own.
-const namesakes = new Map();
-for (const entry of entries) namesakes.set(entry.label, [...(namesakes.get(entry.label) ?? []), entry]);
-for (const same of namesakes.values()) {
-  if (same.length > 1)
-    same.forEach((entry, index) => {
-      entry.label += `, ${entry.suite ? suiteTitle(entry.suite) : `#${index + 1}`}`;
-    });
-}
 const entryAt = new Map(entries.map((entry, index) => [entry.label, index]));
 
 const isOwn = (entry) => entries[entry].kind !== "published";
