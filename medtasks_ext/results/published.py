@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,7 +90,12 @@ def published_entries(tasks: Registry) -> list[Entry]:
     ones), ClinicBench (Table 5, 22 models; the line of task-specific models is no model and left out) and
     MLB (Table 4, ten models, dimensions only).
     """
-    return [*_bridge(tasks), *_medhelm(tasks), *_clinicbench(tasks), *_mlb()]
+    entries = [*_bridge(tasks), *_medhelm(tasks), *_clinicbench(tasks), *_mlb()]
+    papers = Counter(entry.model for entry in entries)
+    for entry in entries:
+        if papers[entry.model] > 1:
+            entry.label = f"{entry.model} ({SUITE_TITLES[entry.settings['published']]}, published)"
+    return entries
 
 
 def _bridge(tasks: Registry) -> list[Entry]:
@@ -180,7 +186,7 @@ def _entry(
 ) -> Entry:
     return Entry(
         model=model,
-        label=f"{model} ({SUITE_TITLES[suite]}, published)",
+        label=f"{model} (published)",
         kind="published",
         settings={"published": suite},
         experiments=experiments,
