@@ -11,6 +11,7 @@ import typer
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.ls import metadata_filter
+from medtasks_ext.cli.words import counted
 from medtasks_ext.data.folders import data_dir
 from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
@@ -64,6 +65,10 @@ def template_command(name: str, out: str | None) -> int:
             typer.echo(f"wrote {path}")
         for path in template.kept:
             typer.echo(f"left  {path} (exists)")
+        if template.downloaded and not (template.folder / "test.jsonl").exists():
+            typer.echo(
+                f"no    {template.folder / 'test.jsonl'}: these rows are downloaded; yours would replace them"
+            )
     typer.echo(f"fill test.jsonl, then: medtasks data check {root}")
     typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run --tasks {name} …")
     return 0
@@ -112,7 +117,7 @@ def _status_summary(found: list[Status]) -> str:
     failed = sum(bool(item.faults) for item in here)
     to_fetch = sum(item.origin == "hub" and not item.here for item in found)
     missing = sum(item.origin is None for item in found)
-    parts = [f"{len(found)} datasets: {len(here)} here"]
+    parts = [f"{counted(len(found), 'dataset')}: {len(here)} here"]
     if failed:
         parts.append(f"{failed} of them not as they should be (`medtasks data check`)")
     if to_fetch:

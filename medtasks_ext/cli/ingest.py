@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from medtasks_ext.cli.words import counted
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def ingest_command(folders: list[str], store: str, *, with_text: bool, as_json: 
 
 def _line(item: Ingested) -> str:
     marks = [mark for mark, holds in (("SAMPLE", item.sample), ("with texts", item.text)) if holds]
-    parts = [f"{item.tasks} tasks", f"{item.documents:,} documents", *marks]
+    parts = [counted(item.tasks, "task"), counted(item.documents, "document"), *marks]
     return f"{item.folder}: {item.model}, {', '.join(parts)}: {item.state}"
 
 

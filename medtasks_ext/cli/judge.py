@@ -19,6 +19,7 @@ from rich.table import Table
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import counted
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -189,7 +190,7 @@ def warn_gated(jury: Jury, asks: Sequence[Ask]) -> bool:
     )
     if counts:
         typer.echo(
-            f"warning: {len(counts)} tasks hold text that is not open to everyone ({', '.join(counts)}); "
+            f"warning: text of {counted(len(counts), 'task')} is not open to everyone ({', '.join(counts)}); "
             f"it would be sent to {', '.join(dict.fromkeys(away.values()))}",
             err=True,
         )

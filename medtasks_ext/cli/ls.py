@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from medtasks_ext.cli.words import counted
 from medtasks_ext.data.missing import origin_of
 from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
@@ -80,7 +81,7 @@ def list_taxonomy(*, as_json: bool) -> None:
     for entry in taxonomy().values():
         typer.echo(entry["title"])
         for name, part in entry["subcategories"].items():
-            typer.echo(f"  {part['title']} ({len(part['tasks'])} tasks; group medhelm_sub_{name})")
+            typer.echo(f"  {part['title']} ({counted(len(part['tasks']), 'task')}; group medhelm_sub_{name})")
             typer.echo(
                 textwrap.fill(
                     "; ".join(part["tasks"]), 100, initial_indent=" " * 4, subsequent_indent=" " * 4
@@ -144,7 +145,7 @@ def _print(records: list[dict[str, Any]]) -> None:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     twins = sum(record["twin_of"] is not None for record in records)
     typer.echo(
-        f"{len(records) - twins} datasets"
+        counted(len(records) - twins, "dataset")
         + (f" and {twins} with permuted options, outside all groups" if twins else "")
         + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
     )

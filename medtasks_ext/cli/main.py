@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from medtasks_ext import __version__
 from medtasks_ext.cli.human import human
@@ -17,8 +18,21 @@ from medtasks_ext.telemetry import switch_off_telemetry
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
+
+class _Commands(TyperGroup):
+    """All commands; Typer alone would end an interrupted one without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("medtasks: interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
 app = typer.Typer(
     name="medtasks",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -751,7 +765,7 @@ def data_template(
 ) -> None:
     """Write the files that a dataset's owner fills.
 
-    Columns, one example row, an empty row file.
+    Columns, one example row, and an empty row file where rows cannot be downloaded.
 
     Example: medtasks data template medhelm_clear -o /data/medtasks
     """
@@ -797,9 +811,6 @@ def main() -> None:
     except MedtasksError as error:
         typer.echo(f"medtasks: {error}", err=True)
         sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        typer.echo("medtasks: interrupted", err=True)
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import counted
 from medtasks_ext.registry import STRATEGIES
 from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGY_TITLES
@@ -165,7 +166,8 @@ def _published(report: Report, rows: Sequence[GroupScore]) -> list[tuple[str, fl
     if not found:
         return []
     best = max(found, key=found.__getitem__)
-    some = "" if len(weights) == group.n_tasks else f", on these {len(weights)} tasks"
+    of = "this task" if len(weights) == 1 else f"these {len(weights)} tasks"
+    some = "" if len(weights) == group.n_tasks else f", on {of}"
     lines = [(f"best published: {best}{some}", found[best])]
     return [*lines, (f"median of {len(found)} published{some}", median(found.values()))]
 
@@ -230,7 +232,8 @@ def _sure(report: Report) -> list[str]:
     lines = []
     for item in report.comparisons:
         pairs = list(pairs_of(report, item))
-        of = f"{SUITE_TITLES[item.suite]}, {STRATEGY_TITLES[item.strategy]}, {len(item.datasets)} tasks"
+        of = f"{SUITE_TITLES[item.suite]}, {STRATEGY_TITLES[item.strategy]}"
+        of += f", {counted(len(item.datasets), 'task')}"
         of += ", SAMPLE" if item.sample else ""
         if len(pairs) <= _FEW:
             lines += [

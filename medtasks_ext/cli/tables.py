@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from medtasks_ext.cli.words import counted
 from medtasks_ext.registry import paper_datasets
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def remarks(results: dict[str, Any]) -> list[str]:
     if worst := {name: share for name, share in unclosed.items() if share > 0}:
         name = max(worst, key=worst.__getitem__)
         lines.append(
-            f"{len(worst)} tasks have reasoning that never ended (most: {name}, {worst[name]:.1%}):"
+            f"reasoning that never ended in {counted(len(worst), 'task')} (most: {name}, {worst[name]:.1%}):"
             " raise max_gen_toks"
         )
     for key, text in _CUT.items():
@@ -97,7 +98,8 @@ def remarks(results: dict[str, Any]) -> list[str]:
     }
     if held:
         lines.append(
-            f"{len(held)} tasks have no few-shot pool; {max(held.values())} test rows of each serve as shots"
+            f"no few-shot pool in {counted(len(held), 'task')}: "
+            f"{max(held.values())} test rows of each serve as shots"
         )
     judged = [
         name
@@ -105,7 +107,8 @@ def remarks(results: dict[str, Any]) -> list[str]:
         if "score" not in item["metrics"] and _judging(item["config"]) is not None
     ]
     if judged:
-        lines.append(f"{len(judged)} tasks get their score from judges: medtasks judge RUN --jury NAME")
+        waiting = counted(len(judged), "task")
+        lines.append(f"judges are still to score {waiting}: medtasks judge RUN --jury NAME")
     if added := [name for name, item in results.items() if _was_added(item)]:
         lines.append(
             f"datasets that no suite's paper has: {', '.join(added)}; groups with them have other means than"

@@ -21,17 +21,26 @@ _NO_MEANING = "see the prompt in the task's YAML"
 
 @dataclass(frozen=True)
 class Template:
-    """The files that were written, and those left alone since they hold something."""
+    """What became of one dataset's folder.
+
+    Attributes:
+        folder: of the dataset.
+        written: files.
+        kept: files left alone since they hold something.
+        downloaded: whether the rows can be downloaded, so that none need be brought.
+    """
 
     folder: Path
     written: list[Path]
     kept: list[Path]
+    downloaded: bool
 
 
 def write_template(dataset: Dataset, root: Path) -> Template:
     """Write `README.md`, `example.jsonl` and an empty `test.jsonl` for one dataset.
 
-    The example row is synthetic. A data file that exists is never touched.
+    The example row is synthetic. A data file that exists is never touched. Where rows can be downloaded no
+    `test.jsonl` is made: an empty one would stand in for them.
 
     Args:
         dataset: whose schema it is.
@@ -47,7 +56,7 @@ def write_template(dataset: Dataset, root: Path) -> Template:
     files = {
         "README.md": _readme(dataset, spec, schema, example),
         "example.jsonl": json.dumps(example, ensure_ascii=False) + "\n",
-        "test.jsonl": "",
+        **({} if spec.source.download else {"test.jsonl": ""}),
     }
     written, kept = [], []
     try:
@@ -65,7 +74,7 @@ def write_template(dataset: Dataset, root: Path) -> Template:
             where=folder,
             remedy="choose another folder: -o DIR",
         ) from None
-    return Template(folder, written, kept)
+    return Template(folder, written, kept, spec.source.download is not None)
 
 
 def columns_of(schema: RowSchema) -> dict[str, str]:

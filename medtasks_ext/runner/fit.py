@@ -6,10 +6,10 @@ end of the prompt, which holds the instruction.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.data.documents import Document
+from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
@@ -61,15 +61,8 @@ class PromptFitter:
         return len(self._lm.tok_encode(text))
 
     def _prompt(self, document: dict[str, Any], shots: int) -> str:
-        chat = self._settings.apply_chat_template
-        return self._task.fewshot_context(
-            document,
-            num_fewshot=shots,
-            system_instruction=self._settings.system_instruction,
-            apply_chat_template=bool(chat),
-            fewshot_as_multiturn=self._settings.multiturn,
-            chat_template=partial(self._lm.apply_chat_template) if chat else None,
-        )
+        template = self._lm.apply_chat_template if self._settings.apply_chat_template else None
+        return rendered_prompt(self._task, document, self._settings, template, shots)
 
     def _cut(self, document: dict[str, Any], room: int) -> str:
         """The longest start of the input, without shots, whose prompt fits."""

@@ -20,6 +20,7 @@ from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
+from medtasks_ext.registry.citations import CITATIONS_FILE, citations
 from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.sync import dataset_files
@@ -200,6 +201,13 @@ class _Folder:
             yield (
                 f"zero_shot.yaml: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A"
             )
+        if self.registry.root.resolve() == CITATIONS_FILE.parents[2] / "tasks":  # a copy has none of its own
+            for key in self.dataset.metadata.axis("citation"):
+                if key not in citations():
+                    yield (
+                        f"zero_shot.yaml: metadata.citation: {key} has no entry"
+                        f" → append it to {CITATIONS_FILE.relative_to(CITATIONS_FILE.parents[2])}"
+                    )
 
     def derived(self) -> Iterator[str]:
         for path, content in dataset_files(self.dataset).items():

@@ -33,6 +33,17 @@ def test_ls_names_files_that_cannot_be_read(medtasks, tmp_path, monkeypatch):
     assert "not listed: mie" in outcome.err and "not valid YAML" in outcome.err
 
 
+def test_ctrl_c_ends_any_command_with_a_word(medtasks, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("medtasks_ext.cli.report.report_command", interrupted)
+    monkeypatch.setattr("medtasks_ext.cli.data.status_command", interrupted)
+    for command in (("report", "run"), ("data", "status")):
+        outcome = medtasks(*command)
+        assert (outcome.code, outcome.out, outcome.err) == (130, "", "medtasks: interrupted\n")
+
+
 def test_ls_groups_counts_the_tasks_behind_each(medtasks):
     outcome = medtasks("ls", "--groups", "medhelm_admin")
     admin = [item for item in registry().datasets.values() if item.metadata.category == "administration"]

@@ -41,6 +41,23 @@ def test_data_that_is_there_is_never_touched(medtasks, tmp_path):
     assert path.read_text() == "mine" and f"left  {path.relative_to(tmp_path)} (exists)" in outcome.out
 
 
+def test_no_empty_file_takes_the_place_of_rows_that_are_downloaded(medtasks, tmp_path, monkeypatch):
+    outcome = medtasks("data", "template", "clinicbench", "-o", "own")
+    empty = {path.parent.name for path in tmp_path.glob("own/clinicbench/*/test.jsonl")}
+    downloaded = {
+        item.folder.name
+        for item in registry().datasets.values()
+        if item.metadata.benchmark == "clinicbench"
+        and item.config["dataset_kwargs"]["medtasks_dataset"]["source"].get("download")
+    }
+    folders = {path.parent.name for path in tmp_path.glob("own/clinicbench/*/README.md")}
+    assert downloaded and empty == folders - downloaded != set()
+    assert outcome.out.count("these rows are downloaded") == len(folders & downloaded)
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "own"))
+    [found] = json.loads(medtasks("data", "status", "clinicbench_pubmedqa", "--json").out)
+    assert found["origin"] == "hub"
+
+
 def test_an_unknown_name_is_refused_with_the_nearest_ones(medtasks):
     outcome = medtasks("data", "template", "medhelm_hospice_referal")
     assert outcome.code == 2 and "did you mean: medhelm_hospice_referral" in outcome.err

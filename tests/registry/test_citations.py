@@ -162,3 +162,17 @@ def test_cite_names_what_it_does_not_know(medtasks, tmp_path, monkeypatch):
     outcome = medtasks("cite", "bridge_mie")
     assert outcome.code == 2 and outcome.out == ""
     assert "no BibTeX entry 'nobody2020', the source of bridge_mie" in outcome.err and "→" in outcome.err
+
+
+def test_validate_asks_for_the_entry_of_a_citation_in_a_checkout_but_not_in_a_copy(
+    medtasks, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("medtasks_ext.runner.validate.citations", dict)
+    outcome = medtasks("validate", "bridge_mie")
+    assert (
+        outcome.code == 1
+        and "zhang2020mie has no entry → append it to medtasks_ext/registry/citations.bib" in outcome.out
+    )
+    shutil.copytree(TASKS.root, tmp_path / "tasks")
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
+    assert medtasks("validate", "bridge_mie").code == 0
