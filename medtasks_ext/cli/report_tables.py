@@ -55,7 +55,7 @@ def print_report(report: Report, *, files: bool) -> None:
     _print_axes(report, rows, files)
     for heading, lines in (
         (
-            "differences between entries on the tasks that they share, p by paired bootstrap, Holm",
+            "differences between entries on the tasks that they share; p after Holm's correction",
             _sure(report),
         ),
         ("without a score", _lacking(report)),

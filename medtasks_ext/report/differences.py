@@ -74,7 +74,7 @@ def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
     for (suite, strategy), names in found.items():
         yield (
             f"{_title(suite, strategy)}: fewer than {_FEW} documents in {_some([*names])}; intervals that "
-            "rest on them are too narrow, and p-values too small"
+            "rest on them are too narrow, and p-values by bootstrap too small"
         )
 
 

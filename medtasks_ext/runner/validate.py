@@ -203,7 +203,7 @@ class _Folder:
             )
         if self.registry.root.resolve() == CITATIONS_FILE.parents[2] / "tasks":  # a copy has none of its own
             for key in self.dataset.metadata.axis("citation"):
-                if key not in citations():
+                if key not in citations() and not key.startswith(PLACEHOLDER):
                     yield (
                         f"zero_shot.yaml: metadata.citation: {key} has no entry"
                         f" → append it to {CITATIONS_FILE.relative_to(CITATIONS_FILE.parents[2])}"

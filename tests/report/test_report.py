@@ -98,7 +98,7 @@ def test_two_models_on_few_documents_of_one_task_are_tested_on_these(medtasks, t
     flipped = [abs(sum(signs)) for signs in product((2, -2), (2, -2), (2, -2), (3, -3), *[(1, -1)] * 4)]
     assert p_values["ORG/b", "ORG/c"] == mean(total >= 5 for total in flipped)
     [said] = [text for text in found["differences"] if "fewer than 30 documents" in text]
-    assert OPEN in said and "p-values too small" in said
+    assert OPEN in said and "p-values by bootstrap too small" in said
 
 
 def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, runs):
