@@ -1,6 +1,7 @@
 """Text normalisation and reasoning traces, suite by suite."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 _KEPT_FULL_WIDTH = {0xFF01, 0xFF1F}  # ！ and ？ stay: the official table has no entry for them
@@ -61,6 +62,21 @@ def strip_reasoning(text: str) -> str:
 def has_unclosed_reasoning(text: str) -> bool:
     """Whether a reasoning trace was opened and never closed (usually a budget that ran out)."""
     return text.rfind("<think>") > text.rfind("</think>")
+
+
+def unclosed_reasoning(texts: Sequence[str]) -> list[bool]:
+    """Which responses of a task hold a reasoning trace that never ended.
+
+    Some chat templates open the trace in the prompt, and responses show its end alone. Where one does, a
+    response without an end is a trace that goes on to its last word.
+    """
+    opened = any(
+        "<think>" not in head for head, end, _ in (text.partition("</think>") for text in texts) if end
+    )
+    return [
+        has_unclosed_reasoning(text) or (opened and bool(text.strip()) and "</think>" not in text)
+        for text in texts
+    ]
 
 
 _RESULT = re.compile(r"(?:result|结果)\**\s*[:：]\**", re.IGNORECASE)

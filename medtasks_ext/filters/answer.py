@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.api.filter import Filter
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.normalise import has_unclosed_reasoning
+from medtasks_ext.answers.normalise import unclosed_reasoning
 from medtasks_ext.collector import collector_paused
 
 if TYPE_CHECKING:
@@ -29,15 +29,16 @@ class ParseAnswer(Filter):
     def apply(self, resps: Iterable[list[Any]], docs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Read the first response of every document; the order is kept."""
         with collector_paused():
-            return [self._read(responses, document) for responses, document in zip(resps, docs, strict=True)]
+            texts = [given[0] if given and isinstance(given[0], str) else "" for given in resps]
+            unclosed = unclosed_reasoning(texts)
+            return [self._read(*item) for item in zip(texts, docs, unclosed, strict=True)]
 
-    def _read(self, responses: list[Any], document: dict[str, Any]) -> dict[str, Any]:
-        response = responses[0] if responses and isinstance(responses[0], str) else ""
+    def _read(self, response: str, document: dict[str, Any], unclosed: bool) -> dict[str, Any]:
         reading = self._format.read(response, document, cot=document["cot"])
         parsed = {
             "answer": reading.answer,
             "valid": reading.valid,
-            "unclosed_reasoning": has_unclosed_reasoning(response),
+            "unclosed_reasoning": unclosed,
         }
         if document["gold"] is not None:
             repaired = self._format.read_repaired(response, document, cot=document["cot"])

@@ -132,3 +132,12 @@ def test_an_unclosed_trace_is_counted(name):
     task = Task(name, n=3)
     results = task.results(["<think>so", "<think>so</think>A", "A"])
     assert [result["unclosed_reasoning"] for result in results] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_trace_that_the_chat_template_opened_is_known_by_the_end_of_others(name):
+    task = Task(name, n=5)
+    results = task.results(["so</think>A", "so and so", "</think>A", " ", "so</think><think>so"])
+    assert [result["unclosed_reasoning"] for result in results] == [0, 1, 0, 0, 1]
+    results = task.results(["<think>so</think>A", "so and so", "A", " ", "<think>so"])
+    assert [result["unclosed_reasoning"] for result in results] == [0, 0, 0, 0, 1]
