@@ -59,6 +59,10 @@ def strip_reasoning(text: str) -> str:
     return text
 
 
+#: share of responses that end a trace without a beginning, from which the chat template began it
+OPENED_BY_TEMPLATE = 0.1
+
+
 def has_unclosed_reasoning(text: str) -> bool:
     """Whether a reasoning trace was opened and never closed (usually a budget that ran out)."""
     return text.rfind("<think>") > text.rfind("</think>")
@@ -67,12 +71,13 @@ def has_unclosed_reasoning(text: str) -> bool:
 def unclosed_reasoning(texts: Sequence[str]) -> list[bool]:
     """Which responses of a task hold a reasoning trace that never ended.
 
-    Some chat templates open the trace in the prompt, and responses show its end alone. Where one does, a
-    response without an end is a trace that goes on to its last word.
+    Some chat templates open the trace in the prompt, and responses show its end alone. Where a tenth of them
+    do (a few may be slips of a model that does not reason), one without an end is a trace to its last word.
     """
-    opened = any(
+    ends_alone = sum(
         "<think>" not in head for head, end, _ in (text.partition("</think>") for text in texts) if end
     )
+    opened = ends_alone >= max(1, OPENED_BY_TEMPLATE * len(texts))
     return [
         has_unclosed_reasoning(text) or (opened and bool(text.strip()) and "</think>" not in text)
         for text in texts

@@ -195,7 +195,8 @@ class SqlSandbox:
         self._close()
 
     def _run(self, sql: str) -> Outcome:
-        if len(sql) > self.limits.sql_bytes:  # before it is sent, and for Pythons without setlimit
+        n_bytes = len(sql.encode(errors="surrogatepass"))
+        if n_bytes > self.limits.sql_bytes:  # before it is sent, and for Pythons without setlimit
             return Outcome(None, f"a statement of more than {self.limits.sql_bytes} bytes")
         worker = self._idle.get()
         try:

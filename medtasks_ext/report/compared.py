@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +146,7 @@ def _compared(
         )
         pairs, places = all_pairs(means, resampled), ranking(means, resampled)
         if len(datasets) == 1:
-            _test_documents(pairs.p_value, [scored[place][datasets[0]] for place in tested])
+            pairs = _tested_by_documents(pairs, [scored[place][datasets[0]] for place in tested])
         p_holm, p_bh = (adjust_pairs(pairs.p_value, adjust) for adjust in (holm, benjamini_hochberg))
     yield Compared(
         suite.value,
@@ -165,12 +165,14 @@ def _compared(
     )
 
 
-def _test_documents(p_values: Array, items: Sequence[Experiment]) -> None:
-    """Put tests on documents in place of the bootstrap's p-values, which are too small with few of them."""
+def _tested_by_documents(pairs: Pairs, items: Sequence[Experiment]) -> Pairs:
+    """With tests on documents in place of the bootstrap's p-values, which are too small with few of them."""
+    p_values = pairs.p_value.copy()
     for row, column in combinations(range(len(items)), 2):
         found = document_p_value(items[row], items[column])
         if found is not None:
             p_values[row, column] = p_values[column, row] = found
+    return replace(pairs, p_value=p_values)
 
 
 def _comparable(own: Mapping[int, Mapping[str, Hashable]]) -> list[int]:

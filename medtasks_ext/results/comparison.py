@@ -82,7 +82,7 @@ class Pairs:
         difference: of the scores on all documents.
         low: lower ends of the 95 % percentile intervals.
         high: upper ends.
-        p_value: two-sided, by paired bootstrap; 1 on the diagonal.
+        p_value: two-sided; 1 on the diagonal.
     """
 
     difference: Array

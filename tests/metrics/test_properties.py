@@ -141,3 +141,11 @@ def test_a_trace_that_the_chat_template_opened_is_known_by_the_end_of_others(nam
     assert [result["unclosed_reasoning"] for result in results] == [0, 1, 0, 0, 1]
     results = task.results(["<think>so</think>A", "so and so", "A", " ", "<think>so"])
     assert [result["unclosed_reasoning"] for result in results] == [0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_stray_end_in_one_response_makes_no_traces_of_the_others(name):
+    task = Task(name, n=20)
+    for stray, unclosed in ((1, 0), (2, 1)):
+        results = task.results([*["A</think>"] * stray, *["A"] * (20 - stray)])
+        assert [result["unclosed_reasoning"] for result in results] == [0] * stray + [unclosed] * (20 - stray)
