@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -22,16 +25,32 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
 
+#: Models of lm-eval that run vLLM in this process.
+VLLM_MODELS = frozenset({"vllm", "vllm-vlm"})
+#: Models of lm-eval that find the size of their batches themselves, and ask one by one unless told to.
+BATCHING_MODELS = VLLM_MODELS | {"hf", "hf-auto", "huggingface", "hf-multimodal", "sglang"}
+
 #: Folders of `model_configs` whose files are lm-eval's; juries and recipes have other forms.
 _CONFIG_FOLDERS = (".", "open", "api")
 
 
 def quiet() -> None:
     """One progress display instead of one per library."""
-    os.environ.setdefault("TQDM_DISABLE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a failed request is reported with its task
+
+
+def hide_bars(model: str) -> None:
+    """Hide the progress bars of libraries, where the model can do without.
+
+    vLLM divides by the elapsed time of its bar, which is 0 for a bar that tqdm was told to disable. Must be
+    called before tqdm is imported, since tqdm reads the variable then.
+    """
+    if model in VLLM_MODELS:
+        os.environ.pop("TQDM_DISABLE", None)
+    else:
+        os.environ.setdefault("TQDM_DISABLE", "1")
 
 
 def lm_eval_config(
@@ -74,9 +93,13 @@ def lm_eval_config(
         raise MedtasksError(f"unknown: {' '.join(unknown)}", where=f"medtasks {command}", remedy=remedy)
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     try:
-        config = EvaluatorConfig.from_cli(namespace)
+        with redirect_stdout(io.StringIO()):  # lm-eval prints what a file says, keys and tokens included
+            config = EvaluatorConfig.from_cli(namespace)
     except (ValueError, TypeError, FileNotFoundError) as error:
         raise MedtasksError(str(error), where=f"medtasks {command}", remedy=remedy) from None
+    if config.model in BATCHING_MODELS and not _says_batch_size(namespace):
+        config.batch_size = "auto"  # lm-eval's own default is one question at a time
+    hide_bars(config.model)
     return config, {name for name, value in vars(namespace).items() if value or value == 0}
 
 
@@ -87,6 +110,16 @@ def _with_config(arguments: list[str]) -> list[str]:
         place = arguments.index("--config") + 1
         arguments[place] = str(find_config(arguments[place]))
     return arguments
+
+
+def _says_batch_size(namespace: argparse.Namespace) -> bool:
+    """Whether the flags or the configuration file state a batch size."""
+    if hasattr(namespace, "batch_size"):
+        return True
+    if not namespace.config:
+        return False
+    content = yaml.safe_load(Path(namespace.config).read_text(encoding="utf-8"))
+    return "batch_size" in content
 
 
 def find_config(name: str) -> Path:

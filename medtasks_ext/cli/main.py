@@ -781,7 +781,7 @@ def path() -> None:
     For lm-eval's --include_path.
 
     Example: lm_eval --include_path "$(medtasks path)" --tasks bridge_mie --model vllm --model_args
-    pretrained=ORG/MODEL
+    pretrained=ORG/MODEL --batch_size auto
     """
     from medtasks_ext.registry import tasks_folder
 
