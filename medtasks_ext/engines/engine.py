@@ -1,0 +1,60 @@
+"""The one interface of all engines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Fault, Outcome, Request
+
+#: Called with each request and its outcome, in the thread that runs the engine.
+Done: TypeAlias = Callable[["Request", "Outcome"], None]
+
+
+class Feed(Protocol):
+    """Requests of all tasks, in order; built ahead by a thread of its own."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will come any more."""
+
+    def take(self) -> Request | None:
+        """The next request; None if none is ready now, or the feed is over."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a request is ready or the feed is over, at most so long."""
+
+
+class Engine(ABC):
+    """Answers requests.
+
+    Attributes:
+        window: requests that the engine has under way at most; the feed holds as many ready.
+        local: whether the model runs on this machine, so that requests that are given up cost nothing.
+    """
+
+    window: int = 64
+    local: bool = True
+
+    def prepare(self, request: Request) -> Request | Fault:
+        """Make a request ready to be sent, in the thread that builds requests: tokens, for example."""
+        return request
+
+    @abstractmethod
+    def run(self, feed: Feed, done: Done) -> None:
+        """Take requests as room frees up until the feed is over, and hand on each outcome as it comes.
+
+        Returns when every request that was taken has its outcome. A request that fails is a fault, not an
+        exception.
+
+        Raises:
+            MedtasksError: the engine cannot work at all.
+        """
+
+    def stop(self) -> None:
+        """Called from a signal handler: take no further request, let those under way come home."""
+
+    def close(self) -> None:
+        """Free what the engine holds."""

@@ -1,0 +1,136 @@
+"""What goes into an engine, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+#: A text, or the turns of a conversation: `{"role": …, "content": …}`.
+Prompt: TypeAlias = str | list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model.
+
+    Attributes:
+        key: identifies model, task, document, prompt and settings.
+        task: its name.
+        document: key of the document within the task.
+        prompt: as the model gets it.
+        settings: lm-eval's `generation_kwargs`: `until`, `max_gen_toks`, `temperature`, ….
+        row: the lm-eval document, for models that answer from it (the built-in ones).
+        tokens: of the prompt, where the engine takes tokens.
+    """
+
+    key: str
+    task: str
+    document: str
+    prompt: Prompt
+    settings: Mapping[str, Any]
+    row: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    tokens: list[int] | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request.
+
+    Attributes:
+        prompt: of the prompt, those taken from a cache included.
+        completion: of the response, its reasoning included.
+        reasoning: of the reasoning, where the server says so.
+        cached: of the prompt that the server took from a cache, where it says so.
+        counted: False for an estimate.
+    """
+
+    prompt: int
+    completion: int
+    reasoning: int | None = None
+    cached: int | None = None
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response that arrived.
+
+    Attributes:
+        text: what the model said; empty only if the model ended at once, was cut within its reasoning, or a
+            filter of its server took the text away (`finish` says which).
+        finish: why the response ended: `stop`, `length`, `content_filter`, …; empty where nobody says.
+        usage: tokens, where they were counted.
+        reasoning: what the server returns apart from the text.
+        model: that answered, as the server calls it.
+        request_id: of the server.
+        seconds: from sending to the last token.
+    """
+
+    text: str
+    finish: str = ""
+    usage: Usage | None = None
+    reasoning: str = ""
+    model: str = ""
+    request_id: str = ""
+    seconds: float | None = None
+
+
+class FaultKind(str, Enum):
+    """Why there is no answer."""
+
+    #: no server answers, or the connection broke
+    UNREACHABLE = "unreachable"
+    #: no reply in time
+    TIMEOUT = "timeout"
+    #: the server asks to come back later, or fails (429, 408, 409, 425, 5xx)
+    BUSY = "busy"
+    #: a reply that holds no completion: an error with status 200, no choices, no text, HTML
+    MALFORMED = "malformed"
+    #: the server does not take this request (400, 413, 422, …)
+    REFUSED = "refused"
+    #: the prompt does not fit the context, even without shots and input
+    TOO_LONG = "too_long"
+    #: the engine failed on this request
+    ENGINE = "engine"
+    #: the key is missing, wrong or not allowed (401, 403)
+    KEY = "key"
+    #: no credit is left (402, or said in words)
+    MONEY = "money"
+    #: there is no such model or address (404), or the server redirects elsewhere
+    MODEL = "model"
+
+    @property
+    def ends_all(self) -> bool:
+        """Whether no request to the same place will work until someone mends something."""
+        return self in (FaultKind.KEY, FaultKind.MONEY, FaultKind.MODEL)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may work later."""
+        return self in (FaultKind.UNREACHABLE, FaultKind.TIMEOUT, FaultKind.BUSY, FaultKind.MALFORMED)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A request without an answer.
+
+    Attributes:
+        kind: why.
+        reason: in words, without text of the row.
+        remedy: what to do, where that is known.
+        status: of HTTP, if a reply came.
+        tries: how often the request was sent.
+        maybe_paid: how many of these the server may have worked on and counted.
+    """
+
+    kind: FaultKind
+    reason: str
+    remedy: str = ""
+    status: int | None = None
+    tries: int = 1
+    maybe_paid: int = 0
+
+
+Outcome: TypeAlias = Answer | Fault
