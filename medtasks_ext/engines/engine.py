@@ -18,7 +18,7 @@ class Feed(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether nothing will come any more."""
+        """Whether nothing will come any more: all are taken, or the user has interrupted."""
 
     def take(self) -> Request | None:
         """The next request; None if none is ready now, or the feed is over."""
@@ -53,8 +53,5 @@ class Engine(ABC):
             MedtasksError: the engine cannot work at all.
         """
 
-    def stop(self) -> None:
-        """Called from a signal handler: take no further request, let those under way come home."""
-
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  most hold nothing
         """Free what the engine holds."""
