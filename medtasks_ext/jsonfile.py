@@ -1,26 +1,31 @@
-"""Atomic JSON files."""
+"""JSON files and lines."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def json_bytes(content: Any, indent: int | None = None) -> bytes:
+    """JSON of any content, any string included.
+
+    Half of a surrogate pair, which servers and broken texts hold, has no UTF-8; it becomes the escape
+    that JSON has for it.
+    """
+    text = json.dumps(content, ensure_ascii=False, indent=indent, default=str)
+    return text.encode("utf-8", errors="backslashreplace")
 
 
 def write_json(path: Path, content: Any) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8"
-    ) as part:
-        json.dump(content, part, ensure_ascii=False, indent=1, default=str)
-        part.flush()
-        os.fsync(part.fileno())
-    Path(part.name).replace(path)
+    with atomic_file(path) as file:
+        file.write(json_bytes(content, indent=1))
 
 
 def read_json(path: Path) -> Any:
@@ -30,8 +35,8 @@ def read_json(path: Path) -> Any:
         MedtasksError: it is missing or was damaged.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the folder of a run") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise MedtasksError(f"damaged ({error})", where=path, remedy="delete it and run again") from None

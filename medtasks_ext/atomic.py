@@ -1,0 +1,69 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
+
+    The content goes to a file of its own name beside the place, is brought to the disk, and takes the place.
+    Where the body raises, the old content stays.
+
+    Raises:
+        MedtasksError: the disk is full, or the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "wb", dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
+        ) as part:
+            try:
+                yield cast("BinaryIO", part)
+                part.flush()
+                os.fsync(part.fileno())
+            except BaseException:
+                with suppress(OSError):
+                    Path(part.name).unlink()
+                raise
+        Path(part.name).chmod(0o666 & ~_umask())  # a temporary file is its owner's alone
+        Path(part.name).replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names that were added to a folder survive a power cut, where the system offers it."""
+    with suppress(OSError):  # Windows, and some network disks
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def cannot_write(path: Path, error: OSError) -> MedtasksError:
+    """The error for a file that cannot be written."""
+    return MedtasksError(
+        f"cannot be written ({error.strerror or error})",
+        where=path,
+        remedy="make room or give write access, then run the same command again; what is written is kept",
+    )
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

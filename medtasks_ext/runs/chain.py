@@ -1,0 +1,164 @@
+"""Append-only files of JSON lines, each line chained to the one before it by a hash.
+
+A line ends with `"chain": "…"`: SHA-256 over the chain of the line before it and over this line without its
+own chain, shortened to 128 bits. The first line is chained to the file's name. A chain shows that a line was
+changed, taken out or put in; that lines are missing at the end shows against a sealed head alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.atomic import cannot_write, sync_folder
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import json_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_DIGITS = 32  # hexadecimal
+_MARK = b', "chain": "'
+_TAIL = len(_MARK) + _DIGITS + len(b'"}')
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The state of a file: its lines, its bytes, and the chain of its last line."""
+
+    lines: int
+    bytes: int
+    head: str
+
+
+def _start(path: Path) -> str:
+    return sha256(path.name.encode()).hexdigest()[:_DIGITS]
+
+
+def _next(head: str, body: bytes) -> str:
+    return sha256(head.encode() + body).hexdigest()[:_DIGITS]
+
+
+def _checked(path: Path, number: int, line: bytes, head: str) -> tuple[dict[str, Any], str]:
+    body, mark = line[:-_TAIL], line[-_TAIL:]
+    try:
+        record = json.loads(line)
+        chain = record.pop("chain")
+        whole = mark.startswith(_MARK) and isinstance(chain, str)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        whole, record, chain = False, {}, ""
+    expected = _next(head, body)
+    if not whole or chain != expected:
+        raise MedtasksError(
+            f"line {number} is damaged, or not the one that was written there",
+            where=path,
+            remedy="delete this line and those after it; only their responses are asked for again",
+        )
+    return record, expected
+
+
+def sealed_head(path: Path, seal: Seal) -> bool:
+    """Whether the file still holds what was sealed, by its last sealed line alone."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, seal.bytes - len(seal.head) - 3))
+            return file.read(len(seal.head) + 3) == f'{seal.head}"}}\n'.encode()
+    except OSError:
+        return seal.lines == 0
+
+
+class ChainedFile:
+    """Appends to such a file.
+
+    Lines reach the operating system as they are added, so that a killed process has lost nothing; `sync`
+    makes them survive a power cut. A line that a crash cut short is dropped when the file is opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._head, self._lines, self._bytes = _start(path), 0, 0
+        self._file: int | None = None
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The records that are there; to be read to their end before the first `add`.
+
+        Raises:
+            MedtasksError: a line is damaged.
+        """
+        head = _start(self.path)
+        lines = size = 0
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                record, head = _checked(self.path, lines + 1, line.rstrip(b"\n"), head)
+                lines, size = lines + 1, size + len(line)
+                yield record
+        self._head, self._lines, self._bytes = head, lines, size
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Append one record.
+
+        Raises:
+            MedtasksError: the disk does not take it.
+        """
+        body = json_bytes(record)[:-1]
+        head = _next(self._head, body)
+        line = body + _MARK + head.encode() + b'"}\n'
+        try:
+            file = self._opened()
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+        except OSError as error:
+            self._drop_part()
+            raise cannot_write(self.path, error) from None
+        self._head, self._lines, self._bytes = head, self._lines + 1, self._bytes + len(line)
+
+    def _opened(self) -> int:
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o666)
+            os.ftruncate(self._file, self._bytes)
+            os.lseek(self._file, self._bytes, os.SEEK_SET)
+            sync_folder(self.path.parent)
+        return self._file
+
+    def _drop_part(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._bytes)
+                os.lseek(self._file, self._bytes, os.SEEK_SET)
+
+    def sync(self) -> None:
+        """Bring everything added so far to the disk.
+
+        Raises:
+            MedtasksError: the disk does not take it.
+        """
+        if self._file is not None:
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise cannot_write(self.path, error) from None
+
+    @property
+    def seal(self) -> Seal:
+        """Its state, to be kept elsewhere."""
+        return Seal(self._lines, self._bytes, self._head)
+
+    def close(self) -> None:
+        """Sync and close."""
+        self.sync()
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

@@ -1,0 +1,207 @@
+"""The manifest of a run, `RUN/run.json`: whose responses a folder holds, and the state of every task."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from enum import Enum
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.runs.chain import Seal
+from medtasks_ext.runs.secrets import is_secret, without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+FILE = "run.json"
+#: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains
+#: and no model in the keys of requests: such a run can be read, scored and compared, and not continued.
+RUN_SCHEMA = 2
+
+#: Model arguments that say where and how fast a model answers, not which one it is or what it says.
+PLACE_AND_SPEED = frozenset(
+    {"base_url", "num_concurrent", "max_retries", "timeout", "verify_certificate", "ca_cert_path"}
+    | {"batch_size", "max_batch_size", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"}
+    | {"device", "device_map", "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder"}
+    | {"tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
+    | {"distributed_executor_backend", "enforce_eager", "swap_space", "cpu_offload_gb", "disable_log_stats"}
+    | {"download_dir", "cache_dir", "trust_remote_code", "tokenizer_backend", "enable_prefix_caching"}
+    | {"enable_chunked_prefill", "kv_cache_memory_bytes", "max_parallel_loading_workers", "load_format"}
+)
+
+
+class TaskState(str, Enum):
+    """Where a task stands."""
+
+    #: not begun, or begun and not finished
+    WAITING = "waiting"
+    #: every request has its outcome, and some of them are faults: there is no score
+    INCOMPLETE = "incomplete"
+    #: every answer is there; the score is not
+    ANSWERED = "answered"
+    #: every answer of a shard is there; a part has no score
+    GENERATED = "generated"
+    DONE = "done"
+    #: the score could not be computed
+    FAILED = "failed"
+    #: its rows are not here
+    MISSING = "missing"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore", validate_assignment=True)
+
+
+class TaskEntry(_Record):
+    """What the manifest says of a task.
+
+    Attributes:
+        n: documents of a finished task.
+        generated: answers that the last call asked for.
+        seconds: from its first request to its last answer, in the last call.
+        faults: kind -> requests without an answer.
+        reason: of the faults that are most frequent, in words.
+        error: why the task failed or is missing.
+        sealed: name of a file of outcomes -> its lines, bytes and head when the task was last complete.
+    """
+
+    state: TaskState = TaskState.WAITING
+    n: int | None = None
+    generated: int | None = None
+    seconds: float | None = None
+    faults: dict[str, int] = Field(default_factory=dict)
+    reason: str = ""
+    error: str = ""
+    traceback: str = ""
+    sealed: dict[str, Seal] = Field(default_factory=dict)
+
+
+class Identity(_Record):
+    """What can change responses: model, revision, adapter, template, sampling, context, rows, shots.
+
+    Attributes:
+        model: `model` (lm-eval's type) and `model_args`.
+        settings: of the run.
+        shard: `I/N` of a shard.
+    """
+
+    model: dict[str, Any]
+    settings: dict[str, Any]
+    shard: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Of the model alone: a part of the key of every request."""
+        return sha256(json.dumps(self.model, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def identity_of(
+    model: str, arguments: Mapping[str, Any], settings: Mapping[str, Any], shard: str | None = None
+) -> Identity:
+    """The identity of a run: its arguments without those of place, speed and login."""
+    kept = {
+        name: value
+        for name, value in arguments.items()
+        if name not in PLACE_AND_SPEED and not is_secret(name)
+    }
+    content = {"model": {"model": model, "model_args": kept}, "settings": dict(settings), "shard": shard}
+    # settings may hold a secret (a header of one request); as text the comparison does not depend on types
+    return Identity(**json.loads(json.dumps(without_secrets(content, ""), default=str)))
+
+
+class Session(_Record):
+    """One call that wrote to the folder.
+
+    Attributes:
+        started: local time.
+        host: name of the machine.
+        model_args: all of them, secrets as digests.
+        versions: of Python and of the packages that answers and scores depend on.
+    """
+
+    started: str
+    host: str
+    model_args: dict[str, Any] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+
+
+class Manifest(_Record):
+    """The manifest.
+
+    Attributes:
+        schema_version: of the folder.
+        salt: of the digests that stand for secrets.
+        identity: None while the folder holds no outcome.
+        versions: of the first call.
+        requested: names that were asked for.
+        notes: what a reader must know, said again at the end of every call.
+        preflight: what the look at one answer found.
+        system_role: False where the chat template refused a system turn.
+        merged: how many shards were joined.
+    """
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+    schema_version: int = Field(RUN_SCHEMA, alias="schema")
+    salt: str = Field(default_factory=lambda: secrets.token_hex(16))
+    identity: Identity
+    versions: dict[str, str] = Field(default_factory=dict)
+    started: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
+    requested: list[str] = Field(default_factory=list)
+    tasks: dict[str, TaskEntry] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
+    preflight: dict[str, Any] | None = None
+    system_role: bool | None = None
+    merged: dict[str, Any] | None = None
+    sessions: list[Session] = Field(default_factory=list)
+
+    def note(self, notes: list[str]) -> None:
+        """Add notes, each once."""
+        self.notes = list(dict.fromkeys([*self.notes, *notes]))
+
+    def record(self) -> dict[str, Any]:
+        """As it is stored; what is empty is left out."""
+        content = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        content["tasks"] = {
+            name: {key: value for key, value in entry.items() if value not in ("", {}, [])}
+            for name, entry in content["tasks"].items()
+        }
+        return {key: value for key, value in content.items() if value or key in ("requested", "tasks")}
+
+    def write(self, folder: Path) -> None:
+        """Write it."""
+        write_json(folder / FILE, self.record())
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """The manifest of a folder, of this schema or an older one.
+
+        Raises:
+            MedtasksError: there is none, it is damaged, or a newer version wrote it.
+        """
+        path = folder / FILE
+        content = read_json(path)
+        schema = content.get("schema") if isinstance(content, dict) else None
+        if isinstance(schema, int) and schema > RUN_SCHEMA:
+            raise MedtasksError(
+                f"was written by a newer version (schema {schema}, known: {RUN_SCHEMA})",
+                where=path,
+                remedy="pip install --upgrade medtasks",
+            )
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the whole"
+            raise MedtasksError(
+                f"is no manifest of a run ({place}: {first['msg'].lower()})",
+                where=path,
+                remedy="restore the file; without it nobody knows whose responses the folder holds",
+            ) from None

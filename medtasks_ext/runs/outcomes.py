@@ -1,0 +1,237 @@
+"""The outcomes of a task's requests on disk: `RUN/responses/TASK.jsonl`.
+
+One JSON object a line, in the order in which they came. An answer has `response`; a fault has `fault`; an
+intent, written before a request that costs money is sent, has `intent`. Processes that share a run (the ranks
+of `accelerate`) write files of their own, `TASK.rank1.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs.chain import ChainedFile, Seal, sealed_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from medtasks_ext.engines.records import Outcome
+
+__all__ = ["Intent", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outcomes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A request that is about to be sent and may be charged.
+
+    Attributes:
+        cost: US dollars at most.
+    """
+
+    cost: float
+
+
+Entry: TypeAlias = Answer | Fault | Intent
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One line: the keys of request and document, and what happened."""
+
+    key: str
+    document: str
+    entry: Entry
+    at: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """As it is stored; what is empty is left out."""
+        about: dict[str, Any] = {"key": self.key, "document": self.document}
+        if isinstance(self.entry, Answer):
+            about["response"] = self.entry.text
+            rest = _filled(self.entry, "text", "usage")
+            if self.entry.usage:
+                rest["usage"] = _usage_record(self.entry.usage)
+        elif isinstance(self.entry, Fault):
+            about["fault"] = self.entry.kind.value
+            rest = _filled(self.entry, "kind")
+        else:
+            about["intent"], rest = self.entry.cost, {}
+        return {**about, **rest, **({"at": self.at} if self.at else {})}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Stored:
+        """From a stored line.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is none.
+        """
+        key, document, at = record["key"], record["document"], record.get("at", 0.0)
+        if not isinstance(key, str) or not isinstance(document, str):
+            raise TypeError("keys are texts")
+        return cls(key, document, _entry(record), at)
+
+
+def _filled(entry: Answer | Fault, *but: str) -> dict[str, Any]:
+    values = {item.name: getattr(entry, item.name) for item in fields(entry) if item.name not in but}
+    return {name: value for name, value in values.items() if value not in ("", None)}
+
+
+def _usage_record(usage: Usage) -> dict[str, Any]:
+    found = {name: value for name, value in asdict(usage).items() if value is not None}
+    if found["counted"]:
+        del found["counted"]
+    return found
+
+
+def _entry(record: Mapping[str, Any]) -> Entry:
+    if "response" in record:
+        text = record["response"]
+        if not isinstance(text, str):
+            raise TypeError("a response is a text")
+        usage = record.get("usage")
+        return Answer(
+            text, usage=Usage(**usage) if usage else None, **_known(Answer, record, "text", "usage")
+        )
+    if "fault" in record:
+        return Fault(FaultKind(record["fault"]), **_known(Fault, record, "kind"))
+    return Intent(float(record["intent"]))
+
+
+def _known(kind: type[Answer] | type[Fault], record: Mapping[str, Any], *but: str) -> dict[str, Any]:
+    return {
+        item.name: record[item.name] for item in fields(kind) if item.name not in but and item.name in record
+    }
+
+
+def outcome_files(folder: Path, task: str) -> list[Path]:
+    """The files of one task, of all writers."""
+    return sorted({*folder.glob(f"{task}.jsonl"), *folder.glob(f"{task}.rank*.jsonl")})
+
+
+def read_outcomes(folder: Path, task: str, *, schema: int = 2) -> Iterator[Stored]:
+    """The outcomes of one task, of all writers; a last line that a crash cut short is left out.
+
+    Args:
+        folder: `RUN/responses`.
+        task: its name.
+        schema: of the run; lines of schema 1 carry no chain.
+
+    Raises:
+        MedtasksError: a line is damaged, or not the one that was written there.
+    """
+    for path in outcome_files(folder, task):
+        records = _old_records(path) if schema == 1 else ChainedFile(path).read()
+        for number, record in enumerate(records, start=1):
+            yield _stored(path, number, record)
+
+
+def _stored(path: Path, number: int, record: Any) -> Stored:
+    try:
+        return Stored.read(record)
+    except (ValueError, KeyError, TypeError):
+        raise MedtasksError(
+            f"line {number} is no outcome of a request",
+            where=path,
+            remedy="delete this line and those after it; only their responses are asked for again",
+        ) from None
+
+
+def _old_records(path: Path) -> Iterator[Any]:
+    content = path.read_bytes()
+    for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            raise MedtasksError(
+                f"line {number} is damaged", where=path, remedy="delete that line, then rescore"
+            ) from None
+
+
+class OutcomeLog:
+    """The outcomes of one task as one process writes them.
+
+    Attributes:
+        answered: keys of requests that have an answer, of all writers.
+        open_intents: key -> highest cost in US dollars of requests that were sent and never settled.
+        faulty: keys of requests whose last outcome is a fault.
+    """
+
+    def __init__(self, folder: Path, task: str, rank: int = 0) -> None:
+        self._folder, self._task = folder, task
+        self._file = ChainedFile(folder / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl"))
+        self.answered: set[str] = set()
+        self.faulty: set[str] = set()
+        self.open_intents: dict[str, float] = {}
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    def read(self) -> Iterator[Stored]:
+        """What is there, of all writers; to be read to its end before the first `add`.
+
+        Raises:
+            MedtasksError: a line is damaged.
+        """
+        for path in {*outcome_files(self._folder, self._task), self.path}:
+            own = path == self.path
+            records = (self._file if own else ChainedFile(path)).read()
+            for number, record in enumerate(records, start=1):
+                stored = _stored(path, number, record)
+                self._remember(stored)
+                yield stored
+
+    def load(self) -> None:
+        """Read what is there for its keys alone."""
+        for _ in self.read():
+            pass
+
+    def _remember(self, stored: Stored) -> None:
+        if isinstance(stored.entry, Intent):
+            self.open_intents[stored.key] = stored.entry.cost
+            return
+        self.open_intents.pop(stored.key, None)
+        if isinstance(stored.entry, Answer):
+            self.answered.add(stored.key)
+            self.faulty.discard(stored.key)
+        elif stored.key not in self.answered:
+            self.faulty.add(stored.key)
+
+    def add(self, key: str, document: str, entry: Outcome | Intent) -> Stored:
+        """Append one outcome, or the intent to ask.
+
+        Raises:
+            MedtasksError: the disk does not take it.
+        """
+        stored = Stored(key, document, entry, round(time.time(), 3))
+        self._remember(stored)
+        self._file.add(stored.record())
+        return stored
+
+    def copy(self, stored: Stored) -> None:
+        """Append what another run wrote."""
+        self._remember(stored)
+        self._file.add(stored.record())
+
+    def sync(self) -> None:
+        """Bring everything added so far to the disk."""
+        self._file.sync()
+
+    @property
+    def seal(self) -> Seal:
+        """The state of the file, for the manifest."""
+        return self._file.seal
+
+    def holds(self, seal: Seal) -> bool:
+        """Whether the file still holds what was sealed."""
+        return sealed_head(self.path, seal)
+
+    def close(self) -> None:
+        """Sync and close."""
+        self._file.close()

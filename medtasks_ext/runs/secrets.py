@@ -1,0 +1,76 @@
+"""Values that say how to log in: they are replaced by a salted digest before anything is recorded.
+
+Two digests of one run are equal where the values are, so that a reader sees whether a key was changed. The
+salt is the run's own and random: a digest tells nothing about a value, and digests of two runs are unlike.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Parts of names whose values are secrets, whole words between `_`, `-` and changes of case.
+_WORDS = frozenset(
+    {"key", "apikey", "token", "secret", "password", "passwd", "pwd", "authorization", "auth", "bearer"}
+    | {"header", "headers", "cookie", "credential", "credentials", "signature", "sig"}
+)
+#: Arguments of models whose names hold such a word and that are no secret.
+_HARMLESS = frozenset(
+    {"think_end_token", "think_start_token", "add_bos_token", "add_eos_token", "eos_token", "bos_token"}
+    | {"pad_token", "unk_token", "prefix_token_id", "custom_prefix_token_id", "eos_token_id", "pad_token_id"}
+    | {"bos_token_id", "stop_token_ids", "token_type_ids", "max_tokens_key"}
+)
+_SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"]+")
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of such a name says how to log in."""
+    return name not in _HARMLESS and any(part.lower() in _WORDS for part in _SPLIT.split(name))
+
+
+def without_secrets(content: Any, salt: str, name: str = "") -> Any:
+    """The same content with digests in place of secrets, at any depth.
+
+    Secrets are values of names such as `api_key`, `auth_token`, `password`, `header`, and user info and query
+    of addresses, wherever they stand.
+    """
+    if name and is_secret(name) and content not in (None, "", False, True):
+        return digest(content, salt)
+    if isinstance(content, dict):
+        return {key: without_secrets(value, salt, str(key)) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [without_secrets(value, salt) for value in content]
+    if isinstance(content, str) and "://" in content:
+        return _URL.sub(lambda found: _bare(found[0], salt), content)
+    return content
+
+
+def digest(value: Any, salt: str) -> str:
+    """What stands in place of a secret."""
+    return f"secret-{sha256(f'{salt}{value!r}'.encode(errors='replace')).hexdigest()[:12]}"
+
+
+def _bare(url: str, salt: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return digest(url, salt)
+    user, at, host = parts.netloc.rpartition("@")
+    return urlunsplit(
+        parts._replace(
+            netloc=f"{digest(user, salt)}@{host}" if at else host,
+            query=digest(parts.query, salt) if parts.query else "",
+            fragment="",
+        )
+    )
+
+
+def model_arguments(arguments: Mapping[str, Any], salt: str) -> dict[str, Any]:
+    """Model arguments as they are recorded."""
+    return dict(without_secrets(dict(arguments), salt))
