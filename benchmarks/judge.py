@@ -77,7 +77,13 @@ def make_run(folder: Path, url: str, n: int) -> Path:
     """A finished run with n answers of random words, and a jury file beside it."""
     rng = random.Random(0)
     (folder / "tasks").mkdir(parents=True)
-    manifest = {"schema": 1, "identity": {}, "requested": [TASK], "tasks": {TASK: {"state": "done", "n": n}}}
+    identity = {"model": {"model": "made", "model_args": {}}, "settings": {}}
+    manifest = {
+        "schema": 2,
+        "identity": identity,
+        "requested": [TASK],
+        "tasks": {TASK: {"state": "done", "n": n}},
+    }
     (folder / "run.json").write_text(json.dumps(manifest))
     result = {"task": TASK, "version": "1-A", "metrics": {}, "n": n, "loaded": {}, "cut": {}, "config": {}}
     (folder / "tasks" / f"{TASK}.json").write_text(json.dumps(result))

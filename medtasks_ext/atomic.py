@@ -37,7 +37,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
                 with suppress(OSError):
                     Path(part.name).unlink()
                 raise
-        Path(part.name).chmod(0o666 & ~_umask())  # a temporary file is its owner's alone
+        Path(part.name).chmod(0o666 & ~umask())  # a temporary file is its owner's alone
         Path(part.name).replace(path)
         sync_folder(path.parent)
     except OSError as error:
@@ -63,7 +63,8 @@ def cannot_write(path: Path, error: OSError) -> MedtasksError:
     )
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The permissions that the user's settings take from new files."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

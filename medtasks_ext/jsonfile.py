@@ -9,6 +9,7 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -39,4 +40,21 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the folder of a run") from None
     except (ValueError, RecursionError) as error:
-        raise MedtasksError(f"damaged ({error})", where=path, remedy="delete it and run again") from None
+        raise MedtasksError(f"damaged ({error})", where=path, remedy="restore the file") from None
+
+
+def numbered_lines(path: Path, *, remedy: str) -> Iterator[tuple[int, str]]:
+    """The lines of a JSON lines file that somebody else wrote, blank ones left out, counted from 1.
+
+    Raises:
+        MedtasksError: there is no such file (the remedy says which one is meant), or it is not UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, IsADirectoryError):
+        raise MedtasksError("no such file", where=path, remedy=remedy) from None
+    except UnicodeDecodeError:
+        raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None
+    for number, line in enumerate(text.split("\n"), start=1):  # texts may hold other line separators
+        if line.strip():
+            yield number, line

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.files import write_json
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry

@@ -10,7 +10,7 @@ import typer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import CITATIONS_FILE, citations, cited_by
-from medtasks_ext.runner.files import read_json
+from medtasks_ext.runs.manifest import Manifest
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
@@ -41,7 +41,7 @@ def _datasets(names: list[str], tasks: Registry) -> list[Dataset]:
     for name in names:
         path = Path(name)
         is_run = path.is_dir() or len(path.parts) > 1
-        found = list(read_json(path / "run.json")["tasks"]) if is_run else [name]
+        found = list(Manifest.read(path).tasks) if is_run else [name]
         for leaves in tasks.resolve(found).values():
             wanted.update(dict.fromkeys(leaves))
     return list({tasks.tasks[leaf][0].id: tasks.tasks[leaf][0] for leaf in wanted}.values())

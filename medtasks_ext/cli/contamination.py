@@ -11,10 +11,12 @@ from rich import box
 from rich.table import Table
 
 from medtasks_ext.cli.arguments import limited, lm_eval_config, quiet, requested_tasks, say_missing
-from medtasks_ext.cli.model import create_model, model_identity, model_name, output_folder
+from medtasks_ext.cli.model import create_model, model_name, output_folder
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
+from medtasks_ext.runs.lease import Lease
+from medtasks_ext.runs.manifest import identity_of
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -92,7 +94,19 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
             f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
         )
     probe = ProbeFolder(output_folder(config))
-    probe.open(model_name(config), model_identity(config))
+    with Lease(probe.folder, "medtasks contamination"):
+        return _probe_in(probe, tasks, documents, config, n_failed=len(faults) + n_missing)
+
+
+def _probe_in(
+    probe: ProbeFolder,
+    tasks: Registry,
+    documents: dict[str, list[Document]],
+    config: EvaluatorConfig,
+    *,
+    n_failed: int,
+) -> int:
+    probe.open(model_name(config), identity_of(config.model, config.model_args, {}))
     waiting = {
         name: items
         for name, items in documents.items()
@@ -110,7 +124,7 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
         typer.echo(f"✗ {name}: {error}", err=True)
     if done:
         typer.echo(f"results: {probe.file} and {probe.folder / 'contamination.csv'}", err=True)
-    return 1 if failed or faults or n_missing else 0
+    return 1 if failed or n_failed else 0
 
 
 def _with_data(
@@ -192,30 +206,43 @@ def _ask_all(
 ) -> dict[str, str]:
     """Probe the tasks that are not done; returns those that failed, with the reason."""
     from medtasks_ext.cli.progress import Progress
-    from medtasks_ext.contamination.ask import ask
+    from medtasks_ext.contamination.ask import NoAnswerError, ask
     from medtasks_ext.contamination.probe import CUTS
     from medtasks_ext.contamination.tokenizer import ModelTokenizer
-    from medtasks_ext.runner.store import ResponseStore, StoringLM
+    from medtasks_ext.engines.choose import engine_of
+    from medtasks_ext.runner.trouble import stopped
+    from medtasks_ext.runs.outcomes import OutcomeLog
 
     model, fixed = _model(config)
-    tokenizer = ModelTokenizer(model)
+    tokenizer, engine = ModelTokenizer(model), engine_of(model)
     probe.save()
     failed = {}
     with Progress(len(waiting), sum(map(len, waiting.values())) * len(CUTS)) as progress:
-        lm = StoringLM(model, progress.advance, progress.skip)
         for name, documents in waiting.items():
-            lm.store = ResponseStore(probe.responses, name)
+            log = OutcomeLog(probe.responses, name)
             try:
-                asked = ask(lm, name, documents, tokenizer, fixed=fixed, skipped=progress.skip)
+                asked = ask(
+                    engine,
+                    log,
+                    name,
+                    documents,
+                    tokenizer,
+                    identity=probe.identity.digest,
+                    fixed=fixed,
+                    watcher=progress,
+                )
             except Exception as error:  # any fault of one task must not cost the others
-                failed[name] = what_happened(error).splitlines()[0]
-                progress.task_finished(name, "failed")
+                if isinstance(error, NoAnswerError) and error.fault and error.fault.kind.ends_all:
+                    raise stopped(error.fault) from None
+                reason = str(error) if isinstance(error, NoAnswerError) else what_happened(error)
+                failed[name] = reason.splitlines()[0]
+                progress.say_task(name, "failed")
                 continue
             finally:
-                lm.store.close()
+                log.close()
             probe.keep(tasks.datasets[name], documents[0].loaded, asked)
             found = probe.tasks[name]
-            progress.task_finished(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
+            progress.say_task(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
     return failed
 
 

@@ -136,7 +136,7 @@ def _tasks_of(run: Run, wanted: set[str] | None) -> list[JudgedTask]:
 
     judged = [
         name
-        for name in run.manifest["tasks"]
+        for name in run.manifest.tasks
         if run.is_done(name) and name in run.registry.tasks and rubric_of(run.registry.tasks[name][0])
     ]
     chosen = [name for name in judged if wanted is None or name in wanted]

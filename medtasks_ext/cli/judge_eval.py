@@ -13,8 +13,8 @@ from rich.table import Table
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.files import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

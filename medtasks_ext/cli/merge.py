@@ -9,6 +9,7 @@ import typer
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
 from medtasks_ext.registry import registry
+from medtasks_ext.runs.manifest import TaskState
 
 
 def merge_command(folders: list[str], out: str, *, partial: bool) -> int:
@@ -23,5 +24,5 @@ def merge_command(folders: list[str], out: str, *, partial: bool) -> int:
         partial=partial,
         report=lambda task, what: typer.echo(f"{task}: {what}", err=True),
     )
-    missing = [name for name, state in run.manifest["tasks"].items() if state["state"] == "missing"]
+    missing = [entry for entry in run.manifest.tasks.values() if entry.state is TaskState.MISSING]
     return finish(run, len(missing))

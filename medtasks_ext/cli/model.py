@@ -4,19 +4,40 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs.secrets import shown_url
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
+    from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines.records import Request
 
-def model_identity(config: EvaluatorConfig) -> dict[str, Any]:
-    """What says which model gave the responses of a folder."""
-    return {"model": config.model, "model_args": config.model_args}
+
+def highest_cost(price: Mapping[str, float] | None, engine: Engine) -> Callable[[Request], float] | None:
+    """US dollars that a request may cost at most; None where no price is known, or nobody charges.
+
+    Args:
+        price: `input` and `output`, per million tokens.
+        engine: that answers.
+    """
+    if not price or engine.local:
+        return None
+
+    def cost(request: Request) -> float:
+        prompt = request.prompt
+        texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
+        n_bytes = sum(len(text.encode(errors="replace")) for text in texts)  # a token covers a byte at least
+        budget = int(request.settings.get("max_gen_toks") or 0)
+        return (n_bytes * price["input"] + budget * price["output"]) / 1e6
+
+    return cost
 
 
 def model_name(config: EvaluatorConfig) -> str:
@@ -92,7 +113,7 @@ def _check_endpoint(url: str | None, endpoint: str) -> None:
         socket.create_connection((parts.hostname or "", port), timeout=10).close()
     except OSError as error:
         raise MedtasksError(
-            f"no server answers at {url} ({error.strerror or error})",
+            f"no server answers at {shown_url(url)} ({error.strerror or error})",
             where="--model_args base_url",
             remedy=f"start the server, or correct the address; it ends in {endpoint}",
         ) from None

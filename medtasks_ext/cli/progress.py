@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+
+from medtasks_ext.runs.manifest import TaskState
+
+if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Answer, Fault, Request
+    from medtasks_ext.runs.manifest import TaskEntry
 
 #: Seconds between two lines about a task that is not done, where there is no terminal.
 QUIET_SECONDS = 600
@@ -24,7 +30,7 @@ class Progress:
 
     def __init__(self, n_tasks: int, n_documents: int) -> None:
         self.n_tasks, self.n_documents = n_tasks, n_documents
-        self.tasks_done = self.answered = self.skipped = 0
+        self.tasks_done = self.n_answered = self.skipped = 0
         self.started = self.said = self.last_answer = time.monotonic()
         self.bar = _bar() if sys.stderr.isatty() else None
         self.bar_task = self.bar.add_task("responses", total=n_documents, left="") if self.bar else None
@@ -38,34 +44,45 @@ class Progress:
         if self.bar:
             self.bar.stop()
 
-    def advance(self, n: int) -> None:
-        """Count n responses that the model gave."""
-        self.answered += n
+    def answered(self, request: Request, answer: Answer) -> None:
+        """Count a response that the model gave."""
+        self._advance()
+
+    def faulted(self, request: Request, fault: Fault) -> None:
+        """Count a request without an answer."""
+        self._advance()
+
+    def stored(self, task: str, n: int) -> None:
+        """Count n responses that need not be asked for."""
+        self.skipped += n
+        self._show(n)
+
+    def finished(self, task: str, entry: TaskEntry) -> None:
+        """Say that a task is done or failed."""
+        self.say_task(task, _what(entry))
+
+    def say_task(self, task: str, what: str) -> None:
+        """Say what became of a task."""
+        self.tasks_done += 1
+        self._say(f"[{self.tasks_done}/{self.n_tasks}] {task}: {what}")
+
+    def _advance(self, n: int = 1) -> None:
+        self.n_answered += n
         self.last_answer = time.monotonic()
         self._show(n)
         if not self.bar and self.last_answer - self.said > QUIET_SECONDS:
             self._say(f"{self._counted:,} of {self.n_documents:,} responses")
 
-    def skip(self, n: int) -> None:
-        """Count n responses that need not be asked for."""
-        self.skipped += n
-        self._show(n)
-
-    def task_finished(self, task: str, what: str) -> None:
-        """Say that a task is done or failed."""
-        self.tasks_done += 1
-        self._say(f"[{self.tasks_done}/{self.n_tasks}] {task}: {what}")
-
     @property
     def _counted(self) -> int:
-        return self.answered + self.skipped
+        return self.n_answered + self.skipped
 
     def seconds_left(self) -> float | None:
         """At the rate of this process so far; None before its first response, 0 at the end."""
         left = max(0, self.n_documents - self._counted)
-        if not self.answered:
+        if not self.n_answered:
             return None if left else 0.0
-        return left * (self.last_answer - self.started) / self.answered
+        return left * (self.last_answer - self.started) / self.n_answered
 
     def _show(self, n: int) -> None:
         if self.bar and self.bar_task is not None:
@@ -78,6 +95,14 @@ class Progress:
             self.bar.console.print(line, highlight=False, markup=False)
         else:
             typer.echo(line, err=True)
+
+
+def _what(entry: TaskEntry) -> str:
+    if entry.state in (TaskState.DONE, TaskState.GENERATED):
+        return "done"
+    if entry.faults:
+        return f"{sum(entry.faults.values()):,} requests have no answer"
+    return f"failed: {entry.error}"
 
 
 def _bar() -> Bar:

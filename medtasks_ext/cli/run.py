@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
-from medtasks_ext.cli.model import create_model, model_identity, output_folder
+from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.cli.tables import print_rows
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
+    from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines.records import Fault
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import ShardRun
@@ -64,6 +69,7 @@ def run_command(arguments: list[str]) -> int:
 
     from medtasks_ext.runner.run import Run, build_tasks, check_data, nothing_to_run
     from medtasks_ext.runner.shards import Shard, ShardRun
+    from medtasks_ext.runs.lease import Lease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
     settings = _settings(own, config)
@@ -83,26 +89,48 @@ def run_command(arguments: list[str]) -> int:
         )
 
     _say_without_gold(built)
-    folder = output_folder(config)
-    run = ShardRun(shard.folder(folder), tasks, shard) if shard else Run(folder, tasks)
-    run.open(model_identity(config), settings, list(resolved), leaves)
-    if run.settings.system_role != settings.system_role:  # found out when the run began
-        settings = run.settings
-        built, _ = build_tasks(tasks, built, settings)
-    for name, reason in {
-        **availability.missing,
-        **{key: str(value) for key, value in faults.items()},
-    }.items():
-        run.manifest["tasks"][name] = {"state": "missing", "error": reason}
-    waiting = {name: task for name, task in built.items() if not run.is_current(name, task)}
-    if len(waiting) < len(built):
-        typer.echo(
-            f"{len(built) - len(waiting)} of {len(built)} tasks are done already in {run.folder}", err=True
-        )
-    if waiting and _execute(run, waiting, settings, config, preflight=not own.no_preflight) != 0:
-        return 0  # the first of several processes writes the results
-    n_missing = len(faults) + len(availability.missing)
-    return _finish_shard(run, n_missing) if isinstance(run, ShardRun) else finish(run, n_missing)
+    folder, rank = output_folder(config), int(os.environ.get("RANK", "0"))
+    run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
+    with Lease(run.folder, "medtasks run") if rank == 0 else nullcontext():
+        run.open(config.model, config.model_args, settings, list(resolved), leaves)
+        if run.settings.system_role != settings.system_role:  # found out when the run began
+            settings = run.settings
+            built, _ = build_tasks(tasks, built, settings)
+        reasons = {**availability.missing, **{key: str(value) for key, value in faults.items()}}
+        for name, reason in reasons.items():
+            run.manifest.tasks[name] = TaskEntry(state=TaskState.MISSING, error=reason)
+        waiting = {name: task for name, task in built.items() if not run.is_current(name, task)}
+        if len(waiting) < len(built):
+            typer.echo(
+                f"{len(built) - len(waiting)} of {len(built)} tasks are done already in {run.folder}",
+                err=True,
+            )
+        cause = None
+        if waiting:
+            _say_changed(run, waiting)
+            rank, cause = _execute(run, waiting, settings, config, preflight=not own.no_preflight)
+            if rank != 0:
+                return 0  # the first of several processes writes the results
+        code = _finish_shard(run, len(reasons)) if isinstance(run, ShardRun) else finish(run, len(reasons))
+    return _say_cause(cause) or code
+
+
+def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
+    """Name files of finished tasks that do not hold any more what they held."""
+    for name in waiting:
+        if run.state(name).state is not TaskState.WAITING and not run.is_sealed(name):
+            line = f"responses/{name}.jsonl does not hold any more what it held when {name} was finished"
+            typer.echo(f"note: {line}; what is missing is asked again", err=True)
+            run.manifest.note([line])
+
+
+def _say_cause(cause: Fault | None) -> int:
+    from medtasks_ext.runner.trouble import stopped
+
+    if cause is None:
+        return 0
+    typer.echo(f"✗ {stopped(cause)}", err=True)
+    return 1
 
 
 def _say_without_gold(built: dict[str, Any]) -> None:
@@ -123,11 +151,13 @@ def rescore_command(folder: str) -> int:
     """Rescore a run; returns the exit code."""
     quiet()
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.lease import Lease
 
     run = Run(Path(folder), registry())
     run.load()
-    run.rescore(lambda task, what: typer.echo(f"{task}: {what}", err=True))
-    return finish(run, 0)
+    with Lease(run.folder, "medtasks rescore"):
+        run.rescore(lambda task, what: typer.echo(f"{task}: {what}", err=True))
+        return finish(run, 0)
 
 
 def _keep_judgements(run: Run) -> None:
@@ -173,49 +203,77 @@ def _finish_shard(run: ShardRun, n_missing: int) -> int:
 
 
 def _say_end(run: Run, n_missing: int) -> int:
-    failed = {name: state for name, state in run.manifest["tasks"].items() if state["state"] == "failed"}
-    for name, state in failed.items():
-        typer.echo(f"✗ {name}: {state['error'].splitlines()[0]} (details in {run.manifest_file})", err=True)
-    if run.manifest.get("notes"):
-        for note in run.manifest["notes"]:
-            typer.echo(f"note: {note}", err=True)
-    typer.echo(f"results: {run.folder / 'results.json'}", err=True)
-    return 1 if failed or n_missing else 0
+    """Name what failed and what must be known; returns the exit code."""
+    states = run.manifest.tasks
+    failed = {name: entry for name, entry in states.items() if entry.state is TaskState.FAILED}
+    for name, entry in failed.items():
+        typer.echo(f"✗ {name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})", err=True)
+    unfinished = {name: entry for name, entry in states.items() if entry.state in _UNFINISHED}
+    for name, entry in unfinished.items():
+        n = sum(entry.faults.values())
+        why = f"{entry.reason} ({n:,} requests without an answer)" if n else "not asked to the end"
+        typer.echo(f"✗ {name}: {why}; the same command goes on", err=True)
+    for note in run.manifest.notes:
+        typer.echo(f"note: {note}", err=True)
+    typer.echo(f"results: {run.files.results_file}", err=True)
+    return 1 if failed or unfinished or n_missing else 0
+
+
+#: Tasks that a call left without a score.
+_UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED)
 
 
 def _execute(
     run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig, *, preflight: bool
-) -> int:
-    """Run the tasks; returns this process's rank among those that share the model."""
+) -> tuple[int, Fault | None]:
+    """Run the tasks; returns this process's rank, and what ended the run before its time."""
     from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.engines.choose import engine_of
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
-    from medtasks_ext.runner.store import StoringLM
+    from medtasks_ext.runner.stream import Stream
 
     places = {name: run.places(task, settings) for name, task in waiting.items()}
-    try:
-        model = _model(config, waiting, settings)
-        if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
-            typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
-            _note(run, [_NO_SYSTEM_TURN])
-            run.manifest["system_role"] = False
-            settings = replace(settings, system_role=False)
-            waiting, _ = build_tasks(run.registry, waiting, settings)
-        if preflight and any(places.values()) and not _is_built_in(model):
-            _preflight(run, model, waiting, places, settings)
-    except MedtasksError:
-        _forget_unused(run)
-        raise
+    model = _model(config, waiting, settings)
+    if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
+        typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
+        run.manifest.note([_NO_SYSTEM_TURN])
+        run.manifest.system_role = False
+        settings = replace(settings, system_role=False)
+        waiting, _ = build_tasks(run.registry, waiting, settings)
+    context = getattr(model, "max_length", None)
+    run.manifest.context = context if isinstance(context, int) else None
+    run.save()
+    engine = engine_of(model)
+    built_in = _is_built_in(model)
+    if preflight and any(places.values()) and not built_in:
+        _preflight(run, model, engine, waiting, places, settings)
     with Progress(len(waiting), sum(map(len, places.values()))) as progress:
-        lm = StoringLM(model, progress.advance, progress.skip)
-        run.execute(lm, waiting, settings, progress.task_finished)
-    return model.rank
+        stream = Stream(
+            run,
+            model,
+            engine,
+            waiting,
+            settings,
+            progress,
+            instant=built_in,
+            highest_cost=highest_cost(config.metadata.get("price"), engine),
+            say=lambda line: typer.echo(line, err=True),
+        )
+        stream.go()
+    return model.rank, stream.trouble.cause
 
 
 def _model(config: EvaluatorConfig, tasks: dict[str, Any], settings: Settings) -> LM:
     """The model, if it can be asked these tasks with these settings."""
     from medtasks_ext.runner.preflight import check_chat_template
 
+    if "chat" in config.model and not settings.apply_chat_template:
+        raise MedtasksError(
+            f"{config.model} takes conversations, and none is made",
+            where="--model",
+            remedy="add --apply_chat_template",
+        )
     model = create_model(config)
     _check_budget(model, tasks)
     check_chat_template(model, settings)
@@ -229,39 +287,32 @@ def _is_built_in(model: LM) -> bool:
     return isinstance(model, Baseline)
 
 
-def _forget_unused(run: Run) -> None:
-    """Let a folder that holds no response take other settings; its manifest says what was refused."""
-    if not any((run.folder / name).exists() for name in ("responses", "tasks")):
-        run.manifest_file.unlink(missing_ok=True)
-
-
 def _preflight(
-    run: Run, model: LM, tasks: dict[str, Any], places: dict[str, Sequence[int]], settings: Settings
+    run: Run,
+    model: LM,
+    engine: Engine,
+    tasks: dict[str, Any],
+    places: dict[str, Sequence[int]],
+    settings: Settings,
 ) -> None:
     """Look at one answer, unless an earlier call of this run did, and say what is wrong."""
     from medtasks_ext.runner.preflight import preflight
 
-    if done := run.manifest.get("preflight"):
+    if done := run.manifest.preflight:
         _warn(done["warnings"])
         return
     typer.echo("preflight: asking one question …", err=True)
-    found = preflight(model, tasks, places, settings, run.folder / "responses")
+    found = preflight(run, model, engine, tasks, places, settings)
     if model.rank != 0:
         return
     if not found.failed:  # else the next call asks again
         typer.echo(f"preflight: {found.summary()}", err=True)
-        run.manifest["preflight"] = found.record()
-        if found.warnings:
-            _note(run, found.warnings)
+        run.manifest.preflight = found.record()
+        run.manifest.note(found.warnings)
         run.save()
     _warn(found.warnings)
     if found.warnings and (end := found.shown_end()):
         typer.echo(f"  the response ends: {end}", err=True)
-
-
-def _note(run: Run, notes: list[str]) -> None:
-    """Add notes to the manifest, each once; they are said again at the end."""
-    run.manifest["notes"] = list(dict.fromkeys([*run.manifest.get("notes", []), *notes]))
 
 
 def _warn(warnings: list[str]) -> None:

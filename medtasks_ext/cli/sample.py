@@ -11,8 +11,8 @@ from rich.table import Table
 
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.files import read_json, write_json
 from medtasks_ext.sampling.difficulty import read_grading
 from medtasks_ext.sampling.sample import Item, Sample, draw, parse_ratio
 from medtasks_ext.sampling.strata import strata_of

@@ -8,14 +8,14 @@ DIR/contamination_responses/TASK.jsonl  what the model wrote, appended as it com
 from __future__ import annotations
 
 import csv
-import json
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
 from medtasks_ext.contamination.probe import CUTS, N_PREDICTED, THRESHOLD, tally
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.files import read_json, write_json
+from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.runs.manifest import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
 
 FILE, TABLE, RESPONSES = "contamination.json", "contamination.csv", "contamination_responses"
-SCHEMA = 1
+#: 2: responses are stored as runs store them, with the model in their keys
+SCHEMA = 2
 RULE = {"cuts": list(CUTS), "predicted": N_PREDICTED, "threshold": THRESHOLD}
-#: Model arguments that say how to log in, not which model it is.
-_SECRET = ("auth_token", "header")
 _COLUMNS = ("n_documents", "n_too_short", "n_probed", "n_cuts_moved", "n_leaked", "share")
 
 
@@ -70,18 +69,22 @@ class ProbeFolder:
         self.content["SAMPLE_DATA"] = self.is_sample
         write_json(self.file, self.content)
 
-    def open(self, name: str, identity: dict[str, Any]) -> None:
+    @property
+    def identity(self) -> Identity:
+        """What says which model it is."""
+        return Identity(model=self.content["identity"], settings={})
+
+    def open(self, name: str, model: Identity) -> None:
         """Create the probe, or continue it.
 
         Args:
             name: the model's, for tables.
-            identity: what says which model it is.
+            model: what says which one it is.
 
         Raises:
             MedtasksError: the folder holds the probe of another model.
         """
-        arguments = {key: value for key, value in identity["model_args"].items() if key not in _SECRET}
-        identity = json.loads(json.dumps({**identity, "model_args": arguments}, default=str))
+        identity = model.model
         if self.file.is_file():
             self.load()
             if self.content["identity"] != identity:

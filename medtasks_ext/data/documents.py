@@ -104,3 +104,8 @@ class Documents(list[Document]):
     def features(self) -> dict[str, None]:
         """The document keys, which lm-eval asks for as column names."""
         return dict.fromkeys(self[0]) if self else {}
+
+
+def document_key(document: dict[str, Any]) -> str:
+    """Identifies a document within its task."""
+    return f"{document['id']}#{document['trial']}" if "trial" in document else str(document["id"])

@@ -6,8 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from medtasks_ext.engines.records import Fault
+
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Fault, Outcome, Request
+    from collections.abc import Iterable, Iterator
+
+    from medtasks_ext.engines.records import Outcome, Request
 
 #: Called with each request and its outcome, in the thread that runs the engine.
 Done: TypeAlias = Callable[["Request", "Outcome"], None]
@@ -55,3 +59,13 @@ class Engine(ABC):
 
     def close(self) -> None:  # noqa: B027  most hold nothing
         """Free what the engine holds."""
+
+
+def prepared(engine: Engine, requests: Iterable[Request], done: Done) -> Iterator[Request]:
+    """Requests made ready to be sent; those that cannot be are handed on as faults."""
+    for request in requests:
+        ready = engine.prepare(request)
+        if isinstance(ready, Fault):
+            done(request, ready)
+        else:
+            yield ready

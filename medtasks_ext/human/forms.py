@@ -18,7 +18,7 @@ from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.kinds import Kind, KindName, Language, load_kind, page_words
 from medtasks_ext.human.page import render_page
-from medtasks_ext.runner.files import read_json, write_json
+from medtasks_ext.jsonfile import read_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import page_words
 from medtasks_ext.runner.run import Run
-from medtasks_ext.runner.store import document_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ def draw_pairs(
         synthetic=synthetic,
         record={
             "seed": seed,
-            "runs": [{"folder": str(run.folder), "model": run.manifest["identity"]["model"]} for run in runs],
+            "runs": [{"folder": str(run.folder), "model": run.manifest.identity.model} for run in runs],
             "tasks": counts,
             "SAMPLE_DATA": synthetic,
         },
@@ -170,8 +170,8 @@ def _arranged(pairs: Sequence[Pair], empty: str, random: Random) -> list[Item]:
 
 def _documents(run: Run, task: str) -> dict[str, Document]:
     """Document -> what a run has of it."""
-    if task not in run.manifest["tasks"] or not run.is_done(task):
-        finished = [name for name in run.manifest["tasks"] if run.is_done(name)]
+    if task not in run.manifest.tasks or not run.is_done(task):
+        finished = [name for name in run.manifest.tasks if run.is_done(name)]
         raise MedtasksError(
             f"{task} is not among the finished tasks",
             where=run.folder,

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import page_words
+from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry.tasks import describe
-from medtasks_ext.runner.files import numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.judge.cases import response_hash
 from medtasks_ext.judge.engine import done_requests
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import Request, is_disputed
 from medtasks_ext.judge.store import QUEUE, Usage
 from medtasks_ext.registry.tasks import describe
-from medtasks_ext.runner.files import numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.agreement import kappa
 from medtasks_ext.judge.cases import judged_tasks
 from medtasks_ext.judge.disputed import write_queue
@@ -30,7 +31,6 @@ from medtasks_ext.results.document_scores import document_scores as document_sco
 from medtasks_ext.results.document_scores import save_document_scores
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.run_files import RunResults
-from medtasks_ext.runner.files import read_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,9 +21,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import numbered_lines, write_json
 from medtasks_ext.judge.scoring_point import AXIS, FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.registry.tasks import describe
-from medtasks_ext.runner.files import numbered_lines, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

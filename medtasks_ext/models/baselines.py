@@ -27,10 +27,12 @@ class Baseline(LM):
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """One response per request, in the form that the request's strategy asks for."""
-        return [
-            (_COT_PREFIX if request.doc["cot"] else "") + self.answer(request, requests)
-            for request in requests
-        ]
+        responses = []
+        for request in requests:
+            before = _COT_PREFIX if request.doc["cot"] else ""
+            responses.append(before + self.answer(request, requests))
+            self.cache_hook.add_partial("generate_until", request.args, responses[-1])
+        return responses
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
         """Not offered: all tasks generate."""

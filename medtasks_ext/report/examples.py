@@ -6,12 +6,12 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.pages import cut
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.experiments import Fault
-from medtasks_ext.runner.store import document_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
 from medtasks_ext.results.experiments import Fault
-from medtasks_ext.runner.files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
 from medtasks_ext.report.page import render
 from medtasks_ext.report.tidy import csv_lines, groups_table, results
-from medtasks_ext.runner.files import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

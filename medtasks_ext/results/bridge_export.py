@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs.manifest import Manifest, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,21 +48,21 @@ def export_bridge(run: Path, out: Path, registry: Registry) -> list[Exported]:
     Raises:
         MedtasksError: no run, no finished BRIDGE task, sample rows, or a task that was cut short.
     """
-    manifest = _json(run / "run.json")
-    if manifest["identity"].get("shard"):
+    manifest = Manifest.read(run)
+    if manifest.identity.shard:
         raise MedtasksError(
             "is one shard of a run", where=run, remedy="medtasks merge SHARD... -o RUN, then export RUN"
         )
-    settings = manifest["identity"]["settings"]
+    settings = manifest.identity.settings
     if settings["limit"] is not None or settings["samples"]:
         raise MedtasksError(
             "the run covers a part of the test rows", where=run, remedy="run without --limit and --samples"
         )
-    model = _model_name(manifest["identity"]["model"])
+    model = _model_name(manifest.identity.model)
     written = []
-    for name, state in manifest["tasks"].items():
+    for name, entry in manifest.tasks.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
-        if state["state"] != "done" or dataset is None or dataset.metadata.benchmark != "bridge":
+        if entry.state is not TaskState.DONE or dataset is None or dataset.metadata.benchmark != "bridge":
             continue
         written.append(_export_task(run, out, name, dataset, strategy, model))
     if not written:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from medtasks_ext.atomic import atomic_file
+from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.runs import mean_of_runs
 from medtasks_ext.metrics.statistic import Statistic, mean
 from medtasks_ext.results.statistics import Counts, by_unit, statistic_of, unit_of
-from medtasks_ext.runner.store import document_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -147,10 +148,8 @@ def save_document_scores(path: Path, scores: DocumentScores) -> None:
     """Write them, whole or not at all."""
     from pyarrow import parquet
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".parquet.part")
-    parquet.write_table(as_table(scores), part, compression="zstd")
-    part.replace(path)
+    with atomic_file(path) as file:
+        parquet.write_table(as_table(scores), file, compression="zstd")
 
 
 def as_table(scores: DocumentScores) -> pa.Table:

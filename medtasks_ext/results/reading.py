@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
 from medtasks_ext.results.bootstrap import Interval, task_intervals
 from medtasks_ext.results.document_scores import (
     aggregations,
@@ -29,7 +30,8 @@ from medtasks_ext.results.experiments import (
 )
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
-from medtasks_ext.runner.files import RUN_SCHEMA, read_json
+from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.secrets import dropped_secrets, without_login
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -108,7 +110,7 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
 def check_runs(path: Path) -> None:
     """Refuse what `read_runs` refuses, as far as that shows without reading it all."""
     if (path / "run.json").is_file():
-        _check_run(path, read_json(path / "run.json"))
+        _read_manifest(path)
     else:
         _lm_eval_files(path)
 
@@ -154,12 +156,10 @@ def _disagreement(one: Entry, other: Entry) -> Fault | None:
 
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
-    manifest = read_json(folder / "run.json")
-    _check_run(folder, manifest)
-    identity = manifest["identity"]
+    manifest = _read_manifest(folder)
     experiments = {}
-    for name, state in manifest["tasks"].items():
-        if state["state"] != "done":
+    for name, entry in manifest.tasks.items():
+        if entry.state is not TaskState.DONE:
             continue
         path = folder / "tasks" / f"{name}.json"
         if name not in tasks.tasks:
@@ -170,30 +170,32 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(str(path), what, "medtasks rescore RUN"))
-    model, arguments = identity["model"]["model"], identity["model"]["model_args"]
+    model, arguments = manifest.identity.model["model"], manifest.identity.model["model_args"]
+    record = manifest.record()
     return Entry(
         model=str(arguments.get("pretrained") or arguments.get("model") or model),
         label="",
         kind="medtasks",
-        settings=run_settings(manifest, experiments),
+        settings=run_settings(record, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=tuple(manifest.get("notes", ())),
-        manifest=manifest,
+        notes=tuple(manifest.notes),
+        manifest=record,
     )
 
 
-def _check_run(folder: Path, manifest: Mapping[str, Any]) -> None:
-    if manifest.get("schema", 0) > RUN_SCHEMA:
-        raise MedtasksError(
-            f"was written by a newer version (schema {manifest['schema']}, known: {RUN_SCHEMA})",
-            where=folder / "run.json",
-            remedy="pip install --upgrade medtasks",
-        )
-    if manifest["identity"].get("shard"):
+def _read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run.
+
+    Raises:
+        MedtasksError: it is damaged or of a newer version, or the folder is a shard.
+    """
+    manifest = Manifest.read(folder)
+    if manifest.identity.shard:
         raise MedtasksError(
             "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
         )
+    return manifest
 
 
 def _medtasks_task(
@@ -278,12 +280,13 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
             )
         )
     run = content.get("config") or {}
-    arguments = _arguments(run.get("model_args"))
+    # lm-eval records what it was given, keys and tokens included
+    arguments = dropped_secrets(_arguments(run.get("model_args")))
     settings = {
         "apply_chat_template": bool(content.get("chat_template")),
         "fewshot_as_multiturn": content.get("fewshot_as_multiturn"),
         "system_instruction": content.get("system_instruction"),
-        "gen_kwargs": _arguments(run.get("gen_kwargs")),
+        "gen_kwargs": dropped_secrets(_arguments(run.get("gen_kwargs"))),
         "limit": run.get("limit"),
         "system_role": next(
             (item.config.get("metadata", {}).get("system_role", True) for item in experiments.values()), True
@@ -314,7 +317,7 @@ def _lm_eval_task(
     file: Path, name: str, content: Mapping[str, Any], tasks: Registry, faults: list[Fault]
 ) -> Experiment:
     dataset, strategy = tasks.tasks[name]
-    config = content["configs"][name]
+    config = without_login(content["configs"][name])
     version = str(content.get("versions", {}).get(name, ""))
     loaded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
     metrics, nan = without_nan(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtasks_ext.atomic import atomic_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,11 +24,8 @@ def save_resampled(path: Path, values: Array | None) -> None:
     if values is None:
         path.unlink(missing_ok=True)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".npy.part")
-    with part.open("wb") as file:
+    with atomic_file(path) as file:
         np.save(file, values)
-    part.replace(path)
 
 
 def load_resampled(path: Path) -> Array | None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.files import read_json
-from medtasks_ext.runner.store import document_key
+from medtasks_ext.jsonfile import read_json
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.manifest import Manifest, TaskState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,17 +80,17 @@ def read_run(folder: Path) -> RunResults:
     Raises:
         MedtasksError: it is no run folder, or a file of it is damaged.
     """
-    manifest = read_json(folder / "run.json")
-    if manifest["identity"].get("shard"):
+    manifest = Manifest.read(folder)
+    if manifest.identity.shard:
         raise MedtasksError(
             "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
         )
+    files = RunFolder(folder)
     tasks = {
-        name: read_json(folder / "tasks" / f"{name}.json")
-        for name, state in manifest["tasks"].items()
-        if state["state"] == "done" and (folder / "tasks" / f"{name}.json").is_file()
+        name: files.read_task(name)
+        for name, entry in manifest.tasks.items()
+        if entry.state is TaskState.DONE and files.task_file(name).is_file()
     }
-    identity = manifest["identity"]["model"]
-    arguments = identity["model_args"]
-    name = str(arguments.get("pretrained") or arguments.get("model") or identity["model"])
+    model, arguments = manifest.identity.model["model"], manifest.identity.model["model_args"]
+    name = str(arguments.get("pretrained") or arguments.get("model") or model)
     return RunResults(folder, name, tasks)

@@ -1,4 +1,4 @@
-"""One task through lm-eval: build it, run it, return its metrics and samples."""
+"""One task through lm-eval: build it, score it, return its metrics and samples."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
-from medtasks_ext.runner.store import document_key, request_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from lm_eval.api.model import LM
@@ -89,6 +88,21 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     return task
 
 
+class Reader:
+    """Reads answers to a task as its own filter does, one at a time."""
+
+    def __init__(self, task: Task) -> None:
+        (ensemble,) = task.config.filter_list
+        (step,) = ensemble["filter"]
+        arguments = {key: value for key, value in step.items() if key != "function"}
+        self._filter = step["function"](**arguments)
+
+    def valid(self, row: Mapping[str, Any], text: str) -> bool:
+        """Whether an answer can be read from a response to a document."""
+        (answer,) = self._filter.apply([[text]], [row])
+        return bool(answer["valid"])
+
+
 def chosen_documents(task: Task, settings: Settings) -> Sequence[int]:
     """Places of the documents that `--samples` or `--limit` choose, in file order; all without them.
 
@@ -105,38 +119,6 @@ def chosen_documents(task: Task, settings: Settings) -> Sequence[int]:
             )
         return sorted(set(listed))
     return range(min(n, get_sample_size(task, settings.limit) or n))
-
-
-def generate_task(lm: LM, task: Task, settings: Settings, places: Sequence[int]) -> dict[str, str] | None:
-    """Ask a model for the responses to some documents of a task; nothing is scored.
-
-    Prompts are those that `evaluate_task` makes for these documents.
-
-    Args:
-        lm: the model.
-        task: as built, with all its documents.
-        settings: of the run.
-        places: of the documents in the test file, ascending; at least one.
-
-    Returns:
-        Document key -> request key, in file order. None on ranks other than 0.
-    """
-    # every rank gets as many requests as the others, as lm-eval sees to it
-    even = [*places, *[places[-1]] * (-len(places) % lm.world_size)]
-    task.build_all_requests(
-        samples=frozenset(even[lm.rank :: lm.world_size]),
-        system_instruction=settings.system_instruction,
-        apply_chat_template=bool(settings.apply_chat_template),
-        fewshot_as_multiturn=settings.multiturn,
-        chat_template=lm.apply_chat_template if settings.apply_chat_template else None,
-    )
-    lm.generate_until(task.instances)
-    asked = lm.gather_object({document_key(item.doc): request_key(item) for item in task.instances})
-    if asked is None:
-        return None
-    requests = {document: key for part in asked for document, key in part.items()}
-    keys = (document_key(task.eval_docs[place]) for place in places)
-    return {document: requests[document] for document in keys}
 
 
 def evaluate_task(lm: LM, task: Task, settings: Settings) -> TaskResult | None:

@@ -12,50 +12,53 @@ from medtasks_ext.data.documents import Document
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
-    from lm_eval.api.instance import Instance
+    from collections.abc import Mapping
+
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
     from medtasks_ext.runner.evaluate import Settings
 
 
-class PromptFitter:
-    """Fits the prompts of one task to a model's context, and counts what was cut.
+#: What was cut of a prompt.
+SHOTS, INPUT = "shots", "input"
 
-    Attributes:
-        shots_dropped: documents that got fewer shots than asked for.
-        inputs_cut: documents whose input lost its end.
-    """
+
+class PromptFitter:
+    """Fits the prompts of one task to a model's context."""
 
     def __init__(self, lm: LM, task: Task, settings: Settings) -> None:
         self._lm, self._task, self._settings = lm, task, settings
-        self.shots_dropped = self.inputs_cut = 0
         context = getattr(lm, "max_length", None)
         can_count = isinstance(context, int) and getattr(lm, "tokenizer", None) is not None
         self._context: int | None = context if can_count else None
 
-    def fit(self, request: Instance) -> None:
-        """Replace the request's prompt by one that fits, if it does not."""
-        prompt, settings = request.args
+    def fitted(self, document: dict[str, Any], settings: Mapping[str, Any]) -> tuple[Any, str]:
+        """The prompt of a document, and what was cut of it: `shots`, `input`, or nothing.
+
+        Args:
+            document: one of the task's test documents.
+            settings: generation settings, which say how much room the answer takes.
+
+        Returns:
+            Text, or what an API model wraps a conversation in.
+        """
+        shots = int(self._task.config.num_fewshot or 0)
+        prompt = self._prompt(document, shots)
         if self._context is None or not isinstance(prompt, str):
-            return
+            return prompt, ""
         room = self._context - int(settings.get("max_gen_toks") or 0)
         if self._fits(prompt, room):
-            return
-        shots = int(self._task.config.num_fewshot or 0)
+            return prompt, ""
         for fewer in range(shots - 1, -1, -1):
-            prompt = self._prompt(request.doc, fewer)
+            prompt = self._prompt(document, fewer)
             if self._fits(prompt, room):
-                break
-        else:
-            prompt = self._cut(request.doc, room)
-            self.inputs_cut += 1
-        self.shots_dropped += shots > 0
-        request.arguments = (prompt, settings)
+                return prompt, SHOTS
+        return self._cut(document, room), INPUT
 
     def _fits(self, prompt: str, room: int) -> bool:
         # a token covers at least one byte, so short prompts need no counting
-        return len(prompt.encode()) <= room or self._count(prompt) <= room
+        return len(prompt.encode(errors="surrogatepass")) <= room or self._count(prompt) <= room
 
     def _count(self, text: str) -> int:
         return len(self._lm.tok_encode(text))
@@ -75,10 +78,6 @@ class PromptFitter:
             else:
                 high = middle - 1
         return self._prompt(_shortened(document, text[:low]), 0)
-
-    def record(self) -> dict[str, int]:
-        """The counts, for results."""
-        return {"shots_dropped": self.shots_dropped, "inputs_cut": self.inputs_cut}
 
 
 def _shortened(document: dict[str, Any], prompt: str) -> Document:

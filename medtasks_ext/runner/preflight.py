@@ -7,28 +7,34 @@ could be answered the run is refused.
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.engines.feed import ListFeed
+from medtasks_ext.engines.records import Answer, Fault
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import excerpt, public_rows, shows_text, what_happened
-from medtasks_ext.runner.fit import PromptFitter
+from medtasks_ext.privacy import excerpt, public_rows, shows_text
+from medtasks_ext.runner.evaluate import Reader
 from medtasks_ext.runner.prompts import Counter, counter_of, rendered_prompt
+from medtasks_ext.runner.requests import RequestBuilder
 from medtasks_ext.runner.run import loaded_record
-from medtasks_ext.runner.store import ResponseStore, request_key
+from medtasks_ext.runner.stored import readable
+from medtasks_ext.runner.trouble import stopped
+from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-    from lm_eval.api.instance import Instance
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
     from medtasks_ext.data.documents import Document
+    from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines.records import Outcome, Request
     from medtasks_ext.runner.evaluate import Settings
+    from medtasks_ext.runner.requests import Asked
+    from medtasks_ext.runner.run import Run
 
 #: Tokens that the answer may take here, if the budget is larger.
 ENOUGH = 1024
@@ -140,11 +146,12 @@ def check_chat_template(model: LM, settings: Settings) -> None:
 
 
 def preflight(
+    run: Run,
     model: LM,
+    engine: Engine,
     tasks: Mapping[str, Task],
     places: Mapping[str, Sequence[int]],
     settings: Settings,
-    responses: Path,
 ) -> Preflight:
     """Ask the first question of a run, and say what is wrong with the answer or with the prompts.
 
@@ -152,21 +159,33 @@ def preflight(
     may charge, the request is the run's own, and its response is stored as the run stores it.
 
     Args:
+        run: its folder, open.
         model: loaded.
+        engine: that answers with it.
         tasks: those that are waiting; at least one of them has a document to ask.
         places: task -> places of the documents to ask.
         settings: of the run.
-        responses: folder of its stored responses.
 
     Raises:
-        MedtasksError: the context takes no prompt whole, whatever the task.
+        MedtasksError: the context takes no prompt whole, whatever the task; or no request to this server can
+            work (key, credit, name of the model).
     """
     count = _counter(model)
     warnings = [*_without_template(model, settings), *_too_long(model, count, tasks, places, settings)]
     name = next(name for name in tasks if places[name])
-    found = _first_answer(model, tasks[name], places[name][0], settings, responses, count)
+    found = _first_answer(run, model, engine, tasks[name], places[name][0], settings, count)
     found.warnings = [*warnings, *found.warnings]
     return found
+
+
+def ask(engine: Engine, request: Request) -> Outcome:
+    """One request by itself."""
+    prepared = engine.prepare(request)
+    if isinstance(prepared, Fault):
+        return prepared
+    outcomes: list[Outcome] = []
+    engine.run(ListFeed([prepared]), lambda _, outcome: outcomes.append(outcome))
+    return outcomes[0]
 
 
 def _counter(model: LM) -> Counter | None:
@@ -180,76 +199,66 @@ def _counter(model: LM) -> Counter | None:
 
 
 def _first_answer(
-    model: LM, task: Task, place: int, settings: Settings, responses: Path, count: Counter | None
+    run: Run, model: LM, engine: Engine, task: Task, place: int, settings: Settings, count: Counter | None
 ) -> Preflight:
-    task.build_all_requests(
-        samples=frozenset([place]),
-        system_instruction=settings.system_instruction,
-        apply_chat_template=bool(settings.apply_chat_template),
-        fewshot_as_multiturn=settings.multiturn,
-        chat_template=model.apply_chat_template if settings.apply_chat_template else None,
-    )
-    (request,) = task.instances
-    PromptFitter(model, task, settings).fit(request)
-    prompt, budget = request.args[0], int(request.args[1]["max_gen_toks"])
-    found = Preflight(task.task_name, place, limit=budget, budget=budget)
+    builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
+    asked, budget = builder.build(place), int(builder.settings["max_gen_toks"])
+    own = not isinstance(getattr(model, "base_url", None), str)  # an endpoint may charge for each answer
+    found = Preflight(task.task_name, place, limit=min(budget, ENOUGH) if own else budget, budget=budget)
     found.public = loaded_record(task)["origin"] != "local"
-    if count is not None and isinstance(prompt, str):
-        found.prompt_tokens = count([prompt])[0]
-    try:
-        found.response = _asked(model, request, found, responses)
-    except Exception as error:  # the tasks will say it again, each for itself
-        found.failed = True
-        with public_rows(found.public):
-            reason = what_happened(error).splitlines()[0]
-        found.warnings = [f"the first question was not answered: {reason}"]
+    with public_rows(found.public):
+        outcome = _asked(run, model, engine, builder, asked, found)
+    if isinstance(outcome, Fault):
+        if outcome.kind.ends_all:
+            raise stopped(outcome)
+        found.failed = True  # the stream will say it again
+        found.warnings = [f"the first question was not answered: {outcome.reason.splitlines()[0]}"]
         return found
-    if count is not None:
-        found.response_tokens = count([found.response])[0]
-    _judge(found, str(getattr(prompt, "prompt", prompt)))
-    if not _is_cut(found):
-        request.resps.append(found.response)
-        task.apply_filters()
-        found.valid = request.filtered_resps["answer"]["valid"]
+    found.response = readable(outcome.text)
+    if outcome.usage is not None:
+        found.prompt_tokens, found.response_tokens = outcome.usage.prompt, outcome.usage.completion
+    elif count is not None:
+        (found.response_tokens,) = count([found.response])
+    _judge(found, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
+    if not _is_cut(found, outcome):
+        found.valid = Reader(task).valid(task.eval_docs[place], found.response)
     return found
 
 
-def _asked(model: LM, request: Instance, found: Preflight, responses: Path) -> str:
-    """The response, asked for unless it is stored; stored if the request is the run's own."""
-    key = request_key(request)
-    store = ResponseStore(responses, found.task, model.rank, model.world_size)
+def _asked(
+    run: Run, model: LM, engine: Engine, builder: RequestBuilder, asked: Asked, found: Preflight
+) -> Outcome:
+    """The outcome, asked for unless an answer is stored; stored if the request is the run's own."""
+    log = OutcomeLog(run.files.responses, found.task, model.rank)
     try:
-        if key in store.by_key:
-            found.stored = True
-            return store.by_key[key]
-        if not isinstance(getattr(model, "base_url", None), str):
-            found.limit = min(found.budget, ENOUGH)
+        for stored in log.read():
+            if stored.key == asked.key and isinstance(stored.entry, Answer):
+                found.stored, found.limit = True, found.budget
+                return stored.entry
+        request = builder.request(asked, found.place, found.limit)
         found.stored = found.limit == found.budget
-        prompt, kwargs = request.args
-        request.arguments = (prompt, {**kwargs, "max_gen_toks": found.limit})
-        takes = inspect.signature(model.generate_until).parameters
-        (response,) = model.generate_until(
-            [request], **({"disable_tqdm": True} if "disable_tqdm" in takes else {})
-        )
-        if found.stored and model.rank == 0:
-            store.add(request, key, response)
-        return response
+        outcome = ask(engine, request)
+        if found.stored and isinstance(outcome, Answer) and model.rank == 0:
+            log.add(request.key, request.document, outcome)
+        return outcome
     finally:
-        store.close()
+        log.close()
 
 
-def _is_cut(found: Preflight) -> bool:
+def _is_cut(found: Preflight, answer: Answer) -> bool:
+    if answer.finish:
+        return answer.finish == "length"
     # the text of n tokens may be one token shorter when it is tokenised again
     return found.response_tokens is not None and found.response_tokens >= found.limit - 1
 
 
-def _judge(found: Preflight, prompt: str) -> None:
+def _judge(found: Preflight, prompt: str, given: Answer) -> None:
     """Add what is wrong with the response."""
     answer, found.reasons = _answer(prompt, found.response)
     of = f" of a budget of {found.budget:,}" if found.limit < found.budget else ""
     if answer is None:
         found.warnings += _unclosed(found)
-    elif _is_cut(found):
+    elif _is_cut(found, given):
         found.warnings.append(
             f"the response did not end within {found.limit:,} tokens{of}: the model may not know where to "
             "stop (chat template, end token), or answers are longer than that; the budget cuts them off"

@@ -1,12 +1,6 @@
-"""A run: its folder, its manifest, and the loop over tasks.
+"""A run: its folder, what it was made with, and the scores of its tasks.
 
-RUN/run.json               settings and the state of every task
-RUN/responses/TASK.jsonl   every response, appended as it comes
-RUN/tasks/TASK.json        metrics, their intervals, configuration and what was loaded, per finished task
-RUN/tasks/TASK.npy         its score on each bootstrap resample, for the intervals of groups
-RUN/tasks/TASK.parquet     what each document contributed to the score; no text
-RUN/samples_TASK.jsonl     lm-eval's record per document
-RUN/results.json           all finished tasks together, in lm-eval's layout
+`medtasks_ext.runs` lists the files.
 """
 
 from __future__ import annotations
@@ -14,29 +8,49 @@ from __future__ import annotations
 import json
 import logging
 import platform
+import socket
 import time
 import traceback
+from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
+from medtasks_ext.data.documents import document_key
 from medtasks_ext.data.missing import missing_data, origin_of, where_it_goes
 from medtasks_ext.data.sources import forced_origin
+from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import public_rows, what_happened
+from medtasks_ext.jsonfile import write_json
+from medtasks_ext.privacy import what_happened
 from medtasks_ext.results.bootstrap import interval_record, task_intervals
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import load_resampled, save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, chosen_documents, evaluate_task
-from medtasks_ext.runner.files import RUN_SCHEMA, read_json, write_json
-from medtasks_ext.runner.fit import PromptFitter
-from medtasks_ext.runner.store import ResponseStore, StoredLM, StoringLM
+from medtasks_ext.runner.fit import INPUT, SHOTS
+from medtasks_ext.runner.requests import Asked, read_asked
+from medtasks_ext.runner.stored import StoredLM, readable
+from medtasks_ext.runs.chain import sealed_head
+from medtasks_ext.runs.conditions import Conditions, Layout, Rows, Shots, Wording
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.manifest import (
+    RUN_SCHEMA,
+    Identity,
+    Manifest,
+    Session,
+    TaskEntry,
+    TaskState,
+    identity_of,
+)
+from medtasks_ext.runs.outcomes import outcome_files, read_outcomes
+from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from lm_eval.api.task import Task
@@ -67,53 +81,114 @@ def check_data(registry: Registry, tasks: Iterable[str], settings: Settings) -> 
     return Availability(present, missing)
 
 
+@dataclass(frozen=True)
+class Records:
+    """What a task is scored from.
+
+    Attributes:
+        responses: document -> response.
+        prompts: document -> prompt as lm-eval records it, where it is known.
+        keys: document -> key of its request, where it is known.
+        cut: counts of prompts and answers that did not fit.
+        tokens: of all prompts and answers, where they were counted.
+        served: models that answered, as servers call them.
+    """
+
+    responses: Mapping[str, str]
+    prompts: Mapping[str, Any]
+    keys: Mapping[str, str]
+    cut: Mapping[str, int]
+    tokens: Mapping[str, int] | None
+    served: tuple[str, ...] = ()
+
+
 class Run:
     """One run folder.
 
-    A run is continued when the same model and settings are given again; anything else is refused,
-    since responses to other prompts must not be mixed.
+    A run is continued when what can change its responses is the same; anything else is refused, since
+    responses to other prompts must not be mixed. A folder without outcomes takes any settings.
     """
 
-    def __init__(self, folder: Path, registry: Registry) -> None:
-        self.folder, self.registry = folder, registry
-        self.manifest: dict[str, Any] = {}
+    manifest: Manifest
+    #: whether a task that is complete has scores
+    scores = True
+
+    def __init__(self, folder: Path, registry: Registry, *, rank: int = 0) -> None:
+        """Name a run.
+
+        Args:
+            folder: of the run.
+            registry: of tasks.
+            rank: of this process among those that share the run; the first alone writes the manifest.
+        """
+        self.folder, self.registry, self.rank = folder, registry, rank
+        self.files = RunFolder(folder)
 
     @property
     def manifest_file(self) -> Path:
         """The manifest."""
         return self.folder / "run.json"
 
-    def open(self, model: dict[str, Any], settings: Settings, requested: list[str], tasks: list[str]) -> None:
+    def open(
+        self,
+        model: str,
+        arguments: Mapping[str, Any],
+        settings: Settings,
+        requested: list[str],
+        tasks: list[str],
+    ) -> None:
         """Create the run, or continue it.
 
+        Args:
+            model: lm-eval's type of model.
+            arguments: of the model, as the user gave them.
+            settings: of the run.
+            requested: names as the user gave them.
+            tasks: those that they stand for.
+
         Raises:
-            MedtasksError: the folder holds a run of another model or with other settings.
+            MedtasksError: the folder holds outcomes of another model or other settings, or those of an older
+                version.
         """
-        identity = self._identity(model, settings)
-        if self.manifest_file.is_file():
-            self.manifest = read_json(self.manifest_file)
-            if self.manifest.get("schema") != RUN_SCHEMA:
-                raise MedtasksError(
-                    f"was written by another version (schema {self.manifest.get('schema')})",
-                    where=self.manifest_file,
-                    remedy="use another --output_path",
-                )
-            if different := differences(self.manifest["identity"], identity):
-                raise MedtasksError(
-                    f"this folder holds a run with other settings: {'; '.join(different)}",
-                    where=self.folder,
-                    remedy="use another --output_path, or the same settings to continue it",
-                )
+        identity = self._identity(model, arguments, settings)
+        if self.manifest_file.is_file() and self.files.has_outcomes():
+            self.manifest = Manifest.read(self.folder)
+            self._check_same(identity)
         else:
-            self.manifest = new_manifest(identity)
-        self.manifest["requested"] = list(dict.fromkeys([*self.manifest["requested"], *requested]))
+            self.manifest = Manifest(identity=identity, versions=versions())
+        self.manifest.sessions.append(
+            Session(
+                started=time.strftime("%Y-%m-%dT%H:%M:%S"),
+                host=socket.gethostname(),
+                model_args=json.loads(
+                    json.dumps(model_arguments(arguments, self.manifest.salt), default=str)
+                ),
+                versions=versions(),
+            )
+        )
+        self.manifest.requested = list(dict.fromkeys([*self.manifest.requested, *requested]))
         for name in tasks:
-            self.manifest["tasks"].setdefault(name, {"state": "waiting"})
+            self.manifest.tasks.setdefault(name, TaskEntry())
         self.save()
 
-    def _identity(self, model: dict[str, Any], settings: Settings) -> dict[str, Any]:
-        """What a folder holds responses of, as its manifest records it."""
-        return json.loads(json.dumps({"model": model, "settings": asdict(settings)}, default=str))
+    def _check_same(self, identity: Identity) -> None:
+        if self.manifest.schema_version < RUN_SCHEMA:
+            raise MedtasksError(
+                f"was written by an older version (schema {self.manifest.schema_version}, here {RUN_SCHEMA}) "
+                "and cannot be continued; it can be reported and rescored",
+                where=self.manifest_file,
+                remedy="use another --output_path",
+            )
+        if different := differences(self.manifest.identity.model_dump(), identity.model_dump()):
+            raise MedtasksError(
+                f"this folder holds a run with other settings: {'; '.join(different)}",
+                where=self.folder,
+                remedy="use another --output_path, or the same settings to continue it",
+            )
+
+    def _identity(self, model: str, arguments: Mapping[str, Any], settings: Settings) -> Identity:
+        """What a folder holds outcomes of."""
+        return identity_of(model, arguments, asdict(settings))
 
     def load(self) -> None:
         """Open an existing run.
@@ -121,8 +196,8 @@ class Run:
         Raises:
             MedtasksError: there is none, or it is a shard, whose figures would be those of a part.
         """
-        self.manifest = read_json(self.manifest_file)
-        if shard := self.manifest["identity"].get("shard"):
+        self.manifest = Manifest.read(self.folder)
+        if shard := self.manifest.identity.shard:
             raise MedtasksError(
                 f"is shard {shard} of a run, and metrics of a part are not the task's",
                 where=self.folder,
@@ -132,103 +207,86 @@ class Run:
     @property
     def settings(self) -> Settings:
         """The settings that the run was made with."""
-        settings = Settings(**self.manifest["identity"]["settings"])
+        settings = Settings(**self.manifest.identity.settings)
         # the model's chat template may have refused what was asked for
-        return replace(settings, system_role=self.manifest.get("system_role", settings.system_role))
+        return (
+            settings
+            if self.manifest.system_role is None
+            else replace(settings, system_role=self.manifest.system_role)
+        )
 
     def save(self) -> None:
         """Write the manifest."""
-        write_json(self.manifest_file, self.manifest)
+        if self.rank == 0:
+            self.manifest.write(self.folder)
 
-    def state(self, task: str) -> dict[str, Any]:
+    def state(self, task: str) -> TaskEntry:
         """The manifest's entry of a task."""
-        return self.manifest["tasks"][task]
+        return self.manifest.tasks[task]
 
     def is_done(self, task: str) -> bool:
         """Whether the task has its results."""
-        return self.state(task)["state"] == "done" and self._task_file(task).is_file()
+        return self.state(task).state is TaskState.DONE and self.files.task_file(task).is_file()
 
     def is_current(self, name: str, task: Task) -> bool:
-        """Whether the task's stored results are those of this version, prompt and data."""
-        if not self.is_done(name):
+        """Whether the task's stored results are those of this version, prompt, data and outcomes."""
+        if not self.is_done(name) or not self.is_sealed(name):
             return False
-        stored = read_json(self._task_file(name))
+        stored = self.files.read_task(name)
         return stored["version"] == str(task.VERSION) and stored["loaded"] == loaded_record(task)
 
-    def _task_file(self, task: str) -> Path:
-        return self.folder / "tasks" / f"{task}.json"
-
-    def _resampled_file(self, task: str) -> Path:
-        return self.folder / "tasks" / f"{task}.npy"
+    def is_sealed(self, task: str) -> bool:
+        """Whether the files of outcomes still hold what they held when the task was complete."""
+        sealed = self.state(task).sealed
+        files = {path.name: path for path in outcome_files(self.files.responses, task)}
+        return all(name in files and sealed_head(files[name], seal) for name, seal in sealed.items())
 
     def places(self, task: Task, settings: Settings) -> Sequence[int]:
         """Places of the documents that are asked, in the task's test file."""
         return chosen_documents(task, settings)
 
-    # ------------------------------------------------------------------ the loop
+    # ------------------------------------------------------------------ scores
 
-    def execute(
-        self, lm: StoringLM, tasks: dict[str, Task], settings: Settings, report: Callable[[str, str], None]
-    ) -> None:
-        """Run the tasks that are not done. A failing one is recorded and the others go on.
+    def finish_task(self, task: Task) -> TaskEntry:
+        """What follows when every document of a task has its answer: here, the score.
 
-        Args:
-            lm: the wrapped model.
-            tasks: name -> built task.
-            settings: of the run.
-            report: called with (task, what happened).
-        """
-        for name, task in tasks.items():
-            started, before = time.monotonic(), lm.generated
-            lm.store = ResponseStore(self.folder / "responses", name, lm.rank, lm.world_size)
-            lm.fitter = PromptFitter(lm.inner, task, settings)
-            try:
-                kept = self._ask(lm, task, settings)
-            except KeyboardInterrupt:
-                raise
-            except Exception as error:  # any fault of one task must not cost the others
-                with public_rows(loaded_record(task)["origin"] != "local"):
-                    self._fail(name, error, report)
-                continue
-            finally:
-                lm.store.close()
-            if not kept:
-                continue
-            self.state(name).update(
-                seconds=round(time.monotonic() - started, 1), generated=lm.generated - before
-            )
-            self.save()
-            report(name, "done")
-
-    def _ask(self, lm: StoringLM, task: Task, settings: Settings) -> bool:
-        """Get the responses of one task and keep what follows from them. False on ranks other than 0."""
-        outcome = evaluate_task(lm, task, settings)
-        if outcome is None:
-            return False
-        self.keep(task, outcome, cut_counts(lm, task), lm.tokens)
-        return True
-
-    def _fail(self, task: str, error: Exception, report: Callable[[str, str], None]) -> None:
-        message = what_happened(error)
-        self.manifest["tasks"][task] = {
-            "state": "failed",
-            "error": message,
-            "traceback": "" if isinstance(error, MedtasksError) else traceback.format_exc(),
-        }
-        self.save()
-        report(task, f"failed: {message}")
-
-    def keep(
-        self, task: Task, outcome: TaskResult, cut: dict[str, int], tokens: dict[str, int] | None
-    ) -> None:
-        """Write the results of one task and mark it done.
+        Reads records of the run alone, so that another process may do it. The manifest is not written.
 
         Args:
-            task: as evaluated.
-            outcome: its metrics and samples.
-            cut: counts of what did not fit.
-            tokens: input and output tokens of all its documents, where they could be counted.
+            task: as built with the run's settings.
+
+        Returns:
+            The task's new state.
         """
+        return self._scored(task, lambda: self.asked_records(task))
+
+    def _scored(self, task: Task, records: Callable[[], Records]) -> TaskEntry:
+        try:
+            n = self._score(task, records())
+        except MedtasksError as error:
+            return failed(error)
+        except Exception as error:  # any fault of one task must not cost the others
+            return failed(error)
+        return TaskEntry(state=TaskState.DONE, n=n)
+
+    def asked_records(self, task: Task) -> Records:
+        """What was sent and came back, from the files of the stream."""
+        name = task.task_name
+        asked = list(read_asked(self.files.asked_file(name)))
+        outcomes = read_outcomes(self.files.responses, name)
+        answers = {stored.key: stored.entry for stored in outcomes if isinstance(stored.entry, Answer)}
+        return records_of(asked, answers, with_shots=bool(task.config.num_fewshot))
+
+    def _score(self, task: Task, records: Records) -> int:
+        """Compute the metrics of one task from stored responses, and keep them."""
+        where = self.files.responses / f"{task.task_name}.jsonl"
+        outcome = evaluate_task(StoredLM(records.responses, records.prompts, where), task, self.settings)
+        assert outcome is not None
+        self._keep(task, outcome, records)
+        return len(outcome.samples)
+
+    def _keep(self, task: Task, outcome: TaskResult, records: Records) -> None:
+        """Write the results of one task."""
         name = outcome.task
         dataset, _ = self.registry.tasks[name]
         intervals, resampled = task_intervals(
@@ -237,17 +295,13 @@ class Run:
             dataset.id,
             official=dataset.metadata.benchmark == "bridge",
         )
-        samples = "".join(
-            json.dumps(item, ensure_ascii=False, default=str) + "\n" for item in outcome.samples
+        self.files.write_samples(name, _recorded(outcome.samples, records.keys))
+        save_resampled(self.files.resampled_file(name), resampled)
+        save_document_scores(
+            self.files.scores_file(name), document_scores(outcome.samples, score_statistic(dataset))
         )
-        part = self.folder / f"samples_{name}.jsonl.part"
-        part.write_text(samples, encoding="utf-8")
-        part.replace(self.folder / f"samples_{name}.jsonl")
-        save_resampled(self._resampled_file(name), resampled)
-        scores = document_scores(outcome.samples, score_statistic(dataset))
-        save_document_scores(self._task_file(name).with_suffix(".parquet"), scores)
-        write_json(
-            self._task_file(name),
+        self.files.write_task(
+            name,
             {
                 "task": name,
                 "version": outcome.version,
@@ -255,74 +309,137 @@ class Run:
                 "intervals": intervals,
                 "n": len(outcome.samples),
                 "loaded": outcome.loaded,
-                "cut": cut,
-                "tokens": tokens,
-                "config": outcome.config,
+                "cut": dict(records.cut),
+                "tokens": records.tokens and dict(records.tokens),
+                "conditions": self._conditions(task, outcome, records).record(),
+                "config": without_login(outcome.config),
             },
         )
-        self.manifest["tasks"][name] = {"state": "done", "n": len(outcome.samples)}
-        self.save()
+        self.files.asked_file(name).unlink(missing_ok=True)  # the samples hold the prompts now
+
+    def _conditions(self, task: Task, outcome: TaskResult, records: Records) -> Conditions:
+        dataset, strategy = self.registry.tasks[outcome.task]
+        settings, loaded, identity = self.settings, outcome.loaded, self.manifest.identity
+        decoding = dropped_secrets(dict(task.config.generation_kwargs or {}))
+        budget = int(decoding.pop("max_gen_toks", 0))
+        arguments = identity.model["model_args"]
+        k = int(task.config.num_fewshot or 0)
+        return Conditions(
+            dataset=dataset.id,
+            suite=dataset.metadata.benchmark,
+            strategy=strategy,
+            rows=Rows(
+                origin=loaded["origin"],
+                revision=loaded.get("revision"),
+                hash=loaded["rows_hash"],
+                n=len(outcome.samples),
+                n_here=loaded["n_test"],
+                n_of_suite=dataset.metadata.n_test,
+                rebuilt=loaded["rebuilt"],
+            ),
+            wording=Wording(loaded["instruction"], loaded["prompt_hash"]),
+            shots=Shots(k, pool_hash(task, k) if k else None),
+            layout=Layout(
+                settings.apply_chat_template,
+                settings.multiturn,
+                settings.system_role,
+                settings.system_instruction,
+            ),
+            budget=budget,
+            context=self.manifest.context,
+            cut=dict(records.cut),
+            decoding=decoding,
+            seed=arguments.get("seed"),
+            version=outcome.version,
+            engine=identity.model["model"],
+            served=records.served,
+            versions=self.manifest.sessions[-1].versions
+            if self.manifest.sessions
+            else self.manifest.versions,
+        )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
-        """Compute all metrics again from stored responses."""
-        for name, state in list(self.manifest["tasks"].items()):
-            if state["state"] not in ("done", "failed") or name not in self.registry.tasks:
-                continue
-            try:
-                task = build_task(self.registry, name, self.settings)
-            except MedtasksError as error:
-                self._fail(name, error, report)
-                continue
-            stored = self._stored(name)
-            self.score(task, stored.get("cut", {}), stored.get("tokens"), report)
-
-    def score(
-        self,
-        task: Task,
-        cut: dict[str, int],
-        tokens: dict[str, int] | None,
-        report: Callable[[str, str], None],
-    ) -> None:
-        """Compute the metrics of one task from stored responses, and keep them.
+        """Compute all metrics again from stored responses.
 
         Args:
-            task: as built with the run's settings.
-            cut: counts of what did not fit.
-            tokens: input and output tokens of all its documents, where they could be counted.
             report: called with (task, what happened).
         """
-        name = task.task_name
-        lm = StoredLM()
-        try:
-            lm.store = ResponseStore(self.folder / "responses", name)
-            try:
-                outcome = evaluate_task(lm, task, self.settings)
-            finally:
-                lm.store.close()
-        except MedtasksError as error:
-            self._fail(name, error, report)
-            return
-        assert outcome is not None
-        self.keep(task, outcome, cut, tokens)
-        report(name, "done")
+        again = (TaskState.DONE, TaskState.FAILED, TaskState.ANSWERED)
+        for name, entry in list(self.manifest.tasks.items()):
+            if entry.state not in again or name not in self.registry.tasks:
+                continue
+            self.note_result(name, self._rescored(name), report)
 
-    def _stored(self, task: str) -> dict[str, Any]:
-        return read_json(self._task_file(task)) if self._task_file(task).is_file() else {}
+    def _rescored(self, name: str) -> TaskEntry:
+        try:
+            task = build_task(self.registry, name, self.settings)
+        except MedtasksError as error:
+            return failed(error)
+        if self.files.asked_file(name).is_file():  # answered, and never scored
+            return self.finish_task(task)
+        return self._scored(task, lambda: self._stored_records(name))
+
+    def _stored_records(self, task: str) -> Records:
+        """The records of a task that was scored before: prompts from its samples, answers as stored."""
+        asked = self._asked_before(task)
+        answers: dict[str, Answer] = {}
+        last: dict[str, str] = {}  # of runs that did not keep the keys
+        for stored in read_outcomes(self.files.responses, task, schema=self.manifest.schema_version):
+            if isinstance(stored.entry, Answer):
+                answers[stored.key], last[stored.document] = stored.entry, stored.key
+        for document, item in asked.items():
+            last[document] = item.key or last.get(document, "")
+        stored_result = self.files.read_task(task) if self.files.task_file(task).is_file() else {}
+        return Records(
+            responses={document: answers[key].text for document, key in last.items() if key in answers},
+            prompts={document: item.argument for document, item in asked.items()},
+            keys=last,
+            cut=stored_result.get("cut") or {},
+            tokens=stored_result.get("tokens"),
+            served=tuple(sorted({answer.model for answer in answers.values() if answer.model})),
+        )
+
+    def _asked_before(self, task: str) -> dict[str, Asked]:
+        path = self.files.samples_file(task)
+        found: dict[str, Asked] = {}
+        if not path.is_file():
+            return found
+        with path.open("rb") as lines, suppress(ValueError, KeyError, TypeError, IndexError):
+            for line in lines:  # a damaged file is written anew, without prompts
+                sample = json.loads(line)
+                document, argument = document_key(sample["doc"]), sample["arguments"][0][0]
+                prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
+                found[document] = Asked(sample.get("request", ""), document, prompt)
+        return found
+
+    def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
+        """Put what became of a task into the manifest.
+
+        Args:
+            task: its name.
+            entry: its new state.
+            report: called with (task, what happened).
+        """
+        known = self.state(task)
+        self.manifest.tasks[task] = entry.model_copy(
+            update={"generated": known.generated, "seconds": known.seconds, "sealed": known.sealed}
+        )
+        self.save()
+        report(task, "done" if entry.state in DONE_STATES else f"failed: {entry.error}")
 
     # ------------------------------------------------------------------ results
 
     def results(self) -> dict[str, dict[str, Any]]:
         """Task -> its stored results, for finished tasks."""
-        return {
-            name: read_json(self._task_file(name)) for name in self.manifest["tasks"] if self.is_done(name)
-        }
+        return {name: self.files.read_task(name) for name in self.manifest.tasks if self.is_done(name)}
 
     def write_results(self) -> None:
         """`results.json`: all finished tasks in lm-eval's layout, and the groups asked for."""
         results = self.results()
         rows = self.rows(results)
+        manifest = {key: value for key, value in self.manifest.record().items() if key != "tasks"}
         write_json(
-            self.folder / "results.json",
+            self.files.results_file,
             {
                 "results": {
                     name: {
@@ -346,9 +463,10 @@ class Run:
                 "versions": {name: item["version"] for name, item in results.items()},
                 "n-samples": {name: {"effective": item["n"]} for name, item in results.items()},
                 "medtasks": {
-                    "manifest": {key: value for key, value in self.manifest.items() if key != "tasks"},
+                    "manifest": manifest,
                     "loaded": {name: item["loaded"] for name, item in results.items()},
                     "cut": {name: item["cut"] for name, item in results.items()},
+                    "conditions": {name: item.get("conditions") for name, item in results.items()},
                     "intervals": {
                         **{name: item.get("intervals", {}) for name, item in results.items()},
                         **{
@@ -365,10 +483,10 @@ class Run:
         """The roll-up: one row per requested name, and the parts of each umbrella group."""
         metrics = {name: item["metrics"] for name, item in results.items()}
         sizes = {name: item["n"] for name, item in results.items()}
-        stored = {name: load_resampled(self._resampled_file(name)) for name in results}
+        stored = {name: load_resampled(self.files.resampled_file(name)) for name in results}
         resampled = {name: values for name, values in stored.items() if values is not None}
         names: list[str] = []
-        for name in self.manifest["requested"]:
+        for name in self.manifest.requested:
             names.append(name)
             names.extend(
                 member for member in self.registry.groups.get(name, []) if member in self.registry.groups
@@ -378,6 +496,87 @@ class Run:
             for name in dict.fromkeys(names)
             if name in self.registry.tasks or name in self.registry.tags or name in self.registry.groups
         ]
+
+
+#: What a task that is complete may be.
+DONE_STATES = (TaskState.DONE, TaskState.GENERATED)
+
+
+def failed(error: Exception) -> TaskEntry:
+    """The state of a task that an error ended."""
+    return TaskEntry(
+        state=TaskState.FAILED,
+        error=what_happened(error),
+        traceback="" if isinstance(error, MedtasksError) else traceback.format_exc(),
+    )
+
+
+def records_of(asked: Sequence[Asked], answers: Mapping[str, Answer], *, with_shots: bool) -> Records:
+    """What a task is scored from.
+
+    Args:
+        asked: its requests.
+        answers: key of a request -> its last answer.
+        with_shots: whether prompts carry shots where they fit.
+    """
+    found = {item.document: answers[item.key] for item in asked if item.key in answers}
+    return Records(
+        responses={document: answer.text for document, answer in found.items()},
+        prompts={item.document: _readable(item) for item in asked},
+        keys={item.document: item.key for item in asked},
+        cut=cut_counts(asked, found.values(), with_shots=with_shots),
+        tokens=token_counts(found.values()),
+        served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
+    )
+
+
+def _readable(item: Asked) -> Any:
+    argument = item.argument
+    return readable(argument) if isinstance(argument, str) else argument
+
+
+def cut_counts(asked: Iterable[Asked], answers: Iterable[Answer], *, with_shots: bool) -> dict[str, int]:
+    """What did not fit: shots and inputs into the context, answers into the budget.
+
+    A prompt that lost the end of its input carries no shots, either. The number of answers is left out where
+    no answer says how it ended.
+    """
+    cuts = Counter(item.cut for item in asked)
+    ends = Counter(answer.finish for answer in answers)
+    found = {"shots_dropped": cuts[SHOTS] + with_shots * cuts[INPUT], "inputs_cut": cuts[INPUT]}
+    return found if set(ends) <= {""} else {**found, "answers_cut": ends["length"]}
+
+
+def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
+    """Tokens of all prompts and answers; None unless every answer has them counted."""
+    total = Counter({"input": 0, "output": 0})
+    for answer in answers:
+        if answer.usage is None or not answer.usage.counted:
+            return None
+        total.update(input=answer.usage.prompt, output=answer.usage.completion)
+    return dict(total) if total else None
+
+
+def _recorded(samples: Sequence[dict[str, Any]], keys: Mapping[str, str]) -> Iterable[dict[str, Any]]:
+    """lm-eval's records with the key of each request; generation settings may hold a header."""
+    for sample in samples:
+        arguments = [(prompt, dropped_secrets(settings)) for prompt, settings in sample["arguments"]]
+        key = keys.get(document_key(sample["doc"]))
+        yield {**sample, "arguments": arguments, **({"request": key} if key else {})}
+
+
+def pool_hash(task: Task, k: int | None = None) -> str:
+    """Identifies the few-shot pool as rendered.
+
+    Args:
+        task: as built.
+        k: shots that prompts carry; all of the pool by default.
+    """
+    digest = sha256()
+    for shot in (task.eval_docs[0].loaded.shots or ())[:k]:
+        for text in (shot["system"], shot["prompt"], shot["target"]):
+            digest.update(text.encode(errors="surrogatepass") + b"\x1e")
+    return digest.hexdigest()[:12]
 
 
 def versions() -> dict[str, str]:
@@ -396,25 +595,6 @@ def versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[package.replace("-", "_")] = version(package)
     return found
-
-
-def new_manifest(identity: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of a run that has not begun."""
-    return {
-        "schema": RUN_SCHEMA,
-        "identity": identity,
-        "versions": versions(),
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S"),
-        "requested": [],
-        "tasks": {},
-    }
-
-
-def cut_counts(lm: StoringLM, task: Task) -> dict[str, int]:
-    """What did not fit when a task was asked: shots and inputs into the context, answers into the budget."""
-    assert lm.fitter is not None
-    answers = lm.count_cut_answers(int(task.config.generation_kwargs["max_gen_toks"]))
-    return {**lm.fitter.record(), **({} if answers is None else {"answers_cut": answers})}
 
 
 def loaded_record(task: Task) -> dict[str, Any]:

@@ -11,33 +11,36 @@ from __future__ import annotations
 import filecmp
 import re
 import shutil
+import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from medtasks_ext.atomic import atomic_file, umask
+from medtasks_ext.data.documents import document_key
+from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.evaluate import build_task, chosen_documents, generate_task
-from medtasks_ext.runner.files import read_json, write_json
-from medtasks_ext.runner.run import RUN_SCHEMA, Run, cut_counts, differences, loaded_record, new_manifest
-from medtasks_ext.runner.store import Response, document_key, stored_responses, write_responses
+from medtasks_ext.jsonfile import write_json
+from medtasks_ext.runner.evaluate import build_task, chosen_documents
+from medtasks_ext.runner.requests import Asked, read_asked
+from medtasks_ext.runner.run import Run, differences, loaded_record, pool_hash, versions
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, TaskEntry, TaskState, identity_of
+from medtasks_ext.runs.outcomes import OutcomeLog, Stored, read_outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from lm_eval.api.task import Task
 
     from medtasks_ext.data.documents import Document
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.store import StoringLM
 
 _SHOWN = 5  # tasks that a message names
-#: Model arguments that say where and how fast a model answers, not which one it is.
-_ANY_PLACE = ("base_url", "num_concurrent", "max_retries", "timeout")
 
 
 @dataclass(frozen=True)
@@ -102,65 +105,60 @@ def deal(
 
 
 class ShardRun(Run):
-    """The folder of one shard: a run that stores responses and scores nothing."""
+    """The folder of one shard: a run that stores outcomes and scores nothing."""
 
-    def __init__(self, folder: Path, registry: Registry, shard: Shard) -> None:
-        super().__init__(folder, registry)
+    scores = False
+
+    def __init__(self, folder: Path, registry: Registry, shard: Shard, *, rank: int = 0) -> None:
+        super().__init__(folder, registry, rank=rank)
         self.shard = shard
 
-    def _identity(self, model: dict[str, Any], settings: Settings) -> dict[str, Any]:
-        return {**super()._identity(model, settings), "shard": str(self.shard)}
+    def _identity(self, model: str, arguments: Mapping[str, Any], settings: Settings) -> Identity:
+        return identity_of(model, arguments, asdict(settings), str(self.shard))
 
     def places(self, task: Task, settings: Settings) -> Sequence[int]:
         """Places of this shard's documents in the task's test file."""
         return self.shard.places(task.task_name, task.eval_docs, super().places(task, settings))
 
     def is_done(self, task: str) -> bool:
-        """Whether the shard's responses to the task are complete."""
-        return self.state(task)["state"] == "generated" and self._task_file(task).is_file()
+        """Whether the shard's answers to the task are complete."""
+        return self.state(task).state is TaskState.GENERATED and self.files.task_file(task).is_file()
 
     def is_current(self, name: str, task: Task) -> bool:
-        """Whether the stored responses are complete, and to this version, prompt and data."""
-        if not self.is_done(name):
+        """Whether the stored answers are complete, and to this version, prompt and data."""
+        if not self.is_done(name) or not self.is_sealed(name):
             return False
-        stored = read_json(self._task_file(name))
-        kept = {response.key for response in stored_responses(self.folder / "responses", name)}
+        stored = self.files.read_task(name)
         return (
             stored["version"] == str(task.VERSION)
             and stored["loaded"] == loaded_record(task)
-            and stored["pool_hash"] == _pool_hash(task)
-            and kept.issuperset(stored["requests"].values())
+            and stored["pool_hash"] == pool_hash(task)
         )
 
-    def _ask(self, lm: StoringLM, task: Task, settings: Settings) -> bool:
-        places, requests, cut, tokens = self.places(task, settings), {}, {}, None
-        if places:
-            asked = generate_task(lm, task, settings, places)
-            if asked is None:
-                return False
-            requests, cut, tokens = asked, cut_counts(lm, task), lm.tokens
-        write_json(
-            self._task_file(task.task_name),
+    def finish_task(self, task: Task) -> TaskEntry:
+        """Write down what the shard covers of a task."""
+        name = task.task_name
+        records = self.asked_records(task)
+        self.files.write_task(
+            name,
             {
-                "task": task.task_name,
+                "task": name,
                 "shard": str(self.shard),
                 "version": str(task.VERSION),
-                "n": len(requests),
-                "n_all": len(super().places(task, settings)),
+                "n": len(records.keys),
+                "n_all": len(super().places(task, self.settings)),
                 "loaded": loaded_record(task),
-                "pool_hash": _pool_hash(task),
-                "cut": cut,
-                "tokens": tokens,
-                "requests": requests,
+                "pool_hash": pool_hash(task),
+                "cut": dict(records.cut),
+                "tokens": records.tokens and dict(records.tokens),
             },
         )
-        self.manifest["tasks"][task.task_name] = {"state": "generated", "n": len(requests)}
-        self.save()
-        return True
+        return TaskEntry(state=TaskState.GENERATED, n=len(records.keys))
 
     def write_results(self) -> None:
         """`results.json`: what the shard covers, and no metric."""
         results = self.results()
+        manifest = {key: value for key, value in self.manifest.record().items() if key != "tasks"}
         write_json(
             self.folder / "results.json",
             {
@@ -174,21 +172,12 @@ class ShardRun(Run):
                 "medtasks": {
                     "shard": str(self.shard),
                     "partial": "responses of a part of the documents; `medtasks merge` joins and scores them",
-                    "manifest": {key: value for key, value in self.manifest.items() if key != "tasks"},
+                    "manifest": manifest,
                     "loaded": {name: item["loaded"] for name, item in results.items()},
                     "cut": {name: item["cut"] for name, item in results.items()},
                 },
             },
         )
-
-
-def _pool_hash(task: Task) -> str:
-    """Identifies the few-shot pool as rendered."""
-    digest = sha256()
-    for shot in task.eval_docs[0].loaded.shots or ():
-        for text in (shot["system"], shot["prompt"], shot["target"]):
-            digest.update(text.encode(errors="surrogatepass") + b"\x1e")
-    return digest.hexdigest()[:12]
 
 
 # ---------------------------------------------------------------------- joining
@@ -224,9 +213,8 @@ def merge_shards(
     shards = [_Folder(folder) for folder in {folder.resolve(): folder for folder in folders}.values()]
     _check_alike(shards)
     out = out if out.name else out.resolve()
-    run = Run(out.with_name(f"{out.name}.part"), registry)
+    run = Run(Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".part", dir=_made(out.parent))), registry)
     run.manifest = _joined_manifest(shards)
-    shutil.rmtree(run.folder, ignore_errors=True)  # of a merge that was killed
     try:
         gaps = _Gaps(shards)
         tasks = _join_all(run, shards, gaps)
@@ -236,15 +224,27 @@ def merge_shards(
             return _existing(out, run)
         for name, task in tasks.items():
             if name in gaps.by_task:
-                run.manifest["tasks"][name] = {"state": "failed", "error": gaps.of_task(name)}
+                run.manifest.tasks[name] = TaskEntry(state=TaskState.FAILED, error=gaps.of_task(name))
             else:
-                run.score(task, *_counts(shards, name), report)
+                run.note_result(name, run.finish_task(task), report)
         run.save()
         run.write_results()
+        run.folder.chmod(0o777 & ~umask())  # a temporary folder is its owner's alone
         run.folder.replace(out)
     finally:
         shutil.rmtree(run.folder, ignore_errors=True)
-    run.folder = out
+    return opened(out, registry)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def opened(folder: Path, registry: Registry) -> Run:
+    """An existing run."""
+    run = Run(folder, registry)
+    run.load()
     return run
 
 
@@ -252,41 +252,50 @@ class _Folder:
     """One shard folder as it is read for joining."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.files = folder, RunFolder(folder)
         if not folder.is_dir():
             raise MedtasksError("no such folder", where=folder, remedy=_WANTED)
-        self.manifest = read_json(folder / "run.json")
-        try:
-            schema, self.identity = self.manifest["schema"], self.manifest["identity"]
-            shard = self.identity.get("shard")
-        except (TypeError, KeyError, AttributeError):
-            raise MedtasksError("is no shard of a run", where=folder, remedy=_WANTED) from None
-        if schema != RUN_SCHEMA:
+        self.manifest = Manifest.read(folder)
+        if self.manifest.schema_version != RUN_SCHEMA:
             raise MedtasksError(
-                f"was written by another version of medtasks (schema {schema}, here {RUN_SCHEMA})",
+                f"was written by another version of medtasks (schema {self.manifest.schema_version}, here "
+                f"{RUN_SCHEMA})",
                 where=folder,
                 remedy="merge with the version that made the shards",
             )
-        if shard is None:
+        if self.manifest.identity.shard is None:
             raise MedtasksError("is a run of its own, not a shard", where=folder, remedy=_WANTED)
-        self.shard = Shard.parse(str(shard))
+        self.shard = Shard.parse(self.manifest.identity.shard)
 
-    def state(self, task: str) -> dict[str, Any]:
-        """The manifest's entry of a task."""
-        return self.manifest["tasks"].get(task, {"state": "not asked for"})
+    def state(self, task: str) -> TaskEntry | None:
+        """The manifest's entry of a task; None where it was not asked for."""
+        return self.manifest.tasks.get(task)
 
     def record(self, task: str) -> dict[str, Any] | None:
         """What the shard covers of a task; None where it did not finish it."""
-        path = self.folder / "tasks" / f"{task}.json"
-        done = self.state(task)["state"] == "generated" and path.is_file()
-        return read_json(path) if done else None
+        entry = self.state(task)
+        done = entry is not None and entry.state is TaskState.GENERATED
+        return self.files.read_task(task) if done and self.files.task_file(task).is_file() else None
+
+    def asked(self, task: str) -> list[Asked]:
+        """The requests of a task; none where the shard did not finish it."""
+        file = self.files.asked_file(task)
+        return list(read_asked(file)) if self.record(task) and file.is_file() else []
+
+    def answers(self, task: str) -> Iterable[Stored]:
+        """The answers to the requests of a task; where it was not finished, the last for each document."""
+        stored = [
+            item for item in read_outcomes(self.files.responses, task) if isinstance(item.entry, Answer)
+        ]
+        if self.record(task) is None:
+            return {item.document: item for item in stored}.values()
+        by_key = {item.key: item for item in stored}
+        return [by_key[asked.key] for asked in self.asked(task) if asked.key in by_key]
 
     @cached_property
     def alike(self) -> dict[str, Any]:
         """What shards of one run have in common."""
-        model = self.identity["model"]
-        arguments = {key: value for key, value in model["model_args"].items() if key not in _ANY_PLACE}
-        return {**self.identity, "model": {**model, "model_args": arguments}, "shard": None}
+        return {**self.manifest.identity.model_dump(), "shard": None}
 
 
 _WANTED = "give the folders that `medtasks run --shard I/N` wrote"
@@ -309,22 +318,25 @@ def _check_alike(shards: Sequence[_Folder]) -> None:
             )
 
 
-def _joined_manifest(shards: Sequence[_Folder]) -> dict[str, Any]:
+def _joined_manifest(shards: Sequence[_Folder]) -> Manifest:
     """The manifest that the run would have had in one piece."""
-    first = min(shards, key=lambda item: item.shard.index)
+    first = min(shards, key=lambda item: item.shard.index).manifest
     manifests = [item.manifest for item in shards]
-    notes = list(dict.fromkeys(note for manifest in manifests for note in manifest.get("notes", [])))
-    if different := differences(*_extremes(manifest["versions"] for manifest in manifests)):
+    notes = list(dict.fromkeys(note for manifest in manifests for note in manifest.notes))
+    if different := differences(*_extremes(manifest.versions for manifest in manifests)):
         notes.append(f"shards were made with different versions: {'; '.join(different)}")
-    manifest = new_manifest({key: value for key, value in first.identity.items() if key != "shard"})
-    return {
-        **manifest,
-        "started": min(manifest["started"] for manifest in manifests),
-        "requested": list(dict.fromkeys(name for manifest in manifests for name in manifest["requested"])),
-        "merged": {"shards": first.shard.of},
-        **({"notes": notes} if notes else {}),
-        **({"system_role": False} if any("system_role" in manifest for manifest in manifests) else {}),
-    }
+    return Manifest(
+        salt=first.salt,
+        identity=first.identity.model_copy(update={"shard": None}),
+        versions=versions(),
+        started=min(manifest.started for manifest in manifests),
+        requested=list(dict.fromkeys(name for manifest in manifests for name in manifest.requested)),
+        notes=notes,
+        context=first.context,
+        system_role=False if any(manifest.system_role is False for manifest in manifests) else None,
+        merged={"shards": shards[0].shard.of},
+        sessions=[session for manifest in manifests for session in manifest.sessions],
+    )
 
 
 def _extremes(versions: Iterable[dict[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
@@ -354,7 +366,8 @@ class _Gaps:
         return Shard(index, self.shards[0].shard.of)
 
     def _why(self, task: str, index: int) -> str:
-        errors = [item.state(task).get("error") for item in self.shards if item.shard.index == index]
+        entries = [item.state(task) for item in self.shards if item.shard.index == index]
+        errors = [entry.error or entry.reason for entry in entries if entry is not None]
         return next((f" ({error.splitlines()[0]})" for error in errors if error), "")
 
     def error(self) -> MedtasksError:
@@ -378,12 +391,12 @@ class _Gaps:
 
 
 def _join_all(run: Run, shards: Sequence[_Folder], gaps: _Gaps) -> dict[str, Task]:
-    """Write the responses of all tasks into a run; returns the tasks that have some."""
+    """Write the outcomes of all tasks into a run; returns the tasks that have some."""
     tasks: dict[str, Task] = {}
-    for name in dict.fromkeys(name for item in shards for name in item.manifest["tasks"]):
-        states = [item.state(name) for item in shards]
-        if all(state["state"] == "missing" for state in states):
-            run.manifest["tasks"][name] = states[0]
+    for name in dict.fromkeys(name for item in shards for name in item.manifest.tasks):
+        entries = [entry for item in shards if (entry := item.state(name)) is not None]
+        if all(entry.state is TaskState.MISSING for entry in entries):
+            run.manifest.tasks[name] = entries[0]
             continue
         if name not in run.registry.tasks:
             raise MedtasksError(
@@ -391,11 +404,8 @@ def _join_all(run: Run, shards: Sequence[_Folder], gaps: _Gaps) -> dict[str, Tas
             )
         task = build_task(run.registry, name, run.settings)
         _check_rows(name, shards, task)
-        found, missing = _join(name, shards, task, run.settings)
-        write_responses(run.folder / "responses", name, found)
-        gaps.add(name, missing)
+        gaps.add(name, _join(run, name, shards, task))
         tasks[name] = task
-        run.manifest["tasks"][name] = {"state": "waiting"}
     return tasks
 
 
@@ -403,7 +413,7 @@ def _check_rows(name: str, shards: Sequence[_Folder], task: Task) -> None:
     """Refuse shards that read other rows or prompts than this machine does."""
     here = {
         "version": str(task.VERSION),
-        "pool_hash": _pool_hash(task),
+        "pool_hash": pool_hash(task),
         **_same_anywhere(loaded_record(task)),
     }
     for item in shards:
@@ -423,50 +433,34 @@ def _same_anywhere(loaded: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in loaded.items() if key != "where"}
 
 
-def _join(
-    name: str, shards: Sequence[_Folder], task: Task, settings: Settings
-) -> tuple[list[Response], Counter[int]]:
-    """The responses of one task in document order, and how many each shard lacks."""
-    found: dict[str, tuple[Response, Path]] = {}
+def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter[int]:
+    """Write the outcomes of one task in document order; returns how many each shard lacks."""
+    found: dict[str, tuple[Stored, Path]] = {}
+    asked: dict[str, Asked] = {}
     for item in shards:
-        for response in _responses(item, name):
-            known, folder = found.setdefault(response.document, (response, item.folder))
-            if known != response:
-                what = "responses" if known.key == response.key else "prompts"
+        asked.update({request.document: request for request in item.asked(name)})
+        for stored in item.answers(name):
+            known, folder = found.setdefault(stored.document, (stored, item.folder))
+            if (known.key, known.entry) != (stored.key, stored.entry):
+                what = "responses" if known.key == stored.key else "prompts"
                 raise MedtasksError(
-                    f"{name}: document {response.document} has different {what} in {folder} "
-                    f"and {item.folder}",
+                    f"{name}: document {stored.document} has different {what} in {folder} and {item.folder}",
                     remedy="leave one of the two folders out",
                 )
-    documents, chosen = task.eval_docs, chosen_documents(task, settings)
+    documents, chosen = task.eval_docs, chosen_documents(task, run.settings)
     dealt = {
         document_key(documents[place]): index
         for place, index in deal(name, documents, chosen, shards[0].shard.of)
     }
-    missing = Counter(index for document, index in dealt.items() if document not in found)
-    return [found[document][0] for document in dealt if document in found], missing
-
-
-def _responses(item: _Folder, task: str) -> Iterable[Response]:
-    """A shard's responses to a task: those that its record names, else the last for each document."""
-    stored = list(stored_responses(item.folder / "responses", task))
-    record = item.record(task)
-    if record is None:
-        return {response.document: response for response in stored}.values()
-    by_key = {response.key: response for response in stored}
-    return [by_key[key] for key in record["requests"].values() if key in by_key]
-
-
-def _counts(shards: Sequence[_Folder], task: str) -> tuple[dict[str, int], dict[str, int] | None]:
-    """What did not fit, and the tokens, of the whole: sums over the shards."""
-    records = {
-        item.shard.index: record for item in shards if (record := item.record(task)) and record["n"]
-    }.values()
-    cut = sum((Counter(record["cut"]) for record in records), Counter())
-    keys = dict.fromkeys(key for record in records for key in record["cut"])
-    tokens = [record["tokens"] for record in records]
-    whole = {name: sum(part[name] for part in tokens) for name in tokens[0]} if all(tokens) else None
-    return {key: cut[key] for key in keys}, whole
+    log = OutcomeLog(run.files.responses, name)
+    for document in dealt:
+        if document in found:
+            log.copy(found[document][0])
+    log.close()
+    run.manifest.tasks[name] = TaskEntry(sealed={log.path.name: log.seal})
+    with atomic_file(run.files.asked_file(name)) as file:
+        file.writelines(asked[document].line() for document in dealt if document in asked)
+    return Counter(index for document, index in dealt.items() if document not in found)
 
 
 def _existing(out: Path, run: Run) -> Run:
@@ -474,10 +468,10 @@ def _existing(out: Path, run: Run) -> Run:
     there = Run(out, run.registry)
     if there.manifest_file.is_file():
         there.load()
-        responses = [f"responses/{name}.jsonl" for name in run.manifest["tasks"]]
+        responses = [f"responses/{name}.jsonl" for name in run.manifest.tasks]
         names = [name for name in responses if (run.folder / name).is_file()]
         same = filecmp.cmpfiles(run.folder, out, names, shallow=False)[0]
-        alike = all(there.manifest.get(key) == run.manifest[key] for key in ("identity", "requested"))
+        alike = all(getattr(there.manifest, key) == getattr(run.manifest, key) for key in _SAME_RUN)
         if alike and same == names:
             return there
     raise MedtasksError(
@@ -485,3 +479,7 @@ def _existing(out: Path, run: Run) -> Run:
         where=out,
         remedy="give another folder with -o, or move this one away",
     )
+
+
+#: What the manifests of two joined runs have in common if they are the same.
+_SAME_RUN = ("identity", "requested")

@@ -16,6 +16,7 @@ from medtasks_ext.data.json_schema import TASK_KEYS, VERSION, known_keys, task_s
 from medtasks_ext.data.load import check_rows
 from medtasks_ext.data.spec import DatasetSpec
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
@@ -26,7 +27,6 @@ from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.sync import dataset_files
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
-from medtasks_ext.runner.files import numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

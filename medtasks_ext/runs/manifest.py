@@ -9,12 +9,12 @@ from enum import Enum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.runs.chain import Seal
-from medtasks_ext.runs.secrets import is_secret, without_secrets
+from medtasks_ext.runs.secrets import dropped_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,14 +106,10 @@ def identity_of(
     model: str, arguments: Mapping[str, Any], settings: Mapping[str, Any], shard: str | None = None
 ) -> Identity:
     """The identity of a run: its arguments without those of place, speed and login."""
-    kept = {
-        name: value
-        for name, value in arguments.items()
-        if name not in PLACE_AND_SPEED and not is_secret(name)
-    }
+    kept = {name: value for name, value in arguments.items() if name not in PLACE_AND_SPEED}
     content = {"model": {"model": model, "model_args": kept}, "settings": dict(settings), "shard": shard}
-    # settings may hold a secret (a header of one request); as text the comparison does not depend on types
-    return Identity(**json.loads(json.dumps(without_secrets(content, ""), default=str)))
+    # as JSON has it, so that what is compared later is of the same types
+    return Identity(**json.loads(json.dumps(dropped_secrets(content), default=str)))
 
 
 class Session(_Record):
@@ -143,13 +139,16 @@ class Manifest(_Record):
         requested: names that were asked for.
         notes: what a reader must know, said again at the end of every call.
         preflight: what the look at one answer found.
+        context: tokens of prompt and answer together that the model takes, where it says so.
         system_role: False where the chat template refused a system turn.
         merged: how many shards were joined.
     """
 
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-    schema_version: int = Field(RUN_SCHEMA, alias="schema")
+    schema_version: int = Field(
+        default=RUN_SCHEMA,
+        validation_alias=AliasChoices("schema", "schema_version"),
+        serialization_alias="schema",
+    )
     salt: str = Field(default_factory=lambda: secrets.token_hex(16))
     identity: Identity
     versions: dict[str, str] = Field(default_factory=dict)
@@ -158,6 +157,7 @@ class Manifest(_Record):
     tasks: dict[str, TaskEntry] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
     preflight: dict[str, Any] | None = None
+    context: int | None = None
     system_role: bool | None = None
     merged: dict[str, Any] | None = None
     sessions: list[Session] = Field(default_factory=list)
@@ -173,7 +173,8 @@ class Manifest(_Record):
             name: {key: value for key, value in entry.items() if value not in ("", {}, [])}
             for name, entry in content["tasks"].items()
         }
-        return {key: value for key, value in content.items() if value or key in ("requested", "tasks")}
+        always = ("requested", "tasks")
+        return {key: value for key, value in content.items() if value not in ("", {}, []) or key in always}
 
     def write(self, folder: Path) -> None:
         """Write it."""
@@ -203,5 +204,5 @@ class Manifest(_Record):
             raise MedtasksError(
                 f"is no manifest of a run ({place}: {first['msg'].lower()})",
                 where=path,
-                remedy="restore the file; without it nobody knows whose responses the folder holds",
+                remedy="restore the file; it says whose responses the folder holds",
             ) from None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runs.chain import ChainedFile, Seal, sealed_head
+from medtasks_ext.runs.chain import ChainedFile, Seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -98,7 +98,7 @@ def _entry(record: Mapping[str, Any]) -> Entry:
             text, usage=Usage(**usage) if usage else None, **_known(Answer, record, "text", "usage")
         )
     if "fault" in record:
-        return Fault(FaultKind(record["fault"]), **_known(Fault, record, "kind"))
+        return Fault(FaultKind(record["fault"]), **{"reason": "", **_known(Fault, record, "kind")})
     return Intent(float(record["intent"]))
 
 
@@ -128,6 +128,17 @@ def read_outcomes(folder: Path, task: str, *, schema: int = 2) -> Iterator[Store
         records = _old_records(path) if schema == 1 else ChainedFile(path).read()
         for number, record in enumerate(records, start=1):
             yield _stored(path, number, record)
+
+
+def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
+    """All of one file, and its state.
+
+    Raises:
+        MedtasksError: a line is damaged.
+    """
+    file = ChainedFile(path)
+    found = [_stored(path, number, record) for number, record in enumerate(file.read(), start=1)]
+    return found, file.seal
 
 
 def _stored(path: Path, number: int, record: Any) -> Stored:
@@ -164,6 +175,10 @@ class OutcomeLog:
     def __init__(self, folder: Path, task: str, rank: int = 0) -> None:
         self._folder, self._task = folder, task
         self._file = ChainedFile(folder / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl"))
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the keys, which are needed no more."""
         self.answered: set[str] = set()
         self.faulty: set[str] = set()
         self.open_intents: dict[str, float] = {}
@@ -179,10 +194,9 @@ class OutcomeLog:
         Raises:
             MedtasksError: a line is damaged.
         """
-        for path in {*outcome_files(self._folder, self._task), self.path}:
-            own = path == self.path
-            records = (self._file if own else ChainedFile(path)).read()
-            for number, record in enumerate(records, start=1):
+        for path in sorted({*outcome_files(self._folder, self._task), self.path}):
+            file = self._file if path == self.path else ChainedFile(path)
+            for number, record in enumerate(file.read(), start=1):
                 stored = _stored(path, number, record)
                 self._remember(stored)
                 yield stored
@@ -227,10 +241,6 @@ class OutcomeLog:
     def seal(self) -> Seal:
         """The state of the file, for the manifest."""
         return self._file.seal
-
-    def holds(self, seal: Seal) -> bool:
-        """Whether the file still holds what was sealed."""
-        return sealed_head(self.path, seal)
 
     def close(self) -> None:
         """Sync and close."""

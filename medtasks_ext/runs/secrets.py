@@ -6,6 +6,7 @@ salt is the run's own and random: a digest tells nothing about a value, and dige
 
 from __future__ import annotations
 
+import json
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -51,9 +52,35 @@ def without_secrets(content: Any, salt: str, name: str = "") -> Any:
     return content
 
 
+def dropped_secrets(content: Any) -> Any:
+    """The same content without secrets, at any depth: what can be compared between runs."""
+    if isinstance(content, dict):
+        return {key: dropped_secrets(value) for key, value in content.items() if not is_secret(str(key))}
+    if isinstance(content, list | tuple):
+        return [dropped_secrets(value) for value in content]
+    if isinstance(content, str) and "://" in content:
+        return _URL.sub(lambda found: shown_url(found[0]), content)
+    return content
+
+
+def without_login(config: dict[str, Any]) -> dict[str, Any]:
+    """lm-eval's record of a task's configuration, which holds all model arguments under `metadata`."""
+    parts = ("generation_kwargs", "metadata")
+    return {**config, **{name: dropped_secrets(config[name]) for name in parts if name in config}}
+
+
 def digest(value: Any, salt: str) -> str:
     """What stands in place of a secret."""
     return f"secret-{sha256(f'{salt}{value!r}'.encode(errors='replace')).hexdigest()[:12]}"
+
+
+def shown_url(url: str) -> str:
+    """An address as messages show it: without user info and query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
 def _bare(url: str, salt: str) -> str:
@@ -72,5 +99,5 @@ def _bare(url: str, salt: str) -> str:
 
 
 def model_arguments(arguments: Mapping[str, Any], salt: str) -> dict[str, Any]:
-    """Model arguments as they are recorded."""
-    return dict(without_secrets(dict(arguments), salt))
+    """Model arguments as they are recorded: plain JSON without secrets."""
+    return json.loads(json.dumps(without_secrets(dict(arguments), salt), default=str))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import STRATEGIES
 from medtasks_ext.results.run_files import read_run
 from medtasks_ext.results.statistics import counts_of, question_of, statistic_of
-from medtasks_ext.runner.files import read_json, write_json
-from medtasks_ext.runner.store import document_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

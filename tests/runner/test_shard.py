@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,18 +58,26 @@ def split(medtasks):
     return call
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder: Path) -> dict[str, object]:
     """What a run says: responses, samples, and the results of its tasks with their resamples."""
     return {
-        str(path.relative_to(folder)): path.read_bytes()
+        str(path.relative_to(folder)): responses(path)
+        if path.parent.name == "responses"
+        else path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in ("run.json", "results.json")
     }
 
 
+def responses(path: Path) -> list[dict]:
+    """The lines of a file but for their times, and the chain that depends on them."""
+    lines = map(json.loads, path.read_text().splitlines())
+    return [{key: value for key, value in line.items() if key not in ("at", "chain")} for line in lines]
+
+
 def documents(folder: str | Path, task: str = "bridge_chip_ctc") -> list[str]:
-    lines = (Path(folder) / "responses" / f"{task}.jsonl").read_text().splitlines()
-    return [json.loads(line)["document"] for line in lines]
+    path = Path(folder) / "responses" / f"{task}.jsonl"
+    return [line["document"] for line in responses(path)] if path.is_file() else []
 
 
 def results(folder: str | Path) -> dict:
@@ -117,7 +126,7 @@ def test_tokens_and_cut_answers_are_those_of_the_whole(medtasks, split, monkeypa
     assert stored["cut"] == {"shots_dropped": 8, "inputs_cut": 0, "answers_cut": 8}
     assert medtasks("merge", *split(3, *command), "-o", "merged").code == 0
     for file in ("tasks/bridge_chip_ctc.json", "responses/bridge_chip_ctc.jsonl"):
-        assert (tmp_path / "merged" / file).read_bytes() == (tmp_path / "run" / file).read_bytes()
+        assert files(tmp_path / "merged")[file] == files(tmp_path / "run")[file]
 
 
 def tokens(texts, **_):
@@ -197,7 +206,8 @@ def test_a_shard_stores_its_responses_and_shows_no_score(medtasks, chip_ctc, tmp
     assert "medtasks merge run-shard-*-of-3 -o run" in outcome.err
     shard = tmp_path / "run-shard-2-of-3"
     stored = json.loads((shard / "tasks/bridge_chip_ctc.json").read_text())
-    assert list(stored["requests"]) == documents(shard)
+    asked = (shard / "prompts/bridge_chip_ctc.jsonl").read_text().splitlines()
+    assert [json.loads(line)["document"] for line in asked] == documents(shard)
     assert (stored["n"], stored["n_all"]) == (len(documents(shard)), 8)
     record = results(shard)
     assert record["results"] == {} and record["medtasks"]["shard"] == "2/3"
@@ -224,74 +234,87 @@ def test_a_finished_shard_asks_again_only_for_responses_that_were_lost(medtasks,
     folder = Path(split(2, *CHIP_CTC)[0])
     assert "1 of 1 tasks are done already" in medtasks(*CHIP_CTC, "--shard", "1/2").err
     stored = folder / "responses/bridge_chip_ctc.jsonl"
-    before = stored.read_text().splitlines(keepends=True)
-    stored.write_text("".join(before[1:]))
-    assert medtasks(*CHIP_CTC, "--shard", "1/2").code == 0
-    assert stored.read_text().splitlines(keepends=True) == [*before[1:], before[0]]
+    before = responses(stored)
+    stored.write_text("".join(stored.read_text().splitlines(keepends=True)[:-1]))
+    outcome = medtasks(*CHIP_CTC, "--shard", "1/2")
+    assert outcome.code == 0 and "does not hold any more what it held" in outcome.err
+    assert responses(stored) == before
     assert json.loads((folder / "run.json").read_text())["tasks"]["bridge_chip_ctc"]["generated"] == 1
 
 
 class Ranks:
-    """Two processes of one model, as threads that exchange objects."""
+    """Two processes of one model, as threads."""
 
     def __init__(self) -> None:
-        self.objects, self.barrier = {}, threading.Barrier(2, timeout=20)
+        self.barrier = threading.Barrier(2, timeout=60)
 
     def model(self, rank: int) -> Oracle:
         model = Oracle()
         model._rank, model._world_size = rank, 2
-
-        def gather_object(obj, dst=0):
-            self.objects[rank] = obj
-            self.barrier.wait()
-            return [self.objects[0], self.objects[1]] if rank == dst else None
-
-        model.gather_object = gather_object
+        model.barrier = self.barrier.wait
         return model
 
 
+class Nobody:
+    """Watches nothing."""
+
+    def stored(self, *_):
+        pass
+
+    answered = faulted = finished = stored
+
+
 @pytest.mark.parametrize("limit", [None, 2.0])
-def test_the_ranks_of_a_model_share_the_documents_of_a_shard(medtasks, chip_ctc, tmp_path, limit):
-    from medtasks_ext.runner.run import Settings, build_tasks
+@pytest.mark.parametrize("shards", [1, 2])
+def test_the_ranks_of_a_model_share_the_documents(medtasks, chip_ctc, tmp_path, limit, shards):
+    from medtasks_ext.engines.choose import engine_of
+    from medtasks_ext.runner.run import Run, Settings, build_tasks
     from medtasks_ext.runner.shards import ShardRun
-    from medtasks_ext.runner.store import StoringLM
+    from medtasks_ext.runner.stream import Stream
 
     settings, name = Settings(limit=limit), "bridge_chip_ctc"
-    medtasks(*CHIP_CTC, *(("--limit", "2") if limit else ()))
+    medtasks(*CHIP_CTC, "--output_path", "whole", *(("--limit", "2") if limit else ()))
 
     def work(index: int, ranks: Ranks, rank: int) -> None:
-        shard = Shard(index, 2)
-        run = ShardRun(shard.folder(Path("run")), registry(), shard)
-        run.open({"model": "oracle", "model_args": {}}, settings, [name], [name])
+        shard = Shard(index, shards)
+        folder = Path("run")
+        run = (
+            ShardRun(shard.folder(folder), registry(), shard, rank=rank)
+            if shards > 1
+            else Run(folder, registry(), rank=rank)
+        )
+        run.open("oracle", {}, settings, [name], [name])
         tasks, _ = build_tasks(registry(), [name], settings)
-        run.execute(StoringLM(ranks.model(rank)), tasks, settings, lambda *_: None)
+        model = ranks.model(rank)
+        Stream(run, model, engine_of(model), tasks, settings, Nobody(), instant=True).go()
 
-    for index in (1, 2):
+    for index in range(1, shards + 1):
         ranks = Ranks()
         other = threading.Thread(target=work, args=(index, ranks, 1))
         other.start()
         work(index, ranks, 0)
         other.join()
-    stored = sorted(path.name for path in Path("run-shard-1-of-2/responses").iterdir())
-    assert stored == [f"{name}.rank0.jsonl", f"{name}.rank1.jsonl"]
-    outcome = medtasks("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "merged")
-    assert outcome.code == 0, outcome.text
-    assert documents("merged") == documents("run")
-    whole, merged = ((tmp_path / run / "samples_bridge_chip_ctc.jsonl") for run in ("run", "merged"))
-    assert whole.read_bytes() == merged.read_bytes()
+    folders = [f"run-shard-{index}-of-{shards}" for index in range(1, shards + 1)] if shards > 1 else ["run"]
+    stored = sorted(path.name for path in Path(folders[0], "responses").iterdir())
+    assert stored == [f"{name}.jsonl", f"{name}.rank1.jsonl"][: len(stored)]
+    if shards > 1:
+        outcome = medtasks("merge", *folders, "-o", "run")
+        assert outcome.code == 0, outcome.text
+        assert documents("run") == documents("whole")
+    whole, shared = ((tmp_path / run / "samples_bridge_chip_ctc.jsonl") for run in ("whole", "run"))
+    assert whole.read_bytes() == shared.read_bytes()
 
 
 @pytest.mark.parametrize("more", [(), ("--shard", "1/2")])
 def test_only_the_first_rank_writes_results(medtasks, chip_ctc, monkeypatch, tmp_path, more):
-    from medtasks_ext.runner import run
-
-    monkeypatch.setattr(run, "evaluate_task", lambda *_: None)  # lm-eval's answer on other ranks
+    monkeypatch.setenv("RANK", "1")
     monkeypatch.setattr(Oracle, "rank", 1)
     monkeypatch.setattr(Oracle, "world_size", 2)
-    monkeypatch.setattr(Oracle, "gather_object", lambda *_, **__: None)
+    monkeypatch.setattr(Oracle, "barrier", lambda self: None)
     outcome = medtasks(*CHIP_CTC, *more)
     assert outcome.code == 0 and not outcome.out
-    assert list(tmp_path.glob("run*/run.json")) and not list(tmp_path.glob("run*/results.json"))
+    assert not list(tmp_path.glob("run*/run.json")) and not list(tmp_path.glob("run*/results.json"))
+    assert list(tmp_path.glob("run*/responses/bridge_chip_ctc.rank1.jsonl"))
 
 
 # ---------------------------------------------------------------------- stopped and continued
@@ -334,7 +357,7 @@ def test_a_killed_shard_goes_on_where_it_stopped_and_is_not_merged_before(medtas
     medtasks(*CHIP_CTC, "--shard", "2/2")
     merge = ("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "run")
     outcome = medtasks(*merge)
-    assert outcome.code == 2 and not Path("run").exists() and not Path("run.part").exists()
+    assert outcome.code == 2 and not Path("run").exists() and not list(Path().glob(".run*.part"))
     assert f"shard 1/2 (run-shard-1-of-2): {80 - len(kept)}: bridge_chip_ctc" in outcome.err
     Path("calls").unlink()
     subprocess.run([sys.executable, "-c", SLOW_SHARD], cwd=tmp_path, env=environment, check=True)
@@ -348,12 +371,12 @@ def test_a_killed_shard_goes_on_where_it_stopped_and_is_not_merged_before(medtas
 KILLED_MERGE = """
 import os, signal, sys
 from medtasks_ext.runner.run import Run
-score = Run.score
-def once(self, task, *more):
+finish = Run.finish_task
+def once(self, task):
     if task.task_name == "bridge_chip_ctc_cot":
         os.kill(os.getpid(), signal.SIGKILL)
-    score(self, task, *more)
-Run.score = once
+    return finish(self, task)
+Run.finish_task = once
 from medtasks_ext.cli.main import main
 sys.argv = ["medtasks", "merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "merged"]
 main()
@@ -372,7 +395,6 @@ def test_a_killed_merge_leaves_no_run_and_the_next_one_makes_it(medtasks, split,
     assert not Path("merged").exists()
     assert medtasks("merge", *folders, "-o", "merged").code == 0
     assert files(tmp_path / "merged") == files(tmp_path / "run")
-    assert not list(tmp_path.glob("*.part"))
 
 
 def test_merging_again_changes_nothing_and_keeps_what_was_added_since(medtasks, split, chip_ctc, tmp_path):
@@ -401,7 +423,7 @@ def refused(medtasks, *arguments: str, out: str = "merged") -> str:
     outcome = medtasks("merge", *arguments, "-o", out)
     assert outcome.code == 2 and outcome.err.startswith("medtasks: ") and "→" in outcome.err, outcome.text
     assert "Traceback" not in outcome.err
-    assert not Path("merged").exists() and not Path("merged.part").exists()
+    assert not Path("merged").exists() and not list(Path().glob(".merged*.part"))
     return outcome.err
 
 
@@ -413,7 +435,7 @@ def test_a_folder_that_is_no_shard_is_named(medtasks, split, chip_ctc, tmp_path)
     (tmp_path / "odd" / "run.json").write_text("[1]")
     assert "nowhere: no such folder" in refused(medtasks, *folders, "nowhere")
     assert "empty/run.json: no such file" in refused(medtasks, *folders, "empty")
-    assert "odd: is no shard" in refused(medtasks, *folders, "odd")
+    assert "odd/run.json: is no manifest of a run" in refused(medtasks, *folders, "odd")
     assert "run: is a run of its own, not a shard" in refused(medtasks, *folders, "run")
 
 
@@ -449,7 +471,9 @@ def test_a_shard_of_another_schema_is_refused(medtasks, split, chip_ctc):
     folders = split(2, *CHIP_CTC)
     manifest = json.loads(Path(folders[1], "run.json").read_text())
     Path(folders[1], "run.json").write_text(json.dumps({**manifest, "schema": 99}))
-    assert "another version of medtasks (schema 99" in refused(medtasks, *folders)
+    assert "was written by a newer version (schema 99" in refused(medtasks, *folders)
+    Path(folders[1], "run.json").write_text(json.dumps({**manifest, "schema": 1}))
+    assert "another version of medtasks (schema 1" in refused(medtasks, *folders)
 
 
 @pytest.mark.parametrize(
@@ -472,14 +496,15 @@ def test_shards_that_read_other_rows_or_examples_are_refused(medtasks, chip_ctc,
     assert "run-shard-1-of-2: bridge_chip_ctc: other rows or prompts" in error and message in error
 
 
-def test_a_shard_that_was_run_twice_must_say_the_same(medtasks, split, chip_ctc, tmp_path):
+def test_a_shard_that_was_run_twice_must_say_the_same(medtasks, split, chip_ctc, monkeypatch):
     folders = split(2, *CHIP_CTC)
     medtasks(*CHIP_CTC, "--output_path", "again", "--shard", "1/2")
     twice = [*folders, "again-shard-1-of-2"]
     assert medtasks("merge", *twice, "-o", "good").code == 0
-    path = Path(twice[-1], "responses/bridge_chip_ctc.jsonl")
-    path.write_text(path.read_text().replace("clinical trial", "another trial", 1))
     first = documents(twice[-1])[0]
+    monkeypatch.setattr(Oracle, "answer", lambda self, request, requests: "another answer")
+    shutil.rmtree(twice[-1])
+    medtasks(*CHIP_CTC, "--output_path", "again", "--shard", "1/2")
     error = refused(medtasks, *twice)
     assert (
         f"bridge_chip_ctc: document {first} has different responses in {folders[0]} and {twice[-1]}" in error
@@ -501,7 +526,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(medtasks, split, chip_
 def test_documents_that_no_shard_covers_are_counted_by_shard(medtasks, split, chip_ctc):
     folders = split(4, *CHIP_CTC)
     stored = Path(folders[1], "responses/bridge_chip_ctc.jsonl")
-    stored.write_text("".join(stored.read_text().splitlines(keepends=True)[1:]))
+    stored.write_text("".join(stored.read_text().splitlines(keepends=True)[:-1]))
     error = refused(medtasks, *folders[:3])
     assert f"shard 2/4 ({folders[1]}): 1: bridge_chip_ctc 1" in error
     assert "shard 4/4 (not given): 2: bridge_chip_ctc 2" in error

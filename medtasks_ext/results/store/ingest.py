@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from medtasks_ext import __version__
+from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.results.reading import check_runs, read_runs, samples_file
@@ -33,7 +34,6 @@ from medtasks_ext.results.store.layout import (
     stored_runs,
 )
 from medtasks_ext.results.store.tables import Responses, documents_table, results_table, rows_of, write
-from medtasks_ext.runner.store import document_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

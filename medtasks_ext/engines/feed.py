@@ -1,0 +1,130 @@
+"""The queue of a stream: requests built ahead by a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    from medtasks_ext.engines.records import Request
+
+#: Bytes of prompts that wait in the queue at most: long notes would fill the memory.
+WAITING_BYTES = 64_000_000
+
+
+class ThreadedFeed:
+    """Takes requests from an iterator in a thread, as many ahead as the engine may want at once.
+
+    An error of the iterator ends the feed and is raised to the reader by `close`.
+
+    Args:
+        requests: in order; closed in the thread that ran it.
+        ahead: how many to have ready.
+        taken: called with each request when it is given out.
+    """
+
+    def __init__(
+        self,
+        requests: Generator[Request, None, None],
+        ahead: int,
+        taken: Callable[[Request], None] = lambda request: None,
+    ) -> None:
+        self._requests, self._ahead, self._taken = requests, ahead, taken
+        self._ready: deque[tuple[Request, int]] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._stopped = self._exhausted = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._fill, name="feed", daemon=True)
+
+    def start(self) -> ThreadedFeed:
+        """Begin to build requests."""
+        self._thread.start()
+        return self
+
+    def _fill(self) -> None:
+        try:
+            for request in self._requests:
+                size = _size(request)
+                with self._changed:
+                    while self._full(size) and not self._stopped:
+                        self._changed.wait()
+                    if self._stopped:
+                        return
+                    self._ready.append((request, size))
+                    self._bytes += size
+                    self._changed.notify_all()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._requests.close()
+            with self._changed:
+                self._exhausted = True
+                self._changed.notify_all()
+
+    def _full(self, size: int) -> bool:
+        return bool(self._ready) and (len(self._ready) >= self._ahead or self._bytes + size > WAITING_BYTES)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will come any more."""
+        with self._changed:
+            return self._stopped or (self._exhausted and not self._ready)
+
+    def take(self) -> Request | None:
+        """The next request; None if none is ready now, or the feed is over."""
+        with self._changed:
+            if self._stopped or not self._ready:
+                return None
+            request, size = self._ready.popleft()
+            self._bytes -= size
+            self._changed.notify_all()
+        self._taken(request)
+        return request
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a request is ready or the feed is over, at most so long."""
+        with self._changed:
+            if not self._ready and not self._exhausted and not self._stopped:
+                self._changed.wait(seconds)
+
+    def stop(self) -> None:
+        """Give out nothing more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop, wait for the thread, and raise what ended it before its time."""
+        self.stop()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+class ListFeed:
+    """Requests that are there already."""
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        self._ready = deque(requests)
+
+    @property
+    def over(self) -> bool:
+        """Whether all are taken."""
+        return not self._ready
+
+    def take(self) -> Request | None:
+        """The next request."""
+        return self._ready.popleft() if self._ready else None
+
+    def wait(self, seconds: float) -> None:
+        """There is nothing to wait for."""
+
+
+def _size(request: Request) -> int:
+    prompt = request.prompt
+    text = len(prompt) if isinstance(prompt, str) else sum(len(turn["content"]) for turn in prompt)
+    return text + 4 * len(request.tokens or ())

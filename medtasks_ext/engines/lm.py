@@ -1,0 +1,149 @@
+"""Any model of lm-eval: transformers in particular, and the built-in ones."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+from collections import defaultdict, deque
+from contextlib import nullcontext, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.api.instance import Instance
+
+from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.privacy import what_happened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from lm_eval.api.model import LM
+
+    from medtasks_ext.engines.engine import Done, Feed
+    from medtasks_ext.engines.records import Prompt, Request
+
+#: Requests that the model gets in one call: it sorts them by length and forms its own batches.
+GROUP = 4096
+#: Seconds between two looks at an empty feed.
+_PAUSE = 0.05
+
+
+def lm_eval_prompt(prompt: Prompt) -> Any:
+    """A prompt as lm-eval hands it to a model: text, or turns as JSON."""
+    if isinstance(prompt, str):
+        return prompt
+    from lm_eval.models.api_models import JsonChatStr
+
+    return JsonChatStr(json.dumps(prompt, ensure_ascii=False))
+
+
+class LmEngine(Engine):
+    """Hands a model of lm-eval the requests of one task after the other, and each answer on when it comes.
+
+    Models call lm-eval's cache hook after each of their batches; those that do not hand on all answers of a
+    call at its end.
+    """
+
+    window = GROUP
+
+    def __init__(self, model: LM) -> None:
+        self._model = model
+        self._waiting: dict[str, deque[Request]] = {}
+        self._done: Done | None = None
+        takes = inspect.signature(model.generate_until).parameters
+        self._quiet = {"disable_tqdm": True} if "disable_tqdm" in takes else {}
+        self._count = token_counter(model)
+        model.set_cache_hook(self)
+
+    def run(self, feed: Feed, done: Done) -> None:
+        """Ask task by task."""
+        self._done = done
+        held: Request | None = None
+        while True:
+            group, held = self._group(feed, held)
+            if not group:
+                return
+            self._answer(group)
+
+    def _group(self, feed: Feed, held: Request | None) -> tuple[list[Request], Request | None]:
+        """The next requests of one task, and the first of another that was taken with them."""
+        group = [held] if held else []
+        while len(group) < GROUP:
+            request = feed.take()
+            if request is None:
+                if feed.over:
+                    break
+                feed.wait(_PAUSE)
+                continue
+            if group and request.task != group[0].task:
+                return group, request
+            group.append(request)
+        return group, None
+
+    def _answer(self, group: list[Request]) -> None:
+        assert self._done is not None
+        self._waiting = defaultdict(deque)
+        instances = []
+        for request in group:
+            prompt = lm_eval_prompt(request.prompt)
+            self._waiting[_text(prompt)].append(request)
+            instances.append(
+                Instance(
+                    request_type="generate_until",
+                    doc=request.row if request.row is not None else {},
+                    arguments=(prompt, dict(request.settings)),
+                    idx=0,
+                    metadata=(request.task, 0, 1),
+                )
+            )
+        try:
+            with self._without_prints():
+                texts = self._model.generate_until(instances, **self._quiet)
+        except Exception as error:  # models fail in their own ways
+            fault = Fault(FaultKind.ENGINE, what_happened(error))
+            for request in self._left():
+                self._done(request, fault)
+            return
+        for instance, text in zip(instances, texts, strict=True):
+            self.add_partial("generate_until", instance.args, text)
+
+    def _without_prints(self) -> AbstractContextManager[object]:
+        """Transformers models print how they find the size of their batches."""
+        finds = self._model.__dict__.get("batch_size_per_gpu") == "auto"
+        return redirect_stdout(io.StringIO()) if finds else nullcontext()
+
+    def _left(self) -> list[Request]:
+        left = [request for waiting in self._waiting.values() for request in waiting]
+        self._waiting = {}
+        return left
+
+    def add_partial(self, attribute: str, request: tuple[Any, ...], response: str) -> None:
+        """lm-eval's cache hook: models call it for each response as it arrives."""
+        waiting = self._waiting.get(_text(request[0]))
+        if waiting and self._done is not None:
+            first = waiting.popleft()
+            self._done(first, self._counted(first, response))
+
+    def _counted(self, request: Request, text: str) -> Answer:
+        """The answer with its tokens, where the model has a tokenizer here."""
+        if self._count is None or not isinstance(request.prompt, str):
+            return Answer(text)
+        usage = Usage(self._count(request.prompt), self._count(text))
+        # the text of n tokens may be one token shorter when it is tokenised again
+        budget = int(request.settings.get("max_gen_toks") or 0)
+        return Answer(text, "length" if budget and usage.completion >= budget - 1 else "", usage)
+
+
+def _text(prompt: Any) -> str:
+    return str(getattr(prompt, "prompt", prompt))
+
+
+def token_counter(model: LM) -> Callable[[str], int] | None:
+    """A model's tokens of a text; None where it has no tokenizer here."""
+    tokenizer = getattr(model, "tokenizer", None)
+    if callable(tokenizer):
+        return lambda text: len(tokenizer([text], add_special_tokens=False, verbose=False)["input_ids"][0])
+    encode = getattr(model, "tok_encode", None)
+    return (lambda text: len(encode(text))) if tokenizer is not None and encode is not None else None

@@ -1,0 +1,126 @@
+"""The requests of a task: prompts as a model gets them, built one by one, and their record on disk."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.data.documents import document_key
+from medtasks_ext.engines.lm import lm_eval_prompt
+from medtasks_ext.engines.records import Request
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.runner.fit import PromptFitter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from lm_eval.api.model import LM
+    from lm_eval.api.task import Task
+
+    from medtasks_ext.engines.records import Prompt
+    from medtasks_ext.runner.evaluate import Settings
+
+
+def request_key(identity: str, task: str, document: str, prompt: Prompt, settings: Mapping[str, Any]) -> str:
+    """Identifies a request.
+
+    Args:
+        identity: digest of the model and of what can change its responses.
+        task: its name.
+        document: its key within the task.
+        prompt: as sent.
+        settings: generation settings.
+    """
+    parts = (identity, task, document, _canonical(prompt), _canonical(settings))
+    return sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _canonical(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One document's request as `RUN/prompts/TASK.jsonl` keeps it.
+
+    Attributes:
+        key: of the request.
+        document: its key.
+        prompt: as sent.
+        cut: what did not fit: `shots`, `input`, or nothing.
+    """
+
+    key: str
+    document: str
+    prompt: Prompt
+    cut: str = ""
+
+    def line(self) -> bytes:
+        """As it is stored."""
+        record = {"key": self.key, "document": self.document, "prompt": self.prompt}
+        return json_bytes({**record, **({"cut": self.cut} if self.cut else {})}) + b"\n"
+
+    @property
+    def argument(self) -> Any:
+        """The prompt as lm-eval records it."""
+        return lm_eval_prompt(self.prompt)
+
+
+def read_asked(path: Path) -> Iterator[Asked]:
+    """The requests of a task.
+
+    Raises:
+        MedtasksError: a line is damaged.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = json.loads(line)
+                yield Asked(record["key"], record["document"], record["prompt"], record.get("cut", ""))
+            except (ValueError, KeyError, TypeError):
+                raise MedtasksError(
+                    f"line {number} is damaged", where=path, remedy="run the same command again"
+                ) from None
+
+
+class RequestBuilder:
+    """Builds the requests of one task.
+
+    Args:
+        model: gives the chat template, and counts tokens where it can.
+        task: as built, with all its documents.
+        settings: of the run.
+        identity: digest of the model.
+    """
+
+    def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
+        self._task, self._identity = task, identity
+        self._fitter = PromptFitter(model, task, settings)
+        self.settings: dict[str, Any] = dict(task.config.generation_kwargs or {})
+
+    def build(self, place: int) -> Asked:
+        """The prompt for the document at a place of the test file, and the key of its request."""
+        row = self._task.eval_docs[place]
+        document, name = document_key(row), self._task.task_name
+        fitted, cut = self._fitter.fitted(row, self.settings)
+        prompt: Prompt = json.loads(fitted.prompt) if hasattr(fitted, "prompt") else fitted
+        key = request_key(self._identity, name, document, prompt, self.settings)
+        return Asked(key, document, prompt, cut)
+
+    def request(self, asked: Asked, place: int, budget: int | None = None) -> Request:
+        """The request itself.
+
+        Args:
+            asked: as built.
+            place: of the document in the test file.
+            budget: tokens that the answer may have; those of the task by default.
+        """
+        settings, key, name = self.settings, asked.key, self._task.task_name
+        if budget is not None and budget != settings.get("max_gen_toks"):
+            settings = {**settings, "max_gen_toks": budget}
+            key = request_key(self._identity, name, asked.document, asked.prompt, settings)
+        return Request(key, name, asked.document, asked.prompt, settings, self._task.eval_docs[place])

@@ -1,0 +1,146 @@
+"""Scoring beside a running engine: a process of low priority that reads the records of a run.
+
+A thread of this process would take its turns from the engine's loop. The process is started once the stream
+has lasted a while, since its start takes seconds; what is left when the stream ends is scored here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.runs.manifest import Manifest, TaskEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from medtasks_ext.registry import Registry
+
+#: Seconds that a stream must have lasted before a process is worth its start.
+START_AFTER = 8.0
+_NICE = 10
+
+
+class Scorer:
+    """Scores tasks of a run one after the other, in a process of its own and, at the end, here.
+
+    Args:
+        folder: of the run.
+        registry: of tasks.
+        here: scores a task in this process.
+        alone: never start a process.
+    """
+
+    def __init__(
+        self, folder: Path, registry: Registry, here: Callable[[str], TaskEntry], *, alone: bool
+    ) -> None:
+        self._folder, self._registry, self._here, self._alone = folder, registry, here, alone
+        self._waiting: deque[str] = deque()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._in_hand: str | None = None
+        self._began = time.monotonic()
+
+    def submit(self, task: str) -> None:
+        """Have a task scored whose last answer is on the disk."""
+        self._waiting.append(task)
+
+    def poll(self) -> Iterator[tuple[str, TaskEntry]]:
+        """The results that have come, and the next task for the process."""
+        if self._in_hand is not None and (entry := self._received(wait=False)) is not None:
+            yield entry
+        if self._waiting and self._in_hand is None and self._worth_it():
+            self._give(self._waiting.popleft())
+
+    def drain(self) -> Iterator[tuple[str, TaskEntry]]:
+        """Score what is left, here and in the process, and end it."""
+        while self._waiting:
+            task = self._waiting.popleft()
+            yield task, self._here(task)
+            if self._process is not None:
+                yield from self.poll()
+        if self._in_hand is not None and (entry := self._received(wait=True)) is not None:
+            yield entry
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            assert self._process.stdin is not None
+            with suppress(OSError):
+                self._process.stdin.close()
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+    def _worth_it(self) -> bool:
+        if self._process is None and not self._alone and time.monotonic() - self._began > START_AFTER:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "medtasks_ext.runner.scoring", self._folder, self._registry.root],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        return self._process is not None
+
+    def _give(self, task: str) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{task}\n".encode())
+            self._process.stdin.flush()
+            self._in_hand = task
+        except OSError:  # the process died; this one does its work at the end
+            self._lost(task)
+
+    def _lost(self, task: str) -> None:
+        self._waiting.appendleft(task)
+        self._alone, self._in_hand = True, None
+        self.close()
+
+    def _received(self, *, wait: bool) -> tuple[str, TaskEntry] | None:
+        import select
+
+        assert self._process is not None and self._process.stdout is not None and self._in_hand is not None
+        if not wait and not select.select([self._process.stdout], [], [], 0)[0]:
+            return None
+        line, task = self._process.stdout.readline(), self._in_hand
+        if not line:
+            self._lost(task)
+            return (task, self._here(self._waiting.popleft())) if wait else None
+        self._in_hand = None
+        return task, TaskEntry.model_validate_json(line)
+
+
+def main(folder: str, root: str) -> None:
+    """Score the tasks whose names come in, one a line, and say what became of each."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's own process decides
+    with suppress(OSError):
+        os.nice(_NICE)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    with redirect_stdout(sys.stderr):  # libraries print
+        from medtasks_ext.cli.arguments import quiet
+
+        quiet()
+        from medtasks_ext.registry import registry
+        from medtasks_ext.runner.evaluate import build_task
+        from medtasks_ext.runner.run import Run, failed
+
+        run = Run(Path(folder), registry(Path(root)))
+        for line in sys.stdin:
+            name = line.strip()
+            run.manifest = Manifest.read(run.folder)
+            try:
+                entry = run.finish_task(build_task(run.registry, name, run.settings))
+            except Exception as error:  # the next task may be sound
+                entry = failed(error)
+            answers.write(json.dumps(entry.model_dump(mode="json")).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

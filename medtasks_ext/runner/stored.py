@@ -1,0 +1,76 @@
+"""A model that only remembers: tasks are scored from the records of a run alone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.api.model import LM
+
+from medtasks_ext.data.documents import document_key
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from lm_eval.api.instance import Instance
+
+#: Half of a surrogate pair: no reader of texts takes it.
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def readable(text: str) -> str:
+    """The text with the replacement character for halves of surrogate pairs."""
+    return _HALF.sub("\ufffd", text)
+
+
+class StoredLM(LM):
+    """Gives the stored response of each document.
+
+    Args:
+        responses: document key -> response.
+        prompts: document key -> prompt as it was sent, where that is known; it stands in lm-eval's records.
+        where: for the message if a response is missing.
+    """
+
+    def __init__(self, responses: Mapping[str, str], prompts: Mapping[str, Any], where: Path) -> None:
+        super().__init__()
+        self._responses, self._prompts, self._where = responses, prompts, where
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """The stored responses.
+
+        Raises:
+            MedtasksError: a document has none.
+        """
+        keys = [document_key(request.doc) for request in requests]
+        if absent := [key for key in keys if key not in self._responses]:
+            raise MedtasksError(
+                f"{len(absent)} of {len(requests)} documents have no stored response (first: {absent[0]})",
+                where=self._where,
+                remedy="finish the run first: the same `medtasks run` command continues it",
+            )
+        for key, request in zip(keys, requests, strict=True):
+            if key in self._prompts:
+                request.arguments = (self._prompts[key], request.args[1])
+        return [readable(self._responses[key]) for key in keys]
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
+        """Not stored."""
+        raise NotImplementedError
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
+        """Not stored."""
+        raise NotImplementedError
+
+    @property
+    def tokenizer_name(self) -> str:
+        """There is none."""
+        return "none"
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        """Prompts are not needed to score again."""
+        return ""

@@ -1,0 +1,76 @@
+"""When to stop asking: causes that fail every request, and what to do about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Outcome
+
+#: Requests in a row that must fail for one cause before it is taken for the cause of all.
+IN_A_ROW = 20
+
+REMEDIES = {
+    FaultKind.UNREACHABLE: "start the server, or correct base_url",
+    FaultKind.TIMEOUT: "raise --model_args timeout, or ask with fewer connections (num_concurrent)",
+    FaultKind.BUSY: "ask with fewer connections (num_concurrent), or later",
+    FaultKind.MALFORMED: "look at what base_url serves; it ends in /v1/chat/completions or /v1/completions",
+    FaultKind.REFUSED: "correct what the server names; --gen_kwargs sets the decoding",
+    FaultKind.TOO_LONG: "raise max_model_len, or lower --gen_kwargs max_gen_toks",
+    FaultKind.ENGINE: "mend what the message names; `medtasks run … --limit 1` tries it quickly",
+    FaultKind.KEY: "put the provider's key into the environment (OPENAI_API_KEY; model_configs/README.md)",
+    FaultKind.MONEY: "add credit with the provider",
+    FaultKind.MODEL: "correct the model's name or base_url",
+}
+
+
+class Trouble:
+    """Watches outcomes for a cause that ends the run.
+
+    Every one of the first tens of requests fails for one cause, or as many in a row for a cause that lies
+    with the server, or one fails for a cause that no request escapes (key, credit, model).
+
+    Attributes:
+        cause: the fault that ends the run, once there is one.
+        answered: whether any request was answered.
+    """
+
+    def __init__(self) -> None:
+        self.cause: Fault | None = None
+        self.answered = False
+        self._last: Fault | None = None
+        self._in_a_row = 0
+
+    def see(self, outcome: Outcome) -> bool:
+        """Take note of an outcome; whether the run should stop."""
+        if isinstance(outcome, Answer):
+            self.answered, self._in_a_row, self._last = True, 0, None
+            return self.cause is not None
+        alike = self._last is not None and _cause(self._last) == _cause(outcome)
+        self._in_a_row = self._in_a_row + 1 if alike else 1
+        self._last = outcome
+        ends = outcome.kind.may_pass or not self.answered
+        if self.cause is None and (outcome.kind.ends_all or (ends and self._in_a_row >= IN_A_ROW)):
+            self.cause = outcome
+        return self.cause is not None
+
+    def settle(self) -> None:
+        """At the end of a stream: where nothing was answered, the one cause is the cause of all."""
+        if self.cause is None and not self.answered and self._last is not None:
+            self.cause = self._last
+
+
+def _cause(fault: Fault) -> tuple[FaultKind, str]:
+    return fault.kind, fault.reason
+
+
+def stopped(fault: Fault) -> MedtasksError:
+    """The error of a run that a fault ended."""
+    return MedtasksError(
+        f"no request gets an answer: {fault.reason}",
+        where=f"stopped ({fault.kind.value})",
+        remedy=f"{fault.remedy or REMEDIES[fault.kind]}; the same command continues",
+    )

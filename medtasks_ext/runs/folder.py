@@ -1,0 +1,76 @@
+"""Where things lie in a run's folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.atomic import atomic_file
+from medtasks_ext.jsonfile import json_bytes, read_json, write_json
+from medtasks_ext.runs.outcomes import outcome_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run's folder."""
+
+    path: Path
+
+    @property
+    def responses(self) -> Path:
+        """Outcomes of requests."""
+        return self.path / "responses"
+
+    def asked_file(self, task: str, rank: int = 0) -> Path:
+        """Requests of a task as they were sent, until the task is scored."""
+        return self.path / "prompts" / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl")
+
+    def task_file(self, task: str) -> Path:
+        """A task's result, or what a shard covers of it."""
+        return self.path / "tasks" / f"{task}.json"
+
+    def resampled_file(self, task: str) -> Path:
+        """A task's score on each bootstrap resample."""
+        return self.path / "tasks" / f"{task}.npy"
+
+    def scores_file(self, task: str) -> Path:
+        """What each document contributed to a task's score."""
+        return self.path / "tasks" / f"{task}.parquet"
+
+    def samples_file(self, task: str) -> Path:
+        """lm-eval's record per document."""
+        return self.path / f"samples_{task}.jsonl"
+
+    @property
+    def results_file(self) -> Path:
+        """All finished tasks together."""
+        return self.path / "results.json"
+
+    def has_outcomes(self) -> bool:
+        """Whether any request was answered or failed here."""
+        return any(file.stat().st_size for file in self.responses.glob("*.jsonl"))
+
+    def has_outcomes_of(self, task: str) -> bool:
+        """Whether any request of a task was answered or failed here."""
+        return bool(outcome_files(self.responses, task))
+
+    def read_task(self, task: str) -> dict[str, Any]:
+        """A task's result.
+
+        Raises:
+            MedtasksError: there is none, or it is damaged.
+        """
+        return read_json(self.task_file(task))
+
+    def write_task(self, task: str, record: Mapping[str, Any]) -> None:
+        """Write a task's result."""
+        write_json(self.task_file(task), record)
+
+    def write_samples(self, task: str, samples: Iterable[Mapping[str, Any]]) -> None:
+        """Write lm-eval's records of a task."""
+        with atomic_file(self.samples_file(task)) as file:
+            file.writelines(json_bytes(sample) + b"\n" for sample in samples)

@@ -1,0 +1,484 @@
+"""One stream of requests: order, faults, kills, records; a model of the test's own stands for an engine."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
+from medtasks_ext.engines import choose as chosen
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import registry
+from medtasks_ext.runner import stream
+from medtasks_ext.runs import OutcomeLog, Stored
+from tests.conftest import ROOT, sft_row
+
+CHIP_CTC = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run")
+TASK = "bridge_chip_ctc"
+
+
+def lines(folder: Path | str, task: str = TASK) -> list[dict[str, Any]]:
+    path = Path(folder) / "responses" / f"{task}.jsonl"
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.is_file() else []
+
+
+def result(task: str = TASK) -> dict[str, Any]:
+    return json.loads(Path("run/tasks", f"{task}.json").read_text())
+
+
+def manifest() -> dict[str, Any]:
+    return json.loads(Path("run/run.json").read_text())
+
+
+class Scripted(Engine):
+    """Answers with the gold, in an order and with faults that a test sets."""
+
+    window = 4
+    seen: ClassVar[list[str]] = []
+    wrong: ClassVar[dict[str, Fault]] = {}
+    answer: ClassVar[Answer | None] = None
+    most: ClassVar[int] = 0
+    last_first: ClassVar[bool] = False
+
+    def run(self, feed, done):
+        under_way = []
+        while not feed.over or under_way:
+            while len(under_way) < self.window and (request := feed.take()) is not None:
+                under_way.append(request)
+                type(self).most = max(self.most, len(under_way))
+            if not under_way:
+                feed.wait(0.01)
+                continue
+            request = under_way.pop(-1 if self.last_first else 0)
+            self.seen.append(f"{request.task} {request.document}")
+            fault = self.wrong.get(request.document)
+            done(
+                request,
+                fault or self.answer or Answer(request.row["target"], "stop", Usage(7, 2), model="served"),
+            )
+
+
+@pytest.fixture
+def engine(monkeypatch, chip_ctc):
+    """The scripted engine in place of the real one; attributes are set by name."""
+    monkeypatch.setattr(Scripted, "seen", [])
+    monkeypatch.setattr(Scripted, "wrong", {})
+    monkeypatch.setattr(Scripted, "most", 0)
+    monkeypatch.setattr(chosen, "engine_of", lambda model: Scripted())
+
+    def like(**attributes: Any) -> type[Scripted]:
+        for name, value in attributes.items():
+            monkeypatch.setattr(Scripted, name, value)
+        return Scripted
+
+    return like
+
+
+# ---------------------------------------------------------------------- order and record
+
+
+def test_long_budgets_come_first_and_each_task_is_kept_together(medtasks, engine, monkeypatch):
+    budgets = {"bridge_chip_ctc": 8, "bridge_chip_ctc_cot": 900, "bridge_chip_ctc_5shot": 90}
+    monkeypatch.setattr(stream.Work, "budget", property(lambda work: budgets[work.name]))
+    outcome = medtasks(*CHIP_CTC[:4], ",".join(budgets), *CHIP_CTC[5:])
+    assert outcome.code == 0, outcome.text
+    order = list(dict.fromkeys(item.split()[0] for item in Scripted.seen))
+    assert order == sorted(budgets, key=budgets.get, reverse=True)
+    assert [item.split()[0] for item in Scripted.seen] == [task for task in order for _ in range(8)]
+    assert Scripted.most == Scripted.window
+
+
+def test_outcomes_are_stored_as_they_come_and_scored_in_the_order_of_the_documents(medtasks, engine):
+    engine(last_first=True)
+    assert medtasks(*CHIP_CTC).code == 0
+    stored = [line["document"] for line in lines("run")]
+    assert sorted(stored) == [f"test-{i}" for i in range(8)] != stored
+    assert result()["metrics"]["score"] == 1
+    samples = [json.loads(line) for line in Path(f"run/samples_{TASK}.jsonl").read_text().splitlines()]
+    assert [sample["doc"]["id"] for sample in samples] == [f"test-{i}" for i in range(8)]
+    assert [sample["request"] for sample in samples] == [
+        next(line["key"] for line in lines("run") if line["document"] == sample["doc"]["id"])
+        for sample in samples
+    ]
+
+
+def test_what_a_server_says_of_an_answer_is_kept_and_counted(medtasks, engine):
+    engine(answer=Answer("x", "length", Usage(5, 3, reasoning=2), "hm", "m-0613", "id-7", 1.5))
+    assert medtasks(*CHIP_CTC).code == 0
+    line = lines("run")[0]
+    assert (line["finish"], line["reasoning"], line["model"]) == ("length", "hm", "m-0613")
+    assert line["usage"] == {"prompt": 5, "completion": 3, "reasoning": 2} and line["request_id"] == "id-7"
+    assert result()["tokens"] == {"input": 40, "output": 24}
+    assert result()["cut"]["answers_cut"] == 8
+    assert result()["conditions"]["served"] == ["m-0613"]
+
+
+def test_every_condition_of_a_result_is_recorded(medtasks, engine):
+    medtasks(*CHIP_CTC, "--num_fewshot", "3", "--apply_chat_template", "--gen_kwargs", "temperature=0.5")
+    found = result()["conditions"]
+    assert (found["dataset"], found["suite"], found["strategy"]) == (TASK, "bridge", "zero_shot")
+    assert found["rows"]["origin"] == "local" and (found["rows"]["n"], found["rows"]["n_here"]) == (8, 8)
+    assert found["rows"]["n_of_suite"] == registry().datasets[TASK].metadata.n_test
+    assert found["shots"]["k"] == 3 and len(found["shots"]["hash"]) == 12
+    assert found["layout"]["chat_template"] is True and found["layout"]["shots_as_turns"] is True
+    assert found["budget"] == 4000 and found["decoding"]["temperature"] == 0.5
+    assert found["wording"]["origin"] == "own" and found["engine"] == "oracle"
+    assert found["version"] == registry().datasets[TASK].version and found["versions"]["lm_eval"]
+
+
+def test_a_rescore_gives_the_same_files_prompts_included(medtasks, engine):
+    medtasks(*CHIP_CTC, "--apply_chat_template")
+    names = [f"tasks/{TASK}.json", f"samples_{TASK}.jsonl", f"tasks/{TASK}.parquet"]
+    before = {name: Path("run", name).read_bytes() for name in names}
+    assert b"[user]" in before[f"samples_{TASK}.jsonl"]
+    assert medtasks("rescore", "run").code == 0
+    assert {name: Path("run", name).read_bytes() for name in names} == before
+
+
+def test_rows_that_change_and_change_back_get_their_own_answers(medtasks, engine, chip_ctc):
+    from medtasks_ext.data import load
+
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    first = path.read_text()
+    rows = json.loads(first)
+    medtasks(*CHIP_CTC)
+    path.write_text(json.dumps([{**rows[0], "input": "另一条"}, *rows[1:]]))
+    load._build.cache_clear()
+    engine(answer=Answer("clinical trial criterion: 别的"))
+    medtasks(*CHIP_CTC)
+    assert len(lines("run")) == 9 and result()["metrics"]["score"] == 7 / 8
+    path.write_text(first)
+    load._build.cache_clear()
+    medtasks(*CHIP_CTC)
+    assert len(lines("run")) == 9 and result()["metrics"]["score"] == 1
+    assert medtasks("rescore", "run").code == 0 and result()["metrics"]["score"] == 1
+
+
+# ---------------------------------------------------------------------- faults
+
+BUSY = Fault(FaultKind.BUSY, "HTTP 503", status=503, tries=5)
+
+
+def test_a_fault_is_no_answer_is_counted_and_asked_again(medtasks, engine):
+    engine(wrong={"test-2": BUSY, "test-5": Fault(FaultKind.REFUSED, "HTTP 400")})
+    outcome = medtasks(*CHIP_CTC)
+    assert outcome.code == 1
+    assert "2 requests without an answer" in outcome.err
+    assert not Path(f"run/tasks/{TASK}.json").exists() and "0/1" in outcome.out
+    entry = manifest()["tasks"][TASK]
+    assert entry["state"] == "incomplete" and entry["faults"] == {"busy": 1, "refused": 1}
+    faults = [line for line in lines("run") if "fault" in line]
+    assert [line["document"] for line in faults] == ["test-2", "test-5"] and "response" not in faults[0]
+    engine(wrong={}, seen=[])
+    assert medtasks(*CHIP_CTC).code == 0
+    assert Scripted.seen == [f"{TASK} test-2", f"{TASK} test-5"]
+    assert result()["metrics"]["score"] == 1 and manifest()["tasks"][TASK]["generated"] == 2
+
+
+def test_rescore_leaves_a_task_with_faults_without_a_score(medtasks, engine):
+    engine(wrong={"test-2": BUSY})
+    medtasks(*CHIP_CTC)
+    outcome = medtasks("rescore", "run")
+    assert outcome.code == 1 and "1 requests without an answer" in outcome.err
+    assert not Path(f"run/tasks/{TASK}.json").exists()
+
+
+def test_other_tasks_are_scored_where_one_has_faults(medtasks, engine):
+    tasks = "bridge_chip_ctc,bridge_chip_ctc_cot"
+    done = Scripted.run
+
+    class OfOne(Scripted):
+        def run(self, feed, done_):
+            def some(request, outcome):
+                done_(request, BUSY if request.task == TASK else outcome)
+
+            done(self, feed, some)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chosen, "engine_of", lambda model: OfOne())
+        outcome = medtasks(*CHIP_CTC[:4], tasks, *CHIP_CTC[5:])
+    assert outcome.code == 1 and result("bridge_chip_ctc_cot")["metrics"]["score"] == 1
+    assert f"✗ {TASK}: HTTP 503 (8 requests without an answer)" in outcome.err
+
+
+@pytest.mark.parametrize("kind", [FaultKind.KEY, FaultKind.MONEY, FaultKind.MODEL])
+def test_a_cause_that_no_request_escapes_stops_the_run_at_once(medtasks, engine, chip_ctc, kind):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    path.write_text(json.dumps([sft_row(i, f"{i}", "clinical trial criterion: 年龄") for i in range(500)]))
+    engine(wrong={f"test-{i}": Fault(kind, "HTTP 4xx") for i in range(500)})
+    outcome = medtasks(*CHIP_CTC)
+    assert outcome.code != 0 and "no request gets an answer: HTTP 4xx" in outcome.err
+    assert len(Scripted.seen) <= Scripted.window
+    assert "→" in outcome.err and "Traceback" not in outcome.err
+
+
+def test_half_a_surrogate_pair_is_an_answer_in_every_file(medtasks, engine):
+    engine(answer=Answer("clinical trial criterion: 年龄 \ud83d", "stop"))
+    outcome = medtasks(*CHIP_CTC)
+    assert outcome.code == 0, outcome.text
+    assert lines("run")[0]["response"].endswith("\ud83d")
+    assert len(lines("run")) == 8 and len(Scripted.seen) == 8
+    assert medtasks("rescore", "run").code == 0
+    assert medtasks("report", "run", "-o", "report").code in (0, 1)
+
+
+@pytest.mark.parametrize("text", ["\ud83d", "\x00", "\u2028\u0085\r\n", "a" * 100_000, "\udc00\ud800 B", ""])
+@pytest.mark.parametrize("task", ["bridge_mie", "mlb_cmexam", "medhelm_ehrsql", "bridge_cantemist_ner"])
+def test_any_answer_can_be_stored_and_scored(medtasks, engine, text, task):
+    if task not in registry().tasks:
+        pytest.skip("no such task here")
+    engine(answer=Answer(text))
+    outcome = medtasks(
+        "run", "--model", "oracle", "--data", "sample", "--tasks", task, "--output_path", "run"
+    )
+    assert outcome.code == 0, outcome.text
+    assert medtasks("rescore", "run").code == 0
+
+
+# ---------------------------------------------------------------------- folders
+
+
+def test_a_folder_without_outcomes_takes_other_settings(medtasks, engine):
+    engine(wrong={f"test-{i}": Fault(FaultKind.KEY, "HTTP 401") for i in range(8)})
+    assert medtasks(*CHIP_CTC).code != 0
+    shutil.rmtree("run/responses")
+    engine(wrong={})
+    assert medtasks(*CHIP_CTC, "--apply_chat_template").code == 0
+
+
+def test_connections_ports_and_batch_sizes_do_not_make_another_run(medtasks, engine):
+    assert medtasks(*CHIP_CTC, "--model_args", "num_concurrent=4,timeout=9").code == 0
+    again = medtasks(*CHIP_CTC, "--model_args", "num_concurrent=64,max_retries=3", "--batch_size", "8")
+    assert again.code == 0 and "1 of 1 tasks are done already" in again.err
+    assert medtasks(*CHIP_CTC, "--model_args", "revision=abc").code == 2
+    assert len(manifest()["sessions"]) == 2
+
+
+def test_answers_of_one_model_are_never_another_ones(medtasks, engine):
+    assert medtasks(*CHIP_CTC, "--model_args", "pretrained=one").code == 0
+    Path("run/run.json").unlink()
+    Scripted.seen.clear()
+    outcome = medtasks(*CHIP_CTC, "--model_args", "pretrained=other")
+    assert outcome.code == 0 and len(Scripted.seen) == 8
+    keys = [line["key"] for line in lines("run")]
+    assert len(set(keys)) == 16
+
+
+def test_a_chat_server_without_a_chat_template_is_refused_before_it_is_asked(medtasks, chip_ctc, tmp_path):
+    model = ("--model", "local-chat-completions", "--model_args", "model=m,base_url=http://localhost:1/v1")
+    outcome = medtasks("run", *model, "--tasks", TASK, "--output_path", "run")
+    assert outcome.code == 2 and "add --apply_chat_template" in outcome.err
+    assert medtasks(*CHIP_CTC).code == 0  # the folder is free for the right command
+
+
+def test_a_run_of_an_older_version_is_read_and_rescored_and_not_continued(medtasks, engine):
+    medtasks(*CHIP_CTC)
+    old = [{key: line[key] for key in ("key", "document", "response")} for line in lines("run")]
+    content = manifest()
+    state = {"tasks": {TASK: {"state": "done", "n": 8}}, "schema": 1}
+    kept = ("identity", "versions", "started", "requested")
+    Path("run/run.json").write_text(json.dumps({**{key: content[key] for key in kept}, **state}))
+    path = Path(f"run/responses/{TASK}.jsonl")
+    path.write_text("".join(json.dumps(line) + "\n" for line in old))
+    assert medtasks("report", "run").code in (0, 1)
+    assert medtasks("rescore", "run").code == 0 and result()["metrics"]["score"] == 1
+    outcome = medtasks(*CHIP_CTC)
+    assert outcome.code == 2 and "was written by an older version (schema 1" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{}", "{", "null", '{"schema": 99}', '{"schema": 2, "identity": 5}']
+)
+@pytest.mark.parametrize("command", [("rescore", "run"), ("report", "run"), CHIP_CTC])
+def test_a_damaged_manifest_is_named(medtasks, engine, content, command):
+    medtasks(*CHIP_CTC)
+    Path("run/run.json").write_text(content)
+    outcome = medtasks(*command)
+    assert outcome.code == 2 and "run.json" in outcome.err and "Traceback" not in outcome.err
+
+
+def test_a_changed_answer_stops_before_anything_is_overwritten(medtasks, engine):
+    medtasks(*CHIP_CTC)
+    path = Path(f"run/responses/{TASK}.jsonl")
+    path.write_text(path.read_text().replace("年龄", "性别", 1))
+    before = result()
+    outcome = medtasks("rescore", "run")
+    assert outcome.code == 1 and "line 1 is damaged, or not the one that was written there" in outcome.err
+    assert result() == before
+
+
+def test_answers_that_are_lost_are_noticed_and_asked_again(medtasks, engine):
+    medtasks(*CHIP_CTC)
+    path = Path(f"run/responses/{TASK}.jsonl")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:5]))
+    Scripted.seen.clear()
+    outcome = medtasks(*CHIP_CTC)
+    assert outcome.code == 0 and len(Scripted.seen) == 3
+    assert "does not hold any more what it held" in outcome.err
+    assert any("does not hold" in note for note in manifest()["notes"])
+
+
+# ---------------------------------------------------------------------- processes
+
+WORKER = """
+import sys, threading
+from medtasks_ext.engines import Answer, Engine, choose
+class Slow(Engine):
+    window = 8
+    def run(self, feed, done):
+        while not feed.over:
+            if (request := feed.take()) is None:
+                feed.wait(0.01)
+                continue
+            with open("asked", "a") as log:
+                log.write(request.document + "\\n")
+            sys.stdin.readline()
+            done(request, Answer(request.row["target"]))
+choose.engine_of = lambda model: Slow()
+from medtasks_ext.cli.main import main
+sys.argv = ["medtasks", "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run"]
+main()
+"""
+
+
+@pytest.fixture
+def worker(chip_ctc, tmp_path):
+    """A run in a process of its own, which answers one request for each line that it is given."""
+    started = []
+
+    def start() -> subprocess.Popen[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        process = subprocess.Popen(
+            [sys.executable, "-c", WORKER],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def answer(process: subprocess.Popen[str], n: int) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n" * n)
+    process.stdin.flush()
+
+
+def asked(tmp_path) -> list[str]:
+    path = tmp_path / "asked"
+    return path.read_text().split() if path.is_file() else []
+
+
+def test_the_second_process_on_a_folder_asks_nothing(medtasks, worker, tmp_path):
+    first = worker()
+    while not asked(tmp_path):
+        pass
+    outcome = medtasks(*CHIP_CTC)
+    assert outcome.code == 2 and f"medtasks run works in this folder (process {first.pid} on" in outcome.err
+    assert medtasks("rescore", "run").code == 2
+    answer(first, 8)
+    _, err = first.communicate()
+    assert first.returncode == 0, err
+    assert asked(tmp_path) == [f"test-{i}" for i in range(8)]
+    assert "1 of 1 tasks are done already" in medtasks(*CHIP_CTC).err
+
+
+@pytest.mark.parametrize("n", range(0, 8))
+def test_a_killed_run_loses_only_what_was_under_way(medtasks, worker, tmp_path, n):
+    first = worker()
+    answer(first, n)
+    while len(asked(tmp_path)) <= n:
+        pass
+    first.kill()
+    first.communicate()
+    assert len(lines(tmp_path / "run")) == n
+    second = worker()
+    answer(second, 8)
+    _, err = second.communicate()
+    assert second.returncode == 0, err
+    assert len(asked(tmp_path)) == 8 + 1
+    assert json.loads((tmp_path / f"run/tasks/{TASK}.json").read_text())["metrics"]["score"] == 1
+
+
+def test_scores_come_from_a_process_beside_the_engine_and_are_the_same(medtasks, engine, monkeypatch):
+    from medtasks_ext.runner import scoring
+
+    tasks = "bridge_chip_ctc,bridge_chip_ctc_cot,bridge_chip_ctc_5shot"
+    command = (*CHIP_CTC[:4], tasks, "--output_path")
+    assert medtasks(*command, "here").code == 0
+    monkeypatch.setattr(scoring, "START_AFTER", -1.0)
+    monkeypatch.setattr("medtasks_ext.cli.run._is_built_in", lambda model: False)
+    scored = []
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    beside = threading.Event()
+    received = scoring.Scorer._received
+
+    def noted(self, *, wait):
+        entry = received(self, wait=wait)
+        if entry is not None:
+            scored.append(entry[0])
+            beside.set()
+        return entry
+
+    monkeypatch.setattr(scoring.Scorer, "_received", noted)
+    end = Scripted.run
+
+    def waits(self, feed, done):
+        end(self, feed, done)
+        beside.wait(300)  # the engine is busy until the first score is there
+
+    monkeypatch.setattr(Scripted, "run", waits)
+    outcome = medtasks(*command, "beside", "--no-preflight")
+    assert outcome.code == 0, outcome.text
+    assert scored
+    for name in tasks.split(","):
+        assert (
+            Path("beside/tasks", f"{name}.json").read_bytes()
+            == Path("here/tasks", f"{name}.json").read_bytes()
+        )
+
+
+def test_an_engine_that_dies_leaves_what_it_answered(medtasks, engine, monkeypatch):
+    def dies(self, feed, done):
+        for _ in range(3):
+            while (request := feed.take()) is None:
+                feed.wait(0.01)
+            done(request, Answer(request.row["target"]))
+        raise MedtasksError("the engine died", where="--model vllm", remedy="give it more memory")
+
+    monkeypatch.setattr(Scripted, "run", dies)
+    outcome = medtasks(*CHIP_CTC)
+    assert outcome.code == 2 and "the engine died" in outcome.err and "give it more memory" in outcome.err
+    assert len(lines("run")) == 3 and manifest()["tasks"][TASK]["generated"] == 3
+    monkeypatch.undo()
+
+
+def test_intents_are_written_before_a_request_that_costs_money_is_sent(tmp_path):
+    log = OutcomeLog(tmp_path, TASK)
+    from medtasks_ext.runs import Intent
+
+    log.add("k", "d", Intent(0.25))
+    log.close()
+    again = OutcomeLog(tmp_path, TASK)
+    again.load()
+    assert again.open_intents == {"k": 0.25}
+    assert isinstance(next(iter(again.read())), Stored)
+
+
+def test_the_built_in_models_take_the_same_way(medtasks, chip_ctc):
+    assert medtasks(*CHIP_CTC).code == 0
+    assert isinstance(chosen.engine_of(Oracle()), Engine)

@@ -1,0 +1,110 @@
+"""One process writes to a run's folder; the others are told who does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs import lease as module
+from medtasks_ext.runs.lease import Lease
+from tests.conftest import ROOT
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from medtasks_ext.runs.lease import Lease
+with Lease(Path(sys.argv[1]), "medtasks run"):
+    print("held", flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds the lease of the folder."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, env=environment
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"held\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def held(folder) -> bool:
+    try:
+        with Lease(folder, "medtasks rescore"):
+            return False
+    except MedtasksError:
+        return True
+
+
+def test_the_second_process_is_told_who_works_in_the_folder(holder, tmp_path):
+    with pytest.raises(MedtasksError) as error, Lease(tmp_path, "medtasks run"):
+        pass
+    message = str(error.value)
+    assert f"medtasks run works in this folder (process {holder.pid} on" in message
+    assert "is not asked for again" in message
+    assert [path.name for path in tmp_path.iterdir()] == [".lease"]
+
+
+def test_the_lease_of_a_process_that_was_killed_is_taken_over(holder, tmp_path):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert not held(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_number_that_was_given_again_is_not_the_holder(holder, tmp_path):
+    record = json.loads((tmp_path / ".lease").read_text())
+    (tmp_path / ".lease").write_text(json.dumps({**record, "born": "1"}))
+    assert not held(tmp_path)
+
+
+def test_a_lease_from_another_machine_is_respected_while_it_shows_life(tmp_path):
+    record = {"host": "elsewhere", "place": "elsewhere", "pid": 1, "born": "1", "command": "medtasks run"}
+    path = tmp_path / ".lease"
+    path.write_text(json.dumps({**record, "since": "then", "token": "x"}))
+    assert held(tmp_path)
+    os.utime(path, (time.time() - module.STALE - 5,) * 2)
+    assert not held(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null"])
+def test_a_damaged_lease_is_taken_over_when_nobody_touches_it(tmp_path, content):
+    path = tmp_path / ".lease"
+    path.write_text(content)
+    assert held(tmp_path)
+    os.utime(path, (time.time() - module.STALE - 5,) * 2)
+    assert not held(tmp_path)
+
+
+def test_a_lease_shows_life(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "HEARTBEAT", 0.01)
+    with Lease(tmp_path, "medtasks run"):
+        path = tmp_path / ".lease"
+        os.utime(path, (1, 1))
+        while path.stat().st_mtime == 1:
+            time.sleep(0.01)
+
+
+def test_of_many_processes_one_takes_a_stale_lease(tmp_path):
+    (tmp_path / ".lease").write_text("{}")
+    os.utime(tmp_path / ".lease", (1, 1))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", HOLD, tmp_path]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen(command, env=environment, **pipes) for _ in range(6)]
+    said = [process.stdout.readline() for process in processes]
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert said.count(b"held\n") == 1
