@@ -1,7 +1,7 @@
 """Scoring one model's answers to all 87 BRIDGE test files, by two processes.
 
 The files are synthetic and have the published sizes: documents per task from the tasks' metadata, mean
-words of input and output from `bridge_words.csv` (BRIDGE, arXiv 2504.19467, Table S9; a Chinese or
+words of input and output from `registry/lengths.csv` (BRIDGE, arXiv 2504.19467, Table S9; a Chinese or
 Japanese character is a word). An answer is the gold, another document's gold, the same after some
 prose, or prose of the gold's length. Where NLTK's Punkt data is not installed, empty parameters stand
 in for it: sentences are then split as fast, though not as well.
@@ -9,7 +9,6 @@ in for it: sentences are then split as fast, though not as well.
 
 from __future__ import annotations
 
-import csv
 import json
 import logging
 import os
@@ -97,11 +96,14 @@ def _stand_in_for_punkt(folder: Path) -> None:
 
 
 def _words() -> dict[str, tuple[float, float]]:
-    """Dataset -> mean words of input and of output."""
-    with Path(__file__).with_name("bridge_words.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            row["task"]: (float(row["words_in"]), float(row["words_out"])) for row in csv.DictReader(file)
-        }
+    """BRIDGE's datasets -> mean words of input and of output."""
+    from medtasks_ext.registry.lengths import published_lengths
+
+    return {
+        name: (lengths.input, lengths.output)
+        for name, lengths in published_lengths().items()
+        if name.startswith("bridge_") and lengths.output is not None
+    }
 
 
 def _score(folder: str, share: int) -> dict[str, Any]:
