@@ -234,7 +234,9 @@ def print_estimates(estimates: Sequence[Estimate], spent: float) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("judge", no_wrap=True)
-    for name in ("requests", "prompt tokens", "output tokens, at most", "USD, at most"):
+    batches = any(item.batch_cost is not None for item in estimates)
+    columns = ["requests", "prompt tokens", "output tokens, at most", "USD, at most"]
+    for name in columns + ["as a batch"] * batches:
         table.add_column(name, justify="right")
     for item in estimates:
         table.add_row(
@@ -243,9 +245,15 @@ def print_estimates(estimates: Sequence[Estimate], spent: float) -> None:
             f"{'' if item.measured else '~'}{item.prompt_tokens:,}",
             f"{item.completion_tokens:,}",
             "no price" if item.cost is None else f"{item.cost:,.2f}",
+            *([_number(item.batch_cost, 2)] if batches else []),
         )
-    known = [item.cost for item in estimates if item.cost is not None]
-    table.add_row("all", f"{sum(item.requests for item in estimates):,}", "", "", f"{sum(known):,.2f}")
+    costs = [sum(item.cost or 0 for item in estimates)]
+    if batches:  # the others are asked one by one, at the full price
+        costs.append(
+            sum(item.cost or 0 if item.batch_cost is None else item.batch_cost for item in estimates)
+        )
+    requests = sum(item.requests for item in estimates)
+    table.add_row("all", f"{requests:,}", "", "", *(f"{cost:,.2f}" for cost in costs))
     console().print(table)
     if any(not item.measured and item.requests for item in estimates):
         typer.echo(

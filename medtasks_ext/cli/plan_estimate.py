@@ -42,6 +42,7 @@ class Estimate:
         hours: from beginning to end.
         cost: US dollars, of the GPUs or of the provider's tokens.
         most_cost: of a provider, if every answer filled its budget.
+        batch_cost: of a provider that takes batches.
     """
 
     rule: str
@@ -50,6 +51,7 @@ class Estimate:
     hours: float | None = None
     cost: float | None = None
     most_cost: float | None = None
+    batch_cost: float | None = None
 
     def in_words(self) -> str:
         """The figures in one line."""
@@ -61,8 +63,8 @@ class Estimate:
             parts.append(duration(self.hours * 3600) + (f" on {in_gpus(self.gpus)}" if self.gpus else ""))
         if self.cost is not None:
             parts.append(f"about {_money(self.cost)}")
-        elif self.gpus:
-            parts.append("cost: give --gpu-hour-price")
+        if self.batch_cost is not None:
+            parts.append(f"{_money(self.batch_cost).removesuffix(' USD')} as a batch (medtasks requests)")
         return ", ".join(parts)
 
 
@@ -90,11 +92,14 @@ def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> Esti
     if not price:
         return Estimate("cost: no price is known; put metadata.price into a copy of the file")
     cost, highest = ((prompt * price["input"] + n * price["output"]) / 1e6 for n in (output, most))
+    share = price.get("batch")
     rule = (
         f"cost: {price['input']:g} USD per million prompt tokens, {price['output']:g} per million output "
-        f"tokens ({model.config}); at most {_money(highest)}, if every answer filled its budget"
+        f"tokens ({model.config})"
+        + (f", {share:.0%} of that in a batch" if share else "")
+        + f"; at most {_money(highest)}, if every answer filled its budget"
     )
-    return Estimate(rule, cost=cost, most_cost=highest)
+    return Estimate(rule, cost=cost, most_cost=highest, batch_cost=cost * share if share else None)
 
 
 def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, given: Hardware) -> Estimate:

@@ -24,6 +24,7 @@ class Estimate:
         prompt_tokens: estimated.
         completion_tokens: at most.
         cost: USD at most, or None where no price is known.
+        batch_cost: the same through the provider's batch interface, or None where none is known.
         measured: whether prompt tokens follow from this judge's own counts so far.
     """
 
@@ -32,6 +33,7 @@ class Estimate:
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    batch_cost: float | None
     measured: bool
 
 
@@ -48,7 +50,9 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
     prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
     known = judge.price is not None or judge.is_local
     cost = judge.cost(prompt, completion) if known else None
-    return Estimate(judge.name, len(sizes), prompt, completion, cost, bool(counted))
+    share = judge.batch_share
+    batch_cost = None if cost is None or share is None else cost * share
+    return Estimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
 
 
 class Budget:

@@ -22,10 +22,17 @@ class _Strict(BaseModel):
 
 
 class Price(_Strict):
-    """USD per million tokens."""
+    """USD per million tokens.
+
+    Attributes:
+        input: tokens.
+        output: tokens.
+        batch: the share of both that the provider's batch interface costs, where it has one.
+    """
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
+    batch: float | None = Field(default=None, gt=0, lt=1)
 
 
 class Judge(_Strict):
@@ -90,6 +97,11 @@ class Judge(_Strict):
         if self.price is None:
             return 0.0
         return (prompt_tokens * self.price.input + completion_tokens * self.price.output) / 1e6
+
+    @property
+    def batch_share(self) -> float | None:
+        """The share of its price that a batch costs; None where batches are not known."""
+        return self.price.batch if self.price else None
 
     def identity(self) -> dict[str, Any]:
         """What decides its judgements. Not the address, nor limits: a judgement stays valid without them."""
