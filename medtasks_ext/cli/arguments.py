@@ -130,13 +130,7 @@ def find_config(name: str) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    package = Path(__file__).resolve().parents[1]
-    bundled = {
-        path.stem: path
-        for root in (package / "model_configs", package.parent / "model_configs")
-        for folder in _CONFIG_FOLDERS
-        for path in sorted((root / folder).glob("*.yaml"))
-    }
+    bundled = bundled_configs()
     if name in bundled:
         return bundled[name]
     close = get_close_matches(name, bundled, n=3)
@@ -145,6 +139,17 @@ def find_config(name: str) -> Path:
         where=f"--config {name}",
         remedy=f"did you mean {' or '.join(close)}?" if close else f"bundled: {', '.join(sorted(bundled))}",
     )
+
+
+def bundled_configs() -> dict[str, Path]:
+    """Name -> file of the configurations that come with medtasks."""
+    package = Path(__file__).resolve().parents[1]
+    return {
+        path.stem: path
+        for root in (package / "model_configs", package.parent / "model_configs")
+        for folder in _CONFIG_FOLDERS
+        for path in sorted((root / folder).glob("*.yaml"))
+    }
 
 
 def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[str]]]:

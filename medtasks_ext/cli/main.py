@@ -115,8 +115,16 @@ def plan(
     max_gen_toks: Annotated[
         int | None, typer.Option("--max_gen_toks", min=1, help="Tokens that an answer may have.")
     ] = None,
+    max_model_len: Annotated[
+        int | None,
+        typer.Option("--max_model_len", min=1, help="Tokens of prompt and answer together, the context."),
+    ] = None,
     thinking: Annotated[
-        bool | None, typer.Option("--thinking/--no-thinking", help="Whether the model reasons by itself.")
+        bool | None,
+        typer.Option(
+            "--thinking/--no-thinking",
+            help="Plan it with or without reasoning before its answers; else as it is by default.",
+        ),
     ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs that work together.")] = None,
     gpu_hour_price: Annotated[
@@ -142,6 +150,7 @@ def plan(
         open=open_only,
         strategy=strategy,
         max_gen_toks=max_gen_toks,
+        max_model_len=max_model_len,
         thinking=thinking,
         hardware=Hardware(gpus, gpu_hour_price, throughput),
         as_json=json,

@@ -13,26 +13,24 @@ from rich.table import Table
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.plan_estimate import Estimate, Hardware, estimate
-from medtasks_ext.cli.plan_model import PlannedModel, Tokenizer, find_model
+from medtasks_ext.cli.plan_line import run_command_line, task_names
+from medtasks_ext.cli.plan_model import Tokenizer, find_model
+from medtasks_ext.cli.plan_reasoning import reasoning_of
+from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
 from medtasks_ext.runner.evaluate import Settings
-from medtasks_ext.runner.plan import (
-    CHARACTERS_PER_TOKEN,
-    DRAWN,
-    FREE_TEXT,
-    STEP_BY_STEP,
-    TRACE,
-    OutputRule,
-    TaskPlan,
-    plan_task,
-)
+from medtasks_ext.runner.plan import Context, OutputRule, count_task, gpus_for
+from medtasks_ext.runner.preflight import REASONING_BUDGET
+from medtasks_ext.runner.prompts import takes_system_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from medtasks_ext.cli.plan_reasoning import Way
     from medtasks_ext.registry import Registry
+    from medtasks_ext.runner.plan import CountedTask, TaskPlan
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.
@@ -49,8 +47,33 @@ class Options:
     open: bool = False
     strategy: str | None = None
     max_gen_toks: int | None = None
+    max_model_len: int | None = None
     thinking: bool | None = None
     as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A way to run a model, and what the tasks take then.
+
+    Attributes:
+        way: to run it.
+        context: of the model; None where it is not known.
+        budget: tokens of an answer; None for each task's own.
+        tasks: one by one.
+        total: of all of them.
+    """
+
+    way: Way
+    context: Context | None
+    budget: int | None
+    tasks: list[TaskPlan]
+    total: Estimate
+
+    def sums(self) -> dict[str, int]:
+        """Documents and tokens of all tasks."""
+        names = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
+        return {name: sum(getattr(task, name) for task in self.tasks) for name in names}
 
 
 def plan_command(model: str, options: Options) -> int:
@@ -58,33 +81,54 @@ def plan_command(model: str, options: Options) -> int:
     quiet()
     tasks = registry()
     names = _chosen(tasks, options)
-    planned = find_model(model)
-    counted = Tokenizer.of(planned)
-    settings = Settings(
-        apply_chat_template=counted.template is not None,
-        system_role=counted.takes_system and planned.metadata.get("system_role", True),
-    )
-    budget = options.max_gen_toks or (planned.content.get("gen_kwargs") or {}).get("max_gen_toks")
-    thinks = options.thinking if options.thinking is not None else planned.metadata.get("thinking", False)
-    rule = OutputRule(bool(thinks), budget)
-    plans, faults = [], {}
-    for name in names:
-        try:
-            plans.append(plan_task(tasks, name, settings, counted.count, counted.template, rule))
-        except MedtasksError as error:
-            faults[name] = error
+    found = find_model(model)
+    tokenizer = Tokenizer.of(found)
+    reasoning = reasoning_of(found, tokenizer, options.thinking)
+    counted, faults = _counted(tasks, names, reasoning.planned, tokenizer)
     for name, fault in faults.items():
         typer.echo(f"✗ {name}: {fault}", err=True)
-    if not plans:
+    if not counted:
         what = f"tasks that cannot be loaded: {len(faults)}"
         raise MedtasksError(what, remedy="mend the files named above")
-    total = estimate(planned, plans, counted.size, options.hardware)
-    lines = [*_explained(plans, rule, counted), total.rule]
+    plan = _plan(reasoning.planned, counted, tokenizer, options)
+    other = _plan(reasoning.other, counted, tokenizer, options) if reasoning.other else None
+    lines = [*rules_of(plan, reasoning, tokenizer, asked=options.thinking is not None), plan.total.rule]
+    command = _command(tasks, names, plan, tokenizer, options)
     if options.as_json:
-        typer.echo(json.dumps(_record(planned, plans, total, lines), ensure_ascii=False, indent=1))
+        record = _record(plan, other, lines, command)
+        typer.echo(json.dumps(record, ensure_ascii=False, indent=1))
     else:
-        _print(planned, plans, total, lines, _command(planned, options, counted))
+        _print(plan, other, lines, command)
     return 1 if faults else 0
+
+
+def _counted(
+    tasks: Registry, names: Sequence[str], way: Way, tokenizer: Tokenizer
+) -> tuple[list[CountedTask], dict[str, MedtasksError]]:
+    """The tasks with their texts counted, and those whose data is malformed."""
+    template = tokenizer.template(way.model, **way.switches)
+    takes_system = template is None or takes_system_turn(template)
+    settings = Settings(
+        apply_chat_template=template is not None,
+        system_role=takes_system and way.model.metadata.get("system_role", True),
+    )
+    counted, faults = [], {}
+    for name in names:
+        try:
+            counted.append(count_task(tasks, name, settings, tokenizer.count, template))
+        except MedtasksError as error:
+            faults[name] = error
+    return counted, faults
+
+
+def _plan(way: Way, counted: Sequence[CountedTask], tokenizer: Tokenizer, options: Options) -> Plan:
+    tokens = options.max_model_len or way.model.context()
+    context = Context(tokens, cuts=not way.model.served) if tokens else None
+    budget = options.max_gen_toks or way.model.decoding.get("max_gen_toks")
+    if budget is None and way.thinks and way.model.config is None:
+        budget = min(REASONING_BUDGET, tokens // 2) if tokens else REASONING_BUDGET  # as `model_configs` does
+    plans = [task.plan(OutputRule(way.thinks, budget), context) for task in counted]
+    return Plan(way, context, budget, plans, estimate(way.model, plans, tokenizer.size, options.hardware))
 
 
 def _chosen(tasks: Registry, options: Options) -> list[str]:
@@ -100,7 +144,7 @@ def _chosen(tasks: Registry, options: Options) -> list[str]:
             where="--strategy",
             remedy=f"use {', '.join(SUFFIX)}",
         )
-    names = [name.strip() for name in _selection(options).split(",") if name.strip()]
+    names = _names(options)
     suites = sorted({dataset.metadata.benchmark for dataset in tasks.datasets.values()})
     if options.suite is not None and options.suite not in suites:
         raise MedtasksError(
@@ -116,99 +160,81 @@ def _selection(options: Options) -> str:
     return options.tasks or options.suite or ("medtasks_open" if options.open else DEFAULT)
 
 
-def _explained(plans: Sequence[TaskPlan], rule: OutputRule, counted: Tokenizer) -> list[str]:
-    """The rules that the tokens follow, those that matter here."""
-    template = "chat template applied" if counted.template else "no chat template applied"
-    if counted.why_not:
-        rates = ", ".join(f"{rate:g} in {script}" for script, rate in CHARACTERS_PER_TOKEN.items())
-        tokens = (
-            f"tokens: by characters per token ({rates}), since the model's tokenizer is not at hand: "
-            f"{counted.why_not}. Other tokenizers differ by a fifth and more"
-        )
-    else:
-        tokens = f"tokens: counted with the model's tokenizer, {template}"
-    lines = [f"{tokens}; on up to {DRAWN} documents of each task, scaled"]
-    if absent := [plan for plan in plans if not plan.at_hand]:
-        lines.append(
-            f"~: rows of {len(absent)} of {len(plans)} tasks are not on this machine. Their documents are as "
-            "many as the suite states, their texts those of the bundled sample rows, which real texts often "
-            "exceed; `medtasks run` fetches what is open"
-        )
-    cot = any(plan.strategy == "cot" for plan in plans)
-    before = f"{TRACE:,} of reasoning" if rule.reasons else f"{STEP_BY_STEP} under cot" if cot else ""
-    budget = max(plan.most_output_tokens // plan.documents for plan in plans)
-    lines.append(
-        f"output: the gold answer's tokens, {FREE_TEXT} for free text without one"
-        + (f", and before them {before}" if before else "")
-        + f"; at most {budget:,} an answer, {_tokens(sum(plan.most_output_tokens for plan in plans))} if all "
-        "filled it"
+def _names(options: Options) -> list[str]:
+    return [name.strip() for name in _selection(options).split(",") if name.strip()]
+
+
+def _command(
+    tasks: Registry, leaves: Sequence[str], plan: Plan, tokenizer: Tokenizer, options: Options
+) -> str:
+    model = plan.way.model
+    gpus = options.hardware.gpus
+    if gpus is None and model.config is None and tokenizer.size and gpus_for(tokenizer.size) > 1:
+        gpus = gpus_for(tokenizer.size)
+    known = tokenizer.loaded is not None
+    return run_command_line(
+        task_names(tasks, _names(options), options.strategy, leaves),
+        plan.way,
+        context=options.max_model_len,
+        budget=None if plan.budget == model.decoding.get("max_gen_toks") else plan.budget,
+        gpus=gpus,
+        template=tokenizer.template(model) is not None if known else None,
     )
-    return lines
 
 
-def _tokens(n: float) -> str:
-    for unit, size in (("billion", 1e9), ("million", 1e6), ("thousand", 1e3)):
-        if n >= size:
-            return f"{n / size:,.3g} {unit}"
-    return f"{n:,.0f}"
-
-
-def _print(
-    model: PlannedModel, plans: Sequence[TaskPlan], total: Estimate, lines: Iterable[str], command: str
-) -> None:
-    sample = any(plan.sample for plan in plans)
-    if sample:
+def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -> None:
+    if any(task.sample for task in plan.tasks):
         console().print("SAMPLE DATA: synthetic rows, not a benchmark", style="bold")
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=f"{model.name}: an estimate", title_justify="left"
-    )
-    one_by_one = len(plans) <= _LISTED
+    title = f"{plan.way.model.name}: an estimate"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    one_by_one = len(plan.tasks) <= _LISTED
     table.add_column("task" if one_by_one else "suite, strategy", overflow="fold")
     for name in ("tasks", "documents", "prompt tokens", "output tokens"):
         table.add_column(name, justify="right", no_wrap=True)
-    key = (lambda plan: plan.task) if one_by_one else (lambda plan: f"{plan.suite}, {plan.strategy}")
-    for name, rows in groupby(sorted(plans, key=key), key=key):
+    key = (lambda task: task.task) if one_by_one else (lambda task: f"{task.suite}, {task.strategy}")
+    for name, rows in groupby(sorted(plan.tasks, key=key), key=key):
         table.add_row(name, *_row(list(rows)))
     table.add_section()
-    table.add_row("all", *_row(plans), style="bold")
+    table.add_row("all", *_row(plan.tasks), style="bold")
     console().print(table, markup=False)
-    console().print(total.in_words(), style="bold", markup=False)
+    console().print(in_words(plan, alone=other is None), style="bold", markup=False)
+    if other:
+        console().print(in_words(other, alone=False, beside=plan), markup=False)
     for line in lines:
         console().print(f"- {line}", markup=False)
     console().print(f"\nto run it: {command}", markup=False, soft_wrap=True)
 
 
-def _row(plans: Sequence[TaskPlan]) -> list[str]:
-    mark = "" if all(plan.at_hand for plan in plans) else "~"
+def _row(tasks: Sequence[TaskPlan]) -> list[str]:
+    mark = "" if all(task.at_hand for task in tasks) else "~"
     documents, prompt, output = (
-        sum(getattr(plan, name) for plan in plans) for name in ("documents", "prompt_tokens", "output_tokens")
+        sum(getattr(task, name) for task in tasks) for name in ("documents", "prompt_tokens", "output_tokens")
     )
-    return [f"{len(plans)}", f"{mark}{documents:,}", f"{mark}{_tokens(prompt)}", f"{mark}{_tokens(output)}"]
+    return [
+        f"{len(tasks)}",
+        f"{mark}{documents:,}",
+        f"{mark}{tokens_in_words(prompt)}",
+        f"{mark}{tokens_in_words(output)}",
+    ]
 
 
-def _command(model: PlannedModel, options: Options, counted: Tokenizer) -> str:
-    names = _selection(options)
-    suffix = SUFFIX[options.strategy] if options.strategy and not options.tasks else ""
-    tasks = f"--tasks {names}{suffix}"
-    if model.config:
-        return f"medtasks run {tasks} --config {model.config}"
-    chat = " --apply_chat_template" if counted.template else ""
-    if counted.why_not:
-        chat = " [--apply_chat_template]"
-    return f"medtasks run {tasks} --model vllm --model_args pretrained={model.name}{chat}"
-
-
-def _record(
-    model: PlannedModel, plans: Sequence[TaskPlan], total: Estimate, lines: list[str]
-) -> dict[str, Any]:
-    totals = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
-    figures = {key: value for key, value in asdict(total).items() if key != "rule"}
+def _record(plan: Plan, other: Plan | None, lines: list[str], command: str) -> dict[str, Any]:
     return {
-        "model": model.name,
-        "config": model.config,
+        "model": plan.way.model.name,
         "estimate": True,
-        "total": {"tasks": len(plans), **{key: sum(getattr(plan, key) for plan in plans) for key in totals}},
-        **figures,
+        **_figures(plan),
+        "other": _figures(other) if other else None,
         "rules": lines,
-        "tasks": [asdict(plan) for plan in plans],
+        "command": command,
+        "tasks": [asdict(task) for task in plan.tasks],
+    }
+
+
+def _figures(plan: Plan) -> dict[str, Any]:
+    return {
+        "config": plan.way.model.config,
+        "thinking": plan.way.thinks,
+        "context": plan.context.tokens if plan.context else None,
+        "total": {"tasks": len(plan.tasks), **plan.sums()},
+        **{key: value for key, value in asdict(plan.total).items() if key != "rule"},
     }

@@ -1,7 +1,8 @@
 """What a run will take, before it begins: documents, tokens, GPU hours. Estimates by stated rules.
 
 Prompts are those of the run, counted on some documents of each task where its rows are at hand. Elsewhere
-the suite's number of documents and the bundled sample rows stand in.
+the suite's number of documents and published mean lengths stand in, and the bundled sample rows where nobody
+publishes any.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.data.missing import origin_of
 from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.lengths import published_lengths
 from medtasks_ext.runner.evaluate import build_task
+from medtasks_ext.runner.plan_published import with_published_lengths
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
@@ -63,16 +67,35 @@ class OutputRule:
 
 
 @dataclass(frozen=True)
+class Context:
+    """How much a model takes at once.
+
+    Attributes:
+        tokens: of prompt and answer together.
+        cuts: whether a run cuts prompts to it; a server refuses those that are too long.
+    """
+
+    tokens: int
+    cuts: bool = True
+
+
+@dataclass(frozen=True)
 class TaskPlan:
     """What one task will take.
 
     Attributes:
         documents: to ask.
-        prompt_tokens: of all of them together.
+        prompt_tokens: of all of them together, as far as they fit the context.
         output_tokens: expected.
         most_output_tokens: if every answer filled its budget.
-        at_hand: whether the rows are here; otherwise sample rows stood in for their texts.
+        at_hand: whether the rows are here.
+        lengths: whose texts were counted: those of the rows, published means, or those of the sample rows.
         counted: documents whose tokens were counted.
+        mean_prompt: tokens of a prompt before anything is cut.
+        room: tokens that the context leaves for a prompt; None where the context is not known.
+        shots_dropped: prompts that do not fit with all their examples. Of published lengths only the mean is
+            known: then it is all of them or none.
+        inputs_cut: prompts that do not fit without examples, either; counted likewise.
         sample: whether sample rows were asked for as the data.
     """
 
@@ -84,19 +107,87 @@ class TaskPlan:
     output_tokens: int
     most_output_tokens: int
     at_hand: bool
+    lengths: Literal["rows", "published", "sample"]
     counted: int
+    mean_prompt: int
+    room: int | None = None
+    shots_dropped: int | None = None
+    inputs_cut: int | None = None
     sample: bool = False
 
 
-def plan_task(
+@dataclass(frozen=True)
+class CountedTask:
+    """One task with its texts in tokens; what it takes depends on the answers and on the context, too.
+
+    Attributes:
+        documents: to ask.
+        prompts: tokens of each prompt that was counted.
+        shots: tokens of the examples that each of them carries.
+        answers: tokens of each answer, without what a model writes before it.
+        steps: whether the prompt asks for reasoning.
+        budget: tokens that the task gives an answer.
+    """
+
+    task: str
+    suite: str
+    strategy: str
+    documents: int
+    prompts: Sequence[float]
+    shots: float
+    answers: Sequence[float]
+    steps: bool
+    budget: int
+    at_hand: bool
+    lengths: Literal["rows", "published", "sample"]
+    counted: int
+    sample: bool
+
+    def plan(self, rule: OutputRule, context: Context | None) -> TaskPlan:
+        """What the task takes by a rule of its output, within a context."""
+        budget = rule.budget or self.budget
+        before = TRACE if rule.reasons else STEP_BY_STEP if self.steps else 0
+        plan = TaskPlan(
+            task=self.task,
+            suite=self.suite,
+            strategy=self.strategy,
+            documents=self.documents,
+            prompt_tokens=self._sum(self.prompts),
+            output_tokens=self._sum([min(before + size, budget) for size in self.answers]),
+            most_output_tokens=self.documents * budget,
+            at_hand=self.at_hand,
+            lengths=self.lengths,
+            counted=self.counted,
+            mean_prompt=round(fmean(self.prompts)),
+            sample=self.sample,
+        )
+        if context is None:
+            return plan
+        room = max(0, context.tokens - budget)
+        too_long = [size > room for size in self.prompts]
+        bare_too_long = [size - self.shots > room for size in self.prompts]
+        fitted = [min(size, room) for size in self.prompts] if context.cuts else self.prompts
+        return replace(
+            plan,
+            prompt_tokens=self._sum(fitted),
+            room=room,
+            shots_dropped=self._sum(too_long) if self.shots else 0,
+            inputs_cut=self._sum(bare_too_long),
+        )
+
+    def _sum(self, of_those_counted: Sequence[float]) -> int:
+        """A sum over all documents, from those that were counted."""
+        return round(self.documents * fmean(of_those_counted))
+
+
+def count_task(
     registry: Registry,
     name: str,
     settings: Settings,
     count: Counter,
     chat_template: ChatTemplate | None,
-    rule: OutputRule,
-) -> TaskPlan:
-    """Estimate one task.
+) -> CountedTask:
+    """Count the texts of one task.
 
     Args:
         registry: of tasks.
@@ -104,7 +195,6 @@ def plan_task(
         settings: of the run.
         count: the model's tokenizer, or what stands in for it.
         chat_template: the model's, used where the settings ask for it.
-        rule: of its output.
 
     Raises:
         MedtasksError: local data that is malformed.
@@ -113,21 +203,27 @@ def plan_task(
     task, at_hand = _built(registry, name, settings)
     chosen = _drawn(task.eval_docs)
     prompts = count([str(rendered_prompt(task, item, settings, chat_template)) for item in chosen])
-    budget = rule.budget or int(task.config.generation_kwargs["max_gen_toks"])
-    outputs = [min(size, budget) for size in _output(chosen, count, rule)]
-    n = len(task.eval_docs) if at_hand else _published_number(dataset)
-    return TaskPlan(
+    (bare,) = count([str(rendered_prompt(task, chosen[0], settings, chat_template, shots=0))])
+    counted = CountedTask(
         task=name,
         suite=dataset.metadata.benchmark,
         strategy=strategy,
-        documents=n,
-        prompt_tokens=round(n * sum(prompts) / len(chosen)),
-        output_tokens=round(n * sum(outputs) / len(chosen)),
-        most_output_tokens=n * budget,
+        documents=len(task.eval_docs) if at_hand else _published_number(dataset),
+        prompts=prompts,
+        shots=prompts[0] - bare,
+        answers=_answers(chosen, count),
+        steps=bool(chosen[0]["cot"]),
+        budget=int(task.config.generation_kwargs["max_gen_toks"]),
         at_hand=at_hand,
+        lengths="rows" if at_hand else "sample",
         counted=len(chosen),
         sample=at_hand and chosen[0]["data"] == "sample",
     )
+    lengths = published_lengths().get(dataset.id)
+    if at_hand or lengths is None:
+        return counted
+    shots = (chosen[0].loaded.shots or [])[: int(task.config.num_fewshot or 0)]
+    return with_published_lengths(counted, lengths, chosen, shots, count)
 
 
 def _built(registry: Registry, name: str, settings: Settings) -> tuple[Task, bool]:
@@ -164,17 +260,19 @@ def _drawn(documents: Sequence[Document]) -> list[Document]:
     return [documents[int(index * step)] for index in range(min(DRAWN, len(documents)))]
 
 
+def _answers(documents: Sequence[Document], count: Counter) -> list[int]:
+    """Tokens of each gold answer and the end token; of a free text without one, the assumption."""
+    golds = [document["target"] for document in documents]
+    return [size + 1 if gold.strip() else FREE_TEXT for gold, size in zip(golds, count(golds), strict=True)]
+
+
 def _published_number(dataset: Dataset) -> int:
     """Documents that the suite states; a question is asked once for each order of its options."""
     source = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
     return dataset.metadata.n_test * int(source.get("option_trials") or 1)
 
 
-def _output(documents: Sequence[Document], count: Counter, rule: OutputRule) -> list[int]:
-    """Output tokens of each document, before the budget: its gold answer and what comes before it."""
-    before = TRACE if rule.reasons else STEP_BY_STEP if documents[0]["cot"] else 0
-    golds = count([document["target"] for document in documents])
-    return [before + (gold + 1 if gold else FREE_TEXT) for gold in golds]  # 1: the end token
+# ---------------------------------------------------------------------- tokens without a tokenizer
 
 
 def count_by_script(texts: Sequence[str]) -> list[int]:
@@ -184,7 +282,8 @@ def count_by_script(texts: Sequence[str]) -> list[int]:
     for text in texts:
         n_cyrillic, n_east_asian = len(_CYRILLIC.findall(text)), len(_EAST_ASIAN.findall(text))
         rest = len(text) - n_cyrillic - n_east_asian
-        counts.append(round(rest / other + n_cyrillic / cyrillic + n_east_asian / east_asian))
+        tokens = round(rest / other + n_cyrillic / cyrillic + n_east_asian / east_asian)
+        counts.append(max(1, tokens) if text else 0)
     return counts
 
 

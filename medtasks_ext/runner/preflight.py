@@ -45,7 +45,7 @@ COUNTED_BYTES = 20_000_000
 _SHOWN = 160  # characters of a response
 
 #: How reasoning begins and ends: Qwen and DeepSeek, OpenThinker, Mistral, gpt-oss, Huatuo, MedGemma.
-_TRACES = (
+TRACES = (
     ("<think>", "</think>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("[THINK]", "[/THINK]"),
@@ -278,7 +278,7 @@ def _judge(found: Preflight, prompt: str, given: Answer) -> None:
 
 def _answer(prompt: str, response: str) -> tuple[str | None, bool]:
     """What follows the reasoning, None if it never ended; and whether there is reasoning."""
-    for opening, closing in _TRACES:
+    for opening, closing in TRACES:
         if closing in response:
             last = response.rfind(closing)
             open_again = response.rfind(opening) > last

@@ -3,13 +3,17 @@
 import json
 import os
 import random
+import shlex
 import struct
 import sys
 from hashlib import sha256
+from itertools import pairwise
+from statistics import fmean
 from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.conftest import ROOT, sft_row, write_jsonl
 
@@ -108,6 +112,68 @@ def test_sample_rows_stand_in_for_rows_that_are_not_here_and_are_marked(medtasks
     assert row.count("~") == 3 and "~: rows of 1 of 1 tasks are not on this machine" in printed
 
 
+# ---------------------------------------------------------------------- published lengths
+
+
+def sample_documents(task: str) -> list[Any]:
+    from medtasks_ext.registry import registry
+    from medtasks_ext.runner.evaluate import Settings, build_task
+
+    return build_task(registry(), task, Settings(data="sample")).eval_docs
+
+
+def around(document: Any) -> int:
+    """Characters of a prompt of the fake template, beside the input."""
+    system = f"[system] {document['system']}\n" if document["system"] else ""
+    return len(f"{system}[user] {document['prompt']}") - len(document.input)
+
+
+def test_texts_that_are_not_here_have_their_published_mean_length(medtasks, plan, tokenizers):
+    from medtasks_ext.registry.lengths import count_words, published_lengths
+
+    task = "bridge_cardio_de"
+    documents, lengths = sample_documents(task), published_lengths()[task]
+    texts, golds = [item.input for item in documents], [item["target"] for item in documents]
+
+    def characters(words: float, sample: list[str]) -> float:
+        return words * sum(map(len, sample)) / sum(map(count_words, sample))
+
+    text, gold = characters(lengths.input, texts), characters(lengths.output or 0, golds)
+    assert text > 10 * fmean(map(len, texts))  # real records, sample rows
+    wide = ("--max_gen_toks", "99999")
+    (found,) = plan("ORG/Model-8B", "--tasks", task, *wide)["tasks"]
+    assert (found["lengths"], found["at_hand"]) == ("published", False)
+    assert found["mean_prompt"] == pytest.approx(fmean(map(around, documents)) + text, abs=1)
+    assert found["output_tokens"] == pytest.approx(found["documents"] * gold, rel=0.01)
+    (shots,) = plan("ORG/Model-8B", "--tasks", f"{task}_5shot", *wide)["tasks"]
+    longer = shots["mean_prompt"] - found["mean_prompt"] - 5 * (text + gold)
+    assert 0 < longer < 5 * 30  # the marks of five examples' turns
+    (cot,) = plan("ORG/Model-8B", "--tasks", f"{task}_cot", *wide)["tasks"]
+    assert cot["output_tokens"] - found["output_tokens"] == 300 * found["documents"]
+    printed = " ".join(medtasks("plan", "ORG/Model-8B", "--tasks", task).out.split())
+    assert "texts of 1 task have the published mean length" in printed
+
+
+def test_a_suites_own_count_of_prompt_tokens_stands_for_the_whole_prompt(plan, tokenizers):
+    (found,) = plan("ORG/Model-8B", "--tasks", "medhelm_cdi_qa")["tasks"]
+    assert found["lengths"] == "published" and found["mean_prompt"] == 63_153 + len("[user] ")
+    (record,) = plan("ORG/Model-8B", "--tasks", "medhelm_mimic_bhc")["tasks"]
+    documents = sample_documents("medhelm_mimic_bhc")
+    assert record["mean_prompt"] == pytest.approx(2267 + fmean(map(around, documents)), abs=1)
+
+
+def test_sample_rows_stand_in_where_no_length_is_published(medtasks, plan, tokenizers):
+    both = ("--tasks", "mlb_maexam,bridge_mie")
+    assert [task["lengths"] for task in plan("openai", *both)["tasks"]] == ["sample", "published"]
+    printed = " ".join(medtasks("plan", "openai", *both).out.split())
+    assert "texts of 1 task are those of the bundled sample rows" in printed
+
+
+def test_an_answer_of_one_letter_is_no_free_text(plan):
+    (found,) = plan("openai", "--tasks", "medhelm_medqa")["tasks"]
+    assert found["output_tokens"] == 2 * found["documents"]  # a token and the end
+
+
 UPMC = "bridge_clinicalnotes_upmc"  # a file by its URL
 ADE = "bridge_ade_identification"  # a dataset of the hub
 
@@ -198,6 +264,16 @@ def test_a_provider_costs_what_its_file_says(medtasks, plan, chip_ctc):
     assert record["most_cost"] == pytest.approx((total["prompt_tokens"] * 2.5 + 8 * 4000 * 10) / 1e6)
 
 
+def test_a_batch_costs_its_share_where_the_provider_takes_batches(medtasks, plan):
+    record = plan("anthropic", "--suite", "mlb")
+    assert record["batch_cost"] == pytest.approx(record["cost"] / 2)
+    printed = " ".join(medtasks("plan", "anthropic", "--suite", "mlb").out.split())
+    assert f"{record['batch_cost']:.3g}" in printed and "as a batch (medtasks requests)" in printed
+    assert "50% of that in a batch" in printed
+    without = medtasks("plan", "openrouter", *CHIP_CTC)
+    assert plan("openrouter", *CHIP_CTC)["batch_cost"] is None and "batch (" not in without.out
+
+
 def test_without_a_tokenizer_the_rule_for_characters_is_said(medtasks, plan, tokenizers, chip_ctc):
     outcome = medtasks("plan", "ORG/Other-8B", *CHIP_CTC)
     printed = " ".join(outcome.out.split())
@@ -247,6 +323,206 @@ def test_a_name_says_the_size(name, total, active):
 
     size = size_of(name)
     assert (size and size.total / 1e9, size and size.active / 1e9) == (total, active)
+
+
+# ---------------------------------------------------------------------- reasoning
+
+
+class Switchable(Characters):
+    """A tokenizer whose chat template has Qwen's switch, on by default or not."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.chat_template = "{% if enable_thinking %}"
+        self.on = on
+
+    def apply_chat_template(self, turns: list[dict[str, str]], **switches: Any) -> str:
+        thinks = switches.get("enable_thinking")
+        mark = "" if (self.on if thinks is None else thinks) else "<think></think>"
+        return super().apply_chat_template(turns) + mark
+
+
+def test_a_known_model_thinks_by_default_and_both_figures_are_said(medtasks, plan, chip_ctc):
+    named, by_id = plan("Qwen3-8B-Thinking", *CHIP_CTC), plan("Qwen/Qwen3-8B", *CHIP_CTC)
+    assert by_id == named == plan("qwen/qwen3-8b", *CHIP_CTC) and by_id["thinking"] is True
+    without = plan("Qwen/Qwen3-8B", *CHIP_CTC, "--no-thinking")
+    assert without["config"] == "Qwen3-8B-Non-Thinking" and without["thinking"] is False
+    assert by_id["other"] == {key: without[key] for key in by_id["other"]}
+    assert without["other"] == {key: by_id[key] for key in without["other"]}
+    assert by_id["total"]["output_tokens"] - without["total"]["output_tokens"] == 8 * 2000
+    outcome = medtasks("plan", "Qwen/Qwen3-8B", *CHIP_CTC)
+    printed = " ".join(outcome.out.split())
+    assert "thinking: about" in printed and "not thinking: about" in printed
+    assert "(--no-thinking, or --config Qwen3-8B-Non-Thinking)" in printed
+    assert "the model thinks before it answers unless that is switched off" in printed
+    assert printed.endswith("medtasks run --tasks bridge_chip_ctc --config Qwen3-8B-Thinking")
+
+
+def test_a_known_model_that_cannot_be_switched_has_one_figure(plan, chip_ctc):
+    for name, thinks in (("Qwen/QwQ-32B", True), ("google/gemma-3-4b-it", False)):
+        record = plan(name, *CHIP_CTC)
+        assert record["thinking"] is thinks and record["other"] is None
+    record = plan("Qwen/QwQ-32B", *CHIP_CTC, "--no-thinking")
+    assert (record["thinking"], record["other"]["thinking"]) == (False, True)
+    assert "no setting is known that changes it" in record["rules"][0]
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "thinks", "other", "why"),
+    [
+        (Switchable(on=True), True, False, "enable_thinking, on unless it is turned off"),
+        (Switchable(on=False), False, True, "enable_thinking, off unless it is turned on"),
+        ("{{ '<think>' }}", True, False, "holds <think>, so it is assumed to think"),
+        ("[INST]", False, None, "shows no reasoning"),
+        (None, False, None, "has no chat template"),
+    ],
+    ids=["switch, on", "switch, off", "mark", "plain", "base model"],
+)
+def test_the_chat_template_of_another_model_tells(plan, tokenizers, chip_ctc, tokenizer, thinks, other, why):
+    if not isinstance(tokenizer, Characters):
+        text, tokenizer = tokenizer, Characters()
+        tokenizer.chat_template = text
+    tokenizers["ORG/Other-8B"] = tokenizer
+    record = plan("ORG/Other-8B", *CHIP_CTC)
+    assert record["thinking"] is thinks and why in record["rules"][0]
+    assert (record["other"] and record["other"]["thinking"]) is other
+
+
+def test_a_model_that_nobody_knows_is_assumed_not_to_think_and_both_figures_are_said(plan, chip_ctc):
+    record = plan("ORG/Nobody-8B", *CHIP_CTC)
+    assert record["thinking"] is False and record["other"]["thinking"] is True
+    assert "assumed not to think" in record["rules"][0]
+    assert record["other"]["total"]["output_tokens"] - record["total"]["output_tokens"] == 8 * 2000
+
+
+def test_a_file_of_ones_own_is_planned_as_its_model_is_known(plan, chip_ctc, tmp_path):
+    content = {"model": "vllm", "model_args": {"pretrained": "Qwen/Qwen3-8B"}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    assert plan("mine.yaml", *CHIP_CTC)["thinking"] is True
+    content["model_args"]["enable_thinking"] = False
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    record = plan("mine.yaml", *CHIP_CTC)
+    assert record["thinking"] is False and record["other"]["thinking"] is True
+
+
+# ---------------------------------------------------------------------- the command
+
+MINE = {
+    "model": "vllm",
+    "model_args": {
+        "pretrained": "ORG/Mine-8B",
+        "chat_template_args": {"level": "low"},
+        "max_model_len": 8192,
+    },
+    "gen_kwargs": {"do_sample": False, "temperature": 0},
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["Qwen/Qwen3-8B"],
+        ["Qwen/Qwen3-8B", "--no-thinking", "--max_gen_toks", "500"],
+        ["Qwen3-8B-Thinking", "--no-thinking", "--max_model_len", "8192", "--gpus", "2"],
+        ["openai", "--max_gen_toks", "500"],
+        ["gpt-oss-20b", "--max_model_len", "16384"],
+        ["ORG/Model-8B", "--thinking"],
+        ["ORG/Model-80B", "--max_model_len", "8192", "--thinking"],
+        ["ORG/Switch-8B"],
+        ["ORG/Switch-8B", "--no-thinking"],
+        ["mine.yaml", "--gpus", "2"],
+        ["mine.yaml", "--max_gen_toks", "100", "--max_model_len", "4096"],
+        ["openai", "--strategy", "cot"],
+        ["openai", "--tasks", "bridge_mie_cot,medhelm_medqa", "--strategy", "five_shot"],
+        ["openai", "--tasks", "bridge_imcs_v2_*"],
+        ["openai", "--suite", "mlb", "--strategy", "cot"],
+    ],
+    ids=" ".join,
+)
+def test_the_command_runs_what_was_planned(plan, tokenizers, tmp_path, arguments):
+    from medtasks_ext.cli.arguments import requested_tasks
+    from medtasks_ext.cli.run import _parse
+
+    tokenizers["ORG/Model-80B"], tokenizers["ORG/Switch-8B"] = Characters(), Switchable(on=True)
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(MINE))
+    tasks = [] if "--tasks" in arguments or "--suite" in arguments or "cot" in arguments else [*CHIP_CTC]
+    record = plan(*arguments, *tasks)
+    program, command, *words = shlex.split(record["command"])
+    assert (program, command) == ("medtasks", "run")
+    if words[-1] == "[--apply_chat_template]":
+        words[-1] = "--apply_chat_template"
+    _, config = _parse(words)
+    leaves = {leaf for names in requested_tasks(config)[1].values() for leaf in names}
+    assert leaves == {task["task"] for task in record["tasks"]}
+    given = dict(pairwise(arguments))
+    context = config.model_args.get("max_model_len") or config.model_args.get("max_length")
+    assert context == record["context"] and str(context) == given.get("--max_model_len", str(context))
+    budget = config.gen_kwargs.get("max_gen_toks", 4000)
+    assert {task["most_output_tokens"] for task in record["tasks"]} == {
+        budget * task["documents"] for task in record["tasks"]
+    } and str(budget) == given.get("--max_gen_toks", str(budget))  # fmt: skip
+    gpus = config.model_args.get("tensor_parallel_size", 1)
+    assert record["gpus"] in (None, gpus) and str(gpus) == given.get("--gpus", str(gpus))
+    if "Qwen" in record["model"] or "Switch" in record["model"]:
+        assert (config.model_args.get("enable_thinking") is None) is record["thinking"]
+    if record["config"] and (file := record["config"]).endswith(".yaml"):
+        assert file == "mine.yaml" and config.model_args["chat_template_args"] == {"level": "low"}
+        assert config.gen_kwargs["temperature"] == 0
+
+
+# ---------------------------------------------------------------------- the context
+
+
+def test_prompts_that_do_not_fit_are_counted_and_planned_as_cut(plan, tokenizers, data_dir):
+    lengths = [100] * 6 + [2000] * 3 + [9000]
+    rows = [sft_row(i, "长" * n, "clinical trial criterion: 年龄") for i, n in enumerate(lengths)]
+    write_jsonl(data_dir / "bridge" / "chip_ctc" / "test.jsonl", rows)
+    limits = ("--max_gen_toks", "500")
+    (free,) = plan("ORG/Model-8B", *CHIP_CTC, *limits)["tasks"]
+    assert free["room"] is free["inputs_cut"] is None
+    around = round(free["mean_prompt"] - fmean(lengths))
+    record = plan("ORG/Model-8B", *CHIP_CTC, *limits, "--max_model_len", str(500 + around + 1000))
+    (found,) = record["tasks"]
+    assert (found["room"], found["inputs_cut"], found["shots_dropped"]) == (around + 1000, 4, 0)
+    assert found["prompt_tokens"] == 10 * around + 6 * 100 + 4 * 1000
+    assert "bridge_chip_ctc, 3.63 thousand on average, 4 of 10" in " ".join(record["rules"])
+    assert "lose examples first" in " ".join(record["rules"])
+
+
+def test_examples_that_do_not_fit_are_no_cut_inputs(plan, tokenizers, chip_ctc):
+    task = "bridge_chip_ctc_5shot"
+    (whole,) = plan("ORG/Model-8B", "--tasks", task, "--max_gen_toks", "500")["tasks"]
+    tokens = str(500 + whole["mean_prompt"] - 20)
+    (found,) = plan("ORG/Model-8B", "--tasks", task, "--max_gen_toks", "500", "--max_model_len", tokens)[
+        "tasks"
+    ]
+    assert (found["shots_dropped"], found["inputs_cut"]) == (8, 0)
+
+
+def test_of_published_lengths_the_mean_decides(medtasks, plan):
+    tasks = ("--tasks", "medhelm_cdi_qa,bridge_mie")
+    record = plan("Qwen3-8B-Non-Thinking", *tasks)
+    found = {task["task"]: task for task in record["tasks"]}
+    assert record["context"] == 40_960
+    cut, whole = found["medhelm_cdi_qa"], found["bridge_mie"]
+    assert cut["inputs_cut"] == cut["documents"] and cut["prompt_tokens"] == cut["documents"] * cut["room"]
+    assert whole["inputs_cut"] == 0
+    printed = " ".join(medtasks("plan", "Qwen3-8B-Non-Thinking", *tasks).out.split())
+    assert "Too long in 1 task: medhelm_cdi_qa, 63.2 thousand on average" in printed
+    served = plan("gpt-oss-20b", *tasks, "--max_model_len", "32768")
+    assert "the server refuses such prompts" in " ".join(served["rules"])
+    (refused,) = (task for task in served["tasks"] if task["task"] == "medhelm_cdi_qa")
+    assert refused["prompt_tokens"] == refused["documents"] * refused["mean_prompt"]
+
+
+def test_the_context_of_a_folder_is_its_own(plan, tokenizers, chip_ctc, tmp_path):
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    tokenizers[str(folder)] = Characters()
+    assert plan(folder, *CHIP_CTC)["context"] is None
+    for content in ({"max_position_embeddings": 8192}, {"text_config": {"max_position_embeddings": 8192}}):
+        (folder / "config.json").write_text(json.dumps(content))
+        assert plan(folder, *CHIP_CTC)["context"] == 8192
+    assert plan(folder, *CHIP_CTC, "--max_model_len", "4096")["context"] == 4096
 
 
 ERRORS = {

@@ -1,0 +1,128 @@
+"""What a plan says in words: its figures in a line, and the rules that they follow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from medtasks_ext.cli.words import counted
+from medtasks_ext.runner.plan import CHARACTERS_PER_TOKEN, DRAWN, FREE_TEXT, STEP_BY_STEP, TRACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from medtasks_ext.cli.plan import Plan
+    from medtasks_ext.cli.plan_model import Tokenizer
+    from medtasks_ext.cli.plan_reasoning import Reasoning
+    from medtasks_ext.runner.plan import Context, TaskPlan
+
+#: Tasks that are named where prompts do not fit; `--json` has all.
+_NAMED = 6
+
+
+def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:
+    """The figures of a plan in one line.
+
+    Args:
+        plan: to put into words.
+        alone: whether it is the only one.
+        beside: the plan that it stands beside, if it says how to choose it.
+    """
+    figures = plan.total.in_words()
+    if beside is None and plan.total.gpus and plan.total.cost is None:
+        figures += ", cost: give --gpu-hour-price"
+    if alone:
+        return figures
+    label = "thinking" if plan.way.thinks else "not thinking"
+    if beside is None:
+        return f"{label}: {figures}"
+    config = plan.way.model.config
+    file = f", or --config {config}" if config != beside.way.model.config else ""
+    return f"{label}: {figures} ({plan.way.flag}{file})"
+
+
+def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: bool) -> Iterator[str]:
+    """The rules that the tokens follow, those that matter here."""
+    how = f"planned {'with' if plan.way.thinks else 'without'} it{', as you say' if asked else ''}"
+    yield f"reasoning: {how}; {reasoning.why}"
+    yield f"{_counting(plan, tokenizer)}; on up to {DRAWN} documents of each task, scaled"
+    if any(not task.at_hand for task in plan.tasks):
+        yield _not_at_hand(plan.tasks)
+    yield _output(plan)
+    if plan.context:
+        yield _fit(plan.tasks, plan.context)
+
+
+def _counting(plan: Plan, tokenizer: Tokenizer) -> str:
+    if not tokenizer.why_not:
+        template = "chat template" if tokenizer.template(plan.way.model) else "no chat template"
+        return f"tokens: counted with the model's tokenizer, {template} applied"
+    rates = ", ".join(f"{rate:g} in {script}" for script, rate in CHARACTERS_PER_TOKEN.items())
+    return (
+        f"tokens: by characters per token ({rates}), since the model's tokenizer is not at hand: "
+        f"{tokenizer.why_not}. Other tokenizers differ by a fifth and more"
+    )
+
+
+def _not_at_hand(tasks: Sequence[TaskPlan]) -> str:
+    by = Counter(task.lengths for task in tasks)
+    texts = []
+    if by["published"]:
+        texts.append(
+            f"texts of {counted(by['published'], 'task')} have the published mean length (a word has as many "
+            "tokens as in the sample rows)"
+        )
+    if by["sample"]:
+        texts.append(
+            f"texts of {counted(by['sample'], 'task')} are those of the bundled sample rows, which real ones "
+            "often exceed"
+        )
+    absent = len(tasks) - by["rows"]
+    return (
+        f"~: rows of {absent} of {len(tasks)} tasks are not on this machine. Documents are as many as the "
+        f"suite states; {'; '.join(texts)}. `medtasks run` fetches what is open"
+    )
+
+
+def _output(plan: Plan) -> str:
+    cot = any(task.strategy == "cot" for task in plan.tasks)
+    before = f"{TRACE:,} of reasoning" if plan.way.thinks else f"{STEP_BY_STEP} under cot" if cot else ""
+    budget = max(task.most_output_tokens // task.documents for task in plan.tasks)
+    most = tokens_in_words(plan.sums()["most_output_tokens"])
+    return (
+        f"output: the gold answer's tokens, {FREE_TEXT} for free text without one"
+        + (f", and before them {before}" if before else "")
+        + f"; at most {budget:,} an answer, {most} if all filled it"
+    )
+
+
+def _fit(tasks: Sequence[TaskPlan], context: Context) -> str:
+    """Which tasks do not fit the context."""
+    room = min(task.room or 0 for task in tasks)
+    line = f"context: {context.tokens:,} tokens, {room:,} of them for a prompt beside the longest answer"
+    tight = [task for task in tasks if task.shots_dropped or task.inputs_cut]
+    if not tight:
+        known = all(task.lengths == "rows" for task in tasks)
+        return f"{line}; all prompts fit" + ("" if known else ", as far as their lengths are known")
+    tight.sort(key=lambda task: -task.mean_prompt)
+    named = "; ".join(_tight(task) for task in tight[:_NAMED])
+    more = f"; and {len(tight) - _NAMED} more (--json)" if len(tight) > _NAMED else ""
+    then = "the server refuses such prompts, which are counted here all the same"
+    if context.cuts:
+        then = "they lose examples first, then the end of their input (BRIDGE's rule), and count so here"
+    return f"{line}. Too long in {counted(len(tight), 'task')}: {named}{more}; {then}"
+
+
+def _tight(task: TaskPlan) -> str:
+    mean = f"{task.task}, {tokens_in_words(task.mean_prompt)} on average"
+    if task.lengths == "published":
+        return mean
+    return f"{mean}, {max(task.shots_dropped or 0, task.inputs_cut or 0):,} of {task.documents:,}"
+
+
+def tokens_in_words(n: float) -> str:
+    """A number with three figures: 1.39 million."""
+    for unit, size in (("billion", 1e9), ("million", 1e6), ("thousand", 1e3)):
+        if n >= size:
+            return f"{n / size:,.3g} {unit}"
+    return f"{n:,.0f}"
