@@ -12,6 +12,7 @@ import typer
 import yaml
 
 from medtasks_ext import __version__
+from medtasks_ext.batching import asks_one_by_one
 from medtasks_ext.cli import reference
 from medtasks_ext.cli.main import app
 from medtasks_ext.registry import registry
@@ -180,6 +181,29 @@ def test_every_command_on_a_page_exists_with_its_flags(page):
             check_line([word for word in words if word != "…"])
     for span in re.findall(r"`(medtasks [a-z][^`]*)`", FENCE.sub("", text)):
         check_flags(span.replace("'", "").replace('"', "").split())
+
+
+def lm_eval_calls(text: str) -> list[list[str]]:
+    """The calls of plain lm-eval on a page, `commands.md` with all help texts included.
+
+    In blocks, and within a line where they name tasks.
+    """
+    calls = [words for block in FENCE.findall(text) for words in shell_calls(block)]
+    spans = re.findall(r"`(lm_eval [^`]*--tasks [^`…]*)`", FENCE.sub("", text))
+    return [words for words in (*calls, *map(shlex.split, spans)) if words[0] == "lm_eval"]
+
+
+def test_plain_lm_eval_is_shown_with_a_batch_size_wherever_it_runs_a_local_model(monkeypatch):
+    monkeypatch.chdir(ROOT)  # for --config
+    shown = {page: lm_eval_calls(page.read_text(encoding="utf-8")) for page in PAGES}
+    assert sum(map(len, shown.values())) > 3
+    one_by_one = [
+        f"{page.relative_to(ROOT)}: {shlex.join(words)}"
+        for page, calls in shown.items()
+        for words in calls
+        if asks_one_by_one(words)
+    ]
+    assert one_by_one == [], "add --batch_size auto"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

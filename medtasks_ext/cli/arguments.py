@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 import yaml
 
+from medtasks_ext.batching import BATCHING_MODELS, VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Registry
 
-
-#: Models of lm-eval that run vLLM in this process.
-VLLM_MODELS = frozenset({"vllm", "vllm-vlm"})
-#: Models of lm-eval that find the size of their batches themselves, and ask one by one unless told to.
-BATCHING_MODELS = VLLM_MODELS | {"hf", "hf-auto", "huggingface", "hf-multimodal", "sglang"}
 
 #: Folders of `model_configs` whose files are lm-eval's; juries and recipes have other forms.
 _CONFIG_FOLDERS = (".", "open", "api")

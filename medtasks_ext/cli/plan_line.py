@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.cli.arguments import VLLM_MODELS
+from medtasks_ext.batching import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX
 

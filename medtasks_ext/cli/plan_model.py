@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from medtasks_ext.cli.arguments import VLLM_MODELS, bundled_configs, find_config
+from medtasks_ext.batching import VLLM_MODELS
+from medtasks_ext.cli.arguments import bundled_configs, find_config
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.tasks import read_yaml
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.cli.arguments import BATCHING_MODELS
+from medtasks_ext.batching import BATCHING_MODELS
 from medtasks_ext.cli.plan_model import ready_files
 
 if TYPE_CHECKING:

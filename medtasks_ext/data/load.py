@@ -17,6 +17,7 @@ import jinja2
 from jinja2 import meta
 
 from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, answer_format
+from medtasks_ext.batching import say_batch_size
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.data.databases import find_database
 from medtasks_ext.data.documents import Document, Documents, Instruction, Loaded
@@ -81,6 +82,7 @@ def five_shot(**kwargs: Any) -> dict[str, Documents]:
 
 
 def _splits(kwargs: dict[str, Any], *, cot: bool, shots: int) -> dict[str, Documents]:
+    say_batch_size()
     folder = Path(kwargs["config_source"]).parent
     loaded = load_documents(
         folder,
