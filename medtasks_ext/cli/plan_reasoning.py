@@ -81,10 +81,11 @@ def _of_ready_files(model: PlannedModel) -> Reasoning | None:
     if model.config not in [file.config for file in files]:
         return None
     own = Way(model, model.metadata["thinking"])
-    others = [Way(file, file.metadata["thinking"]) for file in files if file.config != model.config]
-    if not others:
+    other = next(
+        (Way(file, not own.thinks) for file in files if file.metadata["thinking"] is not own.thinks), None
+    )
+    if other is None:
         return Reasoning(own, None, _says(model))
-    (other,) = others
     on, off = (own, other) if own.thinks else (other, own)
     why = (
         f"the model thinks before it answers unless that is switched off ({on.model.config} leaves it on, "
@@ -142,9 +143,9 @@ def _of_template(model: PlannedModel, tokenizer: Tokenizer) -> _Template | None:
 
     if tokenizer.loaded is None:
         return None
-    text = str(getattr(tokenizer.loaded, "chat_template", None) or "")
-    if not text:
-        return _Template(False, "its tokenizer has no chat template, like that of a base model")
+    if tokenizer.template(model) is None:
+        return _Template(False, "no chat template is applied, as with a base model")
+    text = str(tokenizer.loaded.chat_template)
     if _SWITCH in text:
         as_run, off = _rendered(model, tokenizer), _rendered(model, tokenizer, **{_SWITCH: False})
         state = "on unless it is turned off" if as_run != off else "off unless it is turned on"

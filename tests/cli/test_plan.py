@@ -373,7 +373,7 @@ def test_a_known_model_that_cannot_be_switched_has_one_figure(plan, chip_ctc):
         (Switchable(on=False), False, True, "enable_thinking, off unless it is turned on"),
         ("{{ '<think>' }}", True, False, "holds <think>, so it is assumed to think"),
         ("[INST]", False, None, "shows no reasoning"),
-        (None, False, None, "has no chat template"),
+        (None, False, None, "no chat template is applied"),
     ],
     ids=["switch, on", "switch, off", "mark", "plain", "base model"],
 )
@@ -429,6 +429,7 @@ MINE = {
         ["ORG/Model-80B", "--max_model_len", "8192", "--thinking"],
         ["ORG/Switch-8B"],
         ["ORG/Switch-8B", "--no-thinking"],
+        ["ORG/Off-8B", "--thinking"],
         ["mine.yaml", "--gpus", "2"],
         ["mine.yaml", "--max_gen_toks", "100", "--max_model_len", "4096"],
         ["openai", "--strategy", "cot"],
@@ -442,7 +443,8 @@ def test_the_command_runs_what_was_planned(plan, tokenizers, tmp_path, arguments
     from medtasks_ext.cli.arguments import requested_tasks
     from medtasks_ext.cli.run import _parse
 
-    tokenizers["ORG/Model-80B"], tokenizers["ORG/Switch-8B"] = Characters(), Switchable(on=True)
+    tokenizers["ORG/Model-80B"] = Characters()
+    tokenizers["ORG/Switch-8B"], tokenizers["ORG/Off-8B"] = Switchable(on=True), Switchable(on=False)
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(MINE))
     tasks = [] if "--tasks" in arguments or "--suite" in arguments or "cot" in arguments else [*CHIP_CTC]
     record = plan(*arguments, *tasks)
@@ -464,6 +466,8 @@ def test_the_command_runs_what_was_planned(plan, tokenizers, tmp_path, arguments
     assert record["gpus"] in (None, gpus) and str(gpus) == given.get("--gpus", str(gpus))
     if "Qwen" in record["model"] or "Switch" in record["model"]:
         assert (config.model_args.get("enable_thinking") is None) is record["thinking"]
+    if "Off" in record["model"]:
+        assert config.model_args["enable_thinking"] and config.model_args["think_end_token"] == "</think>"
     if record["config"] and (file := record["config"]).endswith(".yaml"):
         assert file == "mine.yaml" and config.model_args["chat_template_args"] == {"level": "low"}
         assert config.gen_kwargs["temperature"] == 0
