@@ -1,0 +1,144 @@
+"""What an error reply means. Servers say it by a status, a code, or in words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from medtasks_ext.engines.records import Fault, FaultKind
+
+#: Characters of a server's own message that are quoted.
+QUOTED = 160
+#: Statuses with which a server asks to come back later, apart from 5xx.
+_LATER = frozenset({408, 409, 425, 429})
+#: Of a gateway that has no reply from the model behind it, which may be at work nevertheless.
+_MAYBE_PAID = frozenset({502, 504, 524})
+
+_NAME = re.compile(r"[A-Za-z][\w.:-]{0,59}")
+_NO_MONEY_CODE = re.compile(r"insufficient_(?:quota|funds|balance|credits?)|billing_\w+|credit_\w*exceeded")
+_NO_MONEY = re.compile(
+    r"insufficient.{0,20}\b(?:quota|credits?|balance|funds?)\b|credit balance is too low"
+    r"|exceeded your current quota|out of credits?\b",
+    re.IGNORECASE,
+)
+_TOO_LONG_CODE = re.compile(r"context_length_exceeded|context_window_exceeded|exceed_context_size_error")
+# OpenAI and vLLM, Anthropic, SGLang, llama.cpp, Gemini, text-generation-inference
+_TOO_LONG = re.compile(
+    r"maximum context length|maximum model length|context (?:window|limit|size)|model's context length"
+    r"|(?:prompt|input) is too long|token count \(?\d+\)? exceeds"
+    r"|inputs?`? tokens \+ `?max_new_tokens`? must be",
+    re.IGNORECASE,
+)
+_FLAGGED = re.compile(r"moderation|flagged|content.?(?:policy|filter)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How messages name what was asked.
+
+    Attributes:
+        url: without secrets.
+        model: as the server is asked for it.
+        key: for example `the key in OPENAI_API_KEY`.
+    """
+
+    url: str
+    model: str = ""
+    key: str = "a request without a key"
+
+
+def status_fault(status: int, body: Any, asked: Asked, *, quote: bool) -> Fault:
+    """The fault that an error status stands for.
+
+    Args:
+        status: of HTTP, not 2xx.
+        body: of the reply, read as JSON; None where it is none.
+        asked: how messages name server, model and key.
+        quote: whether the reason may quote the server's own words, which may quote the request.
+    """
+    what = f"HTTP {status}{said(body, quote)}"
+    kind = _kind(status, body)
+    reason, remedy = _in_words(kind, status, what, body, asked, quote)
+    return Fault(kind, reason, remedy, status, maybe_paid=int(status in _MAYBE_PAID))
+
+
+def said(body: Any, quote: bool) -> str:
+    """What an error reply says, to be put behind another text: its message, else its type and code."""
+    if quote:
+        message = _message(body)
+        return f": {shortened(message)}" if message else ""
+    return "".join(f", {name}" for name in _names(body))
+
+
+def shortened(text: str) -> str:
+    """As much of a text as messages quote."""
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+
+
+def _kind(status: int, body: Any) -> FaultKind:
+    names, message = " ".join(_names(body)), _message(body)
+    if status == 402 or _NO_MONEY_CODE.search(names):
+        return FaultKind.MONEY
+    # a message may quote the request, and patients may be out of funds: only where such a message is usual,
+    # and only its beginning
+    if status in (400, 403, 429) and _NO_MONEY.search(message[:QUOTED]):
+        return FaultKind.MONEY
+    if status == 403 and _FLAGGED.search(f"{names} {message}"):  # OpenRouter, for one prompt among others
+        return FaultKind.REFUSED
+    if status in (401, 403):
+        return FaultKind.KEY
+    if status == 404 or 300 <= status < 400:
+        return FaultKind.MODEL
+    if status in _LATER or status >= 500:
+        return FaultKind.BUSY
+    if status in (400, 413, 422) and (_TOO_LONG_CODE.search(names) or _TOO_LONG.search(message)):
+        return FaultKind.TOO_LONG
+    return FaultKind.REFUSED
+
+
+def _in_words(
+    kind: FaultKind, status: int, what: str, body: Any, asked: Asked, quote: bool
+) -> tuple[str, str]:
+    """(reason, remedy)."""
+    if kind is FaultKind.KEY:
+        return f"{asked.url} refuses {asked.key}{said(body, quote)}", "correct the key"
+    if kind is FaultKind.MONEY:
+        how = "asks for payment" if status == 402 else "has no credit left"
+        return f"{asked.url} {how} ({what})", "add credit"
+    if kind is FaultKind.MODEL and status != 404:
+        return (
+            f"{asked.url} redirects elsewhere ({what}); texts go to the given address only",
+            "correct base_url",
+        )
+    if kind is FaultKind.MODEL:
+        return f"{asked.url} has no model {asked.model!r} ({what})", "correct model or base_url"
+    if kind is FaultKind.TOO_LONG:
+        return f"prompt and answer do not fit the model's context ({what})", "lower max_gen_toks"
+    return what, ""
+
+
+def _error(body: Any) -> Any:
+    """The error of a reply: an object, a text, or None."""
+    if not isinstance(body, dict):
+        return None
+    return body.get("error") or body
+
+
+def _message(body: Any) -> str:
+    """In one line, without control characters; empty where there is none."""
+    error = _error(body)
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("detail")
+    if not isinstance(error, str):
+        return ""
+    return " ".join("".join(c if c.isprintable() else " " for c in error[: 8 * QUOTED]).split())
+
+
+def _names(body: Any) -> list[str]:
+    """Type and code of an error, as far as they are names."""
+    error = _error(body)
+    if not isinstance(error, dict):
+        return []
+    found = [error.get("type"), error.get("code")]
+    return list(dict.fromkeys(x for x in found if isinstance(x, str) and _NAME.fullmatch(x)))

@@ -1,0 +1,362 @@
+"""JSON over HTTP: a server, a pool of connections, faults by kind, the rule by which requests are repeated.
+
+Runs and judges share it. Needs aiohttp, so import it where it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import random
+import ssl
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from medtasks_ext.engines.address import is_loopback, shown
+from medtasks_ext.engines.faults import Asked, status_fault
+from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from medtasks_ext.engines.completion import Reader
+
+CONNECT_SECONDS = 15.0
+#: Bytes of a reply that are read, and of what a compressed one becomes.
+LARGEST_REPLY = 32 * 2**20
+#: Full jitter: after try n a pause drawn from 0 to FIRST_PAUSE x 2^n seconds, at most LONGEST_PAUSE.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: Seconds of a server's Retry-After that are obeyed, and from how many on the user is told.
+LONGEST_HOLD, TOLD_FROM = 60.0, 5.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where requests go.
+
+    Attributes:
+        url: of all requests, or what their paths are put behind.
+        model: as messages name it.
+        key: as messages name it, for example `the key in OPENAI_API_KEY`.
+        headers: of every request.
+        connections: requests under way at most.
+        timeout: seconds that a request may take, reply included.
+        verify: whether certificates are checked.
+        ca_file: certificates to check them against, in place of the system's.
+    """
+
+    url: str
+    model: str = ""
+    key: str = "a request without a key"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connections: int = 8
+    timeout: float = 300.0
+    verify: bool = True
+    ca_file: str | None = None
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Which requests are sent again, and after how long.
+
+    Attributes:
+        max_retries: of one request, after its first try.
+        first_pause: seconds; doubled for each further try.
+        longest_pause: seconds.
+    """
+
+    max_retries: int = 3
+    first_pause: float = FIRST_PAUSE
+    longest_pause: float = LONGEST_PAUSE
+
+    def again(self, fault: Fault, tries: int) -> bool:
+        """Whether a request that was tried so often is sent once more."""
+        return fault.kind.may_pass and tries <= self.max_retries
+
+    def pause(self, tries: int, after: float | None = None) -> float:
+        """Seconds until then: what the server asks for, and a random time that keeps requests apart."""
+        highest = min(self.longest_pause, self.first_pause * 2.0 ** min(tries, 64))
+        return (after or 0.0) + random.uniform(0, highest)
+
+
+class Clock:
+    """Time, and pauses that an event ends. A class, so that tests need not wait."""
+
+    def now(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
+    async def pause(self, seconds: float, ended: asyncio.Event) -> None:
+        """Wait that long, or until the event."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(ended.wait(), seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply with status 2xx.
+
+    Attributes:
+        body: read as JSON.
+        seconds: from sending to its end.
+    """
+
+    body: Any
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One try that failed.
+
+    Attributes:
+        fault: why.
+        after: seconds that the server asks to wait, at most `LONGEST_HOLD`; None if it does not.
+    """
+
+    fault: Fault
+    after: float | None = None
+
+
+class Client:
+    """Sends requests to one server. An asynchronous context manager.
+
+    Args:
+        server: where they go.
+        retry: the rule for `answer`.
+        say: called with a line for the user.
+        clock: of pauses.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        retry: Retry | None = None,
+        *,
+        say: Callable[[str], None] = lambda line: None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.server, self.retry = server, retry or Retry()
+        self.asked = Asked(shown(server.url), server.model, server.key)
+        self._say, self._clock = say, clock or Clock()
+        self._stopped = asyncio.Event()
+        self._held_until = -math.inf
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Client:
+        """Open the pool; connections come with the requests.
+
+        Raises:
+            MedtasksError: the key or another header holds a line break, or the certificates cannot be read.
+        """
+        server = self.server
+        if any(character in text for text in server.headers.values() for character in "\r\n\0"):
+            raise MedtasksError(
+                "a header for the server holds a line break",
+                where=self.asked.key,
+                remedy="set the key without the line break at its end",
+            )
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=server.connections, ssl=_certificates(server)),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=server.headers,
+            # texts for a server on this machine must not take the way over a proxy
+            trust_env=not is_loopback(server.url),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    # ------------------------------------------------------------------ pauses
+
+    @property
+    def held(self) -> float:
+        """Seconds for which the server has asked not to get requests."""
+        return max(0.0, self._held_until - self._clock.now())
+
+    async def turn(self, at_most: float = math.inf) -> None:
+        """Wait until the server may be asked, or `stop`, or so many seconds have passed."""
+        end = self._clock.now() + at_most
+        while not self._stopped.is_set() and (seconds := min(self.held, end - self._clock.now())) > 0:
+            await self._clock.pause(seconds, self._stopped)
+
+    def stop(self) -> None:
+        """Repeat nothing any more: requests under way end with what this try gives, pauses end now."""
+        self._stopped.set()
+
+    def _hold(self, headers: Mapping[str, str], status: int) -> float | None:
+        """Obey Retry-After, for all requests to this server."""
+        asked = seconds_asked(headers.get("Retry-After", ""), datetime.now(timezone.utc))
+        if asked is None:
+            return None
+        seconds = min(asked, LONGEST_HOLD)
+        if seconds >= TOLD_FROM and not self.held:
+            self._say(
+                f"{self.asked.url} asks to wait {asked:,.0f} s (HTTP {status}); "
+                f"the next request goes out in {seconds:.0f} s"
+            )
+        self._held_until = max(self._held_until, self._clock.now() + seconds)
+        return seconds
+
+    # ------------------------------------------------------------------ requests
+
+    async def answer(self, body: Any, read: Reader, *, path: str = "", quote: bool = False) -> Answer | Fault:
+        """Ask, and again by the rule until there is an answer.
+
+        Args:
+            body: of the request.
+            read: makes an answer of the reply.
+            path: behind the server's address.
+            quote: whether a fault may quote the server's own words, which may quote the request.
+        """
+        tries = maybe_paid = 0
+        while True:
+            await self.turn()
+            got = await self.ask(body, read, path=path, quote=quote)
+            if isinstance(got, Answer):
+                return got
+            tries += 1
+            maybe_paid += got.fault.maybe_paid
+            if self.retry.again(got.fault, tries):
+                await self._clock.pause(self.retry.pause(tries, got.after), self._stopped)
+                if not self._stopped.is_set():
+                    continue
+            return replace(got.fault, tries=tries, maybe_paid=maybe_paid)
+
+    async def ask(self, body: Any, read: Reader, *, path: str = "", quote: bool = False) -> Answer | Failed:
+        """Ask once."""
+        reply = await self.exchange("POST", path, body, quote=quote)
+        if isinstance(reply, Failed):
+            return reply
+        found = read(reply.body, quote)
+        return replace(found, seconds=reply.seconds) if isinstance(found, Answer) else Failed(found)
+
+    async def exchange(
+        self,
+        method: str,
+        path: str = "",
+        body: Any = None,
+        *,
+        seconds: float | None = None,
+        quote: bool = False,
+    ) -> Reply | Failed:
+        """Send one request.
+
+        Args:
+            method: of HTTP.
+            path: behind the server's address.
+            body: anything that JSON can hold.
+            seconds: that it may take, if not the server's usual time.
+            quote: see `answer`.
+        """
+        assert self._session is not None
+        url, seconds = self.server.url + path, seconds or self.server.timeout
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+        data = None if body is None else aiohttp.JsonPayload(body)
+        began = time.perf_counter()
+        try:
+            async with self._session.request(
+                method, url, data=data, allow_redirects=False, timeout=timeout
+            ) as response:
+                status, headers = response.status, response.headers
+                content = await _content(response)
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
+            return Failed(self._unanswered(error, seconds, paid=method == "POST"))
+        took = time.perf_counter() - began
+        parsed, problem = _parsed(content)
+        if not 200 <= status < 300:
+            fault = status_fault(status, parsed, self.asked, quote=quote)
+            return Failed(fault, self._hold(headers, status) if fault.kind is FaultKind.BUSY else None)
+        if problem:
+            reason = f"the server sent no completion ({problem})"
+            return Failed(Fault(FaultKind.MALFORMED, reason, status=status, maybe_paid=1))
+        return Reply(parsed, took)
+
+    def _unanswered(self, error: Exception, seconds: float, *, paid: bool) -> Fault:
+        """The fault of a request without a reply."""
+        url = self.asked.url
+        if isinstance(error, ssl.SSLError | aiohttp.ClientSSLError):  # the latter may be a ValueError, too
+            reason = f"no secure connection to {url} ({type(error).__name__})"
+            return Fault(FaultKind.UNREACHABLE, reason, "name the authority's certificates with ca_cert_path")
+        if isinstance(error, ValueError):
+            return Fault(FaultKind.MODEL, f"no request can be sent to {url}", "correct base_url")
+        remedy = "start the server, or correct base_url"
+        if isinstance(error, aiohttp.ClientConnectorError):
+            number = error.errno or 0
+            why = os.strerror(number) if number > 0 else error.os_error.strerror or "no connection"
+            return Fault(FaultKind.UNREACHABLE, f"no server answers at {url} ({why})", remedy)
+        if isinstance(error, aiohttp.ServerTimeoutError):
+            reason = f"no server answers at {url} within {CONNECT_SECONDS:g} s"
+            return Fault(FaultKind.UNREACHABLE, reason, remedy)
+        if isinstance(error, asyncio.TimeoutError):
+            reason = f"no reply within {seconds:g} s"
+            return Fault(FaultKind.TIMEOUT, reason, "raise timeout", maybe_paid=int(paid))
+        reason = f"the connection broke ({type(error).__name__})"
+        return Fault(FaultKind.UNREACHABLE, reason, maybe_paid=int(paid))
+
+
+def seconds_asked(retry_after: str, now: datetime) -> float | None:
+    """Seconds that a server asks to wait: a number, or a date (RFC 9110, 10.2.3); None for anything else."""
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(retry_after) - now).total_seconds()
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _certificates(server: Server) -> ssl.SSLContext | bool:
+    """What aiohttp takes for `ssl`.
+
+    Raises:
+        MedtasksError: there are no certificates in the file that is named.
+    """
+    if not server.verify or server.ca_file is None:
+        return server.verify
+    try:
+        return ssl.create_default_context(cafile=server.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise MedtasksError(
+            f"holds no certificates ({error.strerror or type(error).__name__})",
+            where=f"ca_cert_path={server.ca_file}",
+            remedy="name a file in PEM format",
+        ) from None
+
+
+async def _content(response: aiohttp.ClientResponse) -> bytes | None:
+    """The body; None for one that is too large."""
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > LARGEST_REPLY:
+            response.close()
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _parsed(content: bytes | None) -> tuple[Any, str]:
+    """(what a body holds, why it cannot be read)."""
+    if content is None:
+        return None, f"more than {LARGEST_REPLY // 2**20} MB"
+    try:
+        return json.loads(content.decode("utf-8-sig", errors="replace")), ""
+    except RecursionError:
+        return None, "nested too deeply"
+    except json.JSONDecodeError:
+        return None, "no JSON"
+    except ValueError:
+        return None, "a number of thousands of digits"
