@@ -1,0 +1,266 @@
+"""lm-eval's API models: their payloads, sent by the client that judges use as well.
+
+Needs lm-eval's extra `api`, so import it where it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import os
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from lm_eval.models.anthropic_llms import AnthropicChat
+from lm_eval.models.api_models import JsonChatStr, TemplateAPI
+from lm_eval.models.openai_completions import (
+    AzureOpenaiChatCompletionsLM,
+    LocalChatCompletion,
+    LocalCompletionsAPI,
+)
+from lm_eval.models.utils import postprocess_generated_text
+
+from medtasks_ext.engines.address import is_loopback
+from medtasks_ext.engines.completion import chat_answer, message_answer, text_answer
+from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.http import Client, Clock, Retry, Server
+from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import shows_text, what_happened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lm_eval.api.model import LM
+
+    from medtasks_ext.engines.completion import Reader
+    from medtasks_ext.engines.engine import Done, Feed
+    from medtasks_ext.engines.records import Outcome, Request
+
+#: How long a thread waits for the feed before it looks whether the run has ended.
+WAIT_SECONDS = 0.2
+
+
+def takes(lm: LM) -> bool:
+    """Whether a model's requests and replies are known here.
+
+    Those of lm-eval's `local-completions`, `local-chat-completions`, `openai-*`, `azure-*` and
+    `anthropic-chat` are, those of `sglang-generate` and `litellm` are not.
+    """
+    return _reader(lm) is not None
+
+
+class ApiEngine(Engine):
+    """Asks a server for completions, as many at a time as the model's `num_concurrent` says.
+
+    A fault that no other request would escape (the key, the account, the model's name) ends the run: `run`
+    returns, what it has not taken from the feed has no outcome, and `ended` holds the fault.
+
+    Attributes:
+        ended: why the last run ended before its feed did; None if it did not.
+
+    Args:
+        lm: a model that `takes` says yes to.
+        quotes: whether the fault of a request may quote the server, which may quote the row.
+        say: called with a line for the user.
+        clock: of pauses.
+
+    Raises:
+        MedtasksError: model, address or key is missing.
+    """
+
+    def __init__(
+        self,
+        lm: LM,
+        *,
+        quotes: Callable[[Request], bool] = lambda request: shows_text(),
+        say: Callable[[str], None] = lambda line: None,
+        clock: Clock | None = None,
+    ) -> None:
+        read = _reader(lm)
+        if read is None or not isinstance(lm, TemplateAPI):
+            raise MedtasksError(f"the replies of {type(lm).__name__} are not known", where="--model")
+        self._lm, self._read = lm, read
+        self._quotes, self._say, self._clock = quotes, say, clock
+        self._server, self._retry = _server(lm), Retry(max_retries=max(0, lm.max_retries))
+        self.window = self._server.connections
+        self.local = is_loopback(self._server.url)
+        self.ended: Fault | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: Client | None = None
+
+    def prepare(self, request: Request) -> Request | Fault:
+        """Count and keep the tokens, where the model sends tokens.
+
+        A prompt that leaves no room for the answer is a fault; lm-eval would cut its beginning.
+        """
+        lm, prompt = self._lm, request.prompt
+        if not isinstance(prompt, str):
+            return request
+        if isinstance(lm, LocalChatCompletion | AnthropicChat):
+            return Fault(
+                FaultKind.ENGINE,
+                "the prompt is a text, and the model takes conversations",
+                "add --apply_chat_template",
+                tries=0,
+            )
+        if not lm.tokenized_requests:
+            return request
+        usual = request.settings.get("max_gen_toks", lm._max_gen_toks)
+        try:
+            tokens = lm.tok_encode([prompt], add_special_tokens=lm.add_bos_token)[0]
+            answer = int(request.settings.get("max_tokens", usual))
+        except Exception as error:
+            return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
+        if len(tokens) > lm.max_length - answer:
+            return Fault(
+                FaultKind.TOO_LONG,
+                f"{len(tokens):,} tokens of the prompt and {answer:,} of the answer exceed the context of "
+                f"{lm.max_length:,}",
+                "raise max_length if the model's context is longer, or lower max_gen_toks",
+                tries=0,
+            )
+        return replace(request, tokens=tokens)
+
+    def run(self, feed: Feed, done: Done) -> None:
+        """Ask until the feed is over, or a fault ends it all.
+
+        Raises:
+            MedtasksError: certificates cannot be read, or the key holds a line break.
+        """
+        self.ended = None
+        asyncio.run(self._run(feed, done))
+
+    def stop(self) -> None:
+        """Send nothing again: a request that waits for another try ends with the fault of the last.
+
+        Requests under way come home, and new ones are taken until the feed is over. May be called from any
+        thread and from a handler of signals.
+        """
+        if self._client and self._loop:
+            with suppress(RuntimeError):  # the run has just ended
+                self._loop.call_soon_threadsafe(self._client.stop)
+
+    async def _run(self, feed: Feed, done: Done) -> None:
+        taking = asyncio.Lock()
+        async with Client(self._server, self._retry, say=self._say, clock=self._clock) as client:
+            self._loop, self._client = asyncio.get_running_loop(), client
+            workers = [
+                asyncio.ensure_future(self._work(client, feed, taking, done)) for _ in range(self.window)
+            ]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _work(self, client: Client, feed: Feed, taking: asyncio.Lock, done: Done) -> None:
+        """One connection: a request after the other."""
+        while request := await self._next(client, feed, taking):
+            outcome = await self._outcome(client, request)
+            if isinstance(outcome, Fault) and outcome.kind.ends_all:
+                self.ended = self.ended or outcome
+                client.stop()
+            done(request, outcome)
+
+    async def _next(self, client: Client, feed: Feed, taking: asyncio.Lock) -> Request | None:
+        """The next request, as soon as the server may be asked; None if there is none any more.
+
+        One worker looks at a time. A thread waits for the feed, which cannot wake this loop.
+        """
+        async with taking:
+            while not (self.ended or feed.over):
+                if client.held:
+                    await client.turn(at_most=WAIT_SECONDS)
+                elif request := feed.take():
+                    return request
+                else:
+                    await asyncio.to_thread(feed.wait, WAIT_SECONDS)
+        return None
+
+    async def _outcome(self, client: Client, request: Request) -> Outcome:
+        sent = 0
+        try:
+            payload = self._payload(request)
+            sent = 1
+            outcome = await client.answer(payload, self._read, quote=self._quotes(request))
+        except Exception as error:
+            return Fault(FaultKind.ENGINE, what_happened(error), tries=sent, maybe_paid=sent)
+        if isinstance(outcome, Answer):
+            return replace(outcome, text=self._after_thinking(outcome.text))
+        return outcome
+
+    def _payload(self, request: Request) -> dict[str, Any]:
+        """What lm-eval sends when it sends several requests at a time."""
+        lm, message = self._lm, request.prompt if request.tokens is None else request.tokens
+        if not isinstance(request.prompt, str):
+            message = JsonChatStr(json.dumps(request.prompt, ensure_ascii=False))
+        return lm._create_payload(
+            lm.create_message([message]),
+            generate=True,
+            gen_kwargs=copy.deepcopy(dict(request.settings)),
+            seed=lm._seed,
+        )
+
+    def _after_thinking(self, text: str) -> str:
+        mark = getattr(self._lm, "think_end_token", None)
+        return postprocess_generated_text(text, stop=None, think_end_token=mark) if mark else text
+
+
+def _reader(lm: LM) -> Reader | None:
+    """How replies are read; None for models that send or read in a way of their own."""
+    kind = type(lm)
+    if not isinstance(lm, TemplateAPI) or kind.amodel_call is not TemplateAPI.amodel_call:
+        return None
+    readers: dict[Any, Reader] = {
+        LocalCompletionsAPI.parse_generations: text_answer,
+        LocalChatCompletion.parse_generations: chat_answer,
+        AnthropicChat.parse_generations: message_answer,
+    }
+    return readers.get(kind.parse_generations)
+
+
+def _server(lm: TemplateAPI) -> Server:
+    url = str(lm.base_url or "")
+    try:
+        usable = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise MedtasksError(
+            "there is no address of a server",
+            where="--model_args base_url",
+            remedy="give one such as http://localhost:8000/v1/chat/completions",
+        )
+    try:
+        headers = {str(name): str(value) for name, value in lm.header.items()}
+    except ValueError as error:  # lm-eval's word for a key that is not set
+        raise MedtasksError(str(error), where="--model", remedy=f"export {_key_variable(lm)}=…") from None
+    return Server(
+        url,
+        model=str(lm.model),
+        key=_key(lm),
+        headers=headers,
+        connections=max(1, lm._concurrent),
+        timeout=lm.timeout,
+        verify=lm.verify_certificate,
+        ca_file=lm.ca_cert_path,
+    )
+
+
+def _key_variable(lm: TemplateAPI) -> str:
+    if isinstance(lm, AnthropicChat):
+        return "ANTHROPIC_API_KEY"
+    return "AZURE_OPENAI_API_KEY" if isinstance(lm, AzureOpenaiChatCompletionsLM) else "OPENAI_API_KEY"
+
+
+def _key(lm: TemplateAPI) -> str:
+    """How messages name the key."""
+    if lm._header and not isinstance(lm, AnthropicChat):
+        return "the key in header"
+    variable = _key_variable(lm)
+    return f"the key in {variable}" if os.environ.get(variable) else "a request without a key"

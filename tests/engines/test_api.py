@@ -1,0 +1,657 @@
+"""The engine for API models, against servers whose every reply is scripted."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from datetime import datetime, timezone
+
+import pytest
+from lm_eval.api.instance import Instance
+from lm_eval.models.anthropic_llms import AnthropicChat
+from lm_eval.models.litellm_llms import LiteLLMChatCompletion
+from lm_eval.models.openai_completions import (
+    AzureOpenaiChatCompletionsLM,
+    LocalChatCompletion,
+    LocalCompletionsAPI,
+    OpenAIChatCompletion,
+    OpenAICompletionsAPI,
+)
+from lm_eval.models.sglang_generate_API import SGLANGGENERATEAPI
+
+from medtasks_ext.engines import Answer, Fault, FaultKind, Request, http
+from medtasks_ext.engines.api import ApiEngine, takes
+from medtasks_ext.engines.completion import chat_answer
+from medtasks_ext.errors import MedtasksError
+from tests.conftest import ROOT
+from tests.engines.conftest import QuickClock
+from tests.engines.made import (
+    SETTINGS,
+    ListFeed,
+    Tokenizer,
+    asking,
+    failing_first,
+    model,
+    outcome_of,
+    run,
+    tokenised,
+    untokenised,
+)
+from tests.engines.server import HANG_UP, Reply, Server, chat
+
+# ---------------------------------------------------------------------- what is sent
+
+
+def azure(**settings):
+    """Azure's model takes its place in the environment, and neither connections nor limits."""
+    lm = AzureOpenaiChatCompletionsLM(model="m", base_url=settings["base_url"].rpartition("/chat")[0])
+    lm._concurrent = 2
+    return lm
+
+
+CHATS = {
+    "local-chat": (LocalChatCompletion, "/chat/completions"),
+    "local-chat with a header": (LocalChatCompletion, "/chat/completions"),
+    "openai-chat": (OpenAIChatCompletion, "/chat/completions"),
+    "openai-chat o3": (OpenAIChatCompletion, "/chat/completions"),
+    "azure": (azure, "/chat/completions"),
+    "anthropic": (AnthropicChat, "/messages"),
+}
+TEXTS = {
+    "local-completions": (untokenised(LocalCompletionsAPI), "/completions"),
+    "local-completions, batches": (untokenised(LocalCompletionsAPI), "/completions"),
+    "local-completions, tokens": (tokenised, "/completions"),
+    "openai-completions": (untokenised(OpenAICompletionsAPI), "/completions"),
+}
+MORE = {
+    "local-chat with a header": {"header": {"X-Key": "k"}},
+    "openai-chat o3": {"model": "o3-mini"},
+    "local-completions, batches": {"batch_size": 8},
+}
+TURNS = [
+    [{"role": "system", "content": "Du bist Ärztin."}, {"role": "user", "content": "Fieber? 熱"}],
+    [{"role": "user", "content": "half an emoji \ud83d"}],
+    [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c " * 50},
+    ],
+]
+PLAIN = ["Fieber? 熱", "half an emoji \ud83d", "c " * 30]
+
+
+def sent(server):
+    """Bodies and headers, sorted; the lists that the requests before left are cleared."""
+    found = sorted((asked.target, asked.content, sorted(asked.headers.items())) for asked in server.asked)
+    server.asked.clear()
+    return found
+
+
+@pytest.mark.parametrize("name", [*CHATS, *TEXTS])
+def test_requests_are_lm_evals_own_to_the_byte(server, keys, name):
+    kind, path = {**CHATS, **TEXTS}[name]
+    lm = model(server, kind, path, **MORE.get(name, {}))
+    if name in CHATS:
+        contexts, prompts = [lm.apply_chat_template(turns) for turns in TURNS], TURNS
+    else:
+        contexts = prompts = PLAIN
+    if name == "local-completions, batches":  # lm-eval would put several prompts into one request
+        contexts = prompts = PLAIN[:1]
+    # settings without the list of stops: that the list is not changed for the next request is seen here
+    settings = [SETTINGS, {"max_gen_toks": 9}, SETTINGS]
+    instances = [
+        Instance("generate_until", {}, (context, copy.deepcopy(given)), i)
+        for i, (context, given) in enumerate(zip(contexts, settings, strict=False))
+    ]
+    texts = lm.generate_until(instances)
+    plain = sent(server)
+    engine = ApiEngine(model(server, kind, path, **MORE.get(name, {})))
+    before = copy.deepcopy(settings)
+    requests = [
+        engine.prepare(Request(f"k{i}", "t", f"d{i}", prompt, given))
+        for i, (prompt, given) in enumerate(zip(prompts, settings, strict=False))
+    ]
+    outcomes = {}
+    engine.run(ListFeed(requests), lambda request, outcome: outcomes.__setitem__(request.key, outcome))
+    assert sent(server) == plain and len(plain) == len(prompts)
+    assert settings == before
+    assert [outcomes[f"k{i}"].text for i in range(len(prompts))] == texts
+
+
+def test_a_prompt_that_leaves_no_room_for_the_answer_is_not_cut(server):
+    lm = model(server, tokenised, "/completions", max_length=60)  # lm-eval takes one off
+    engine = ApiEngine(lm)
+    fits, beyond = (Request("k", "t", "d", "x" * n, {"max_gen_toks": 50}) for n in (9, 10))
+    assert engine.prepare(fits).tokens == [ord("x")] * 9
+    fault = engine.prepare(beyond)
+    assert fault.kind is FaultKind.TOO_LONG and fault.tries == 0 and "10 tokens" in fault.reason
+    unlimited = Request(
+        "k", "t", "d", "x" * 9, {"max_gen_toks": 5, "max_tokens": 51}
+    )  # what the payload takes
+    assert engine.prepare(unlimited).kind is FaultKind.TOO_LONG
+
+
+def test_a_tokenizer_that_fails_is_a_fault_without_text_of_the_row(server, monkeypatch):
+    def fails(self, texts, **settings):
+        raise ValueError(f"bad text: {texts}")
+
+    monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
+    monkeypatch.setattr(Tokenizer, "__call__", fails)
+    engine = ApiEngine(model(server, tokenised, "/completions"))
+    fault = engine.prepare(Request("k", "t", "d", "Mrs Secret", {}))
+    assert fault.kind is FaultKind.ENGINE and "Secret" not in fault.reason
+
+
+def test_a_text_for_a_model_of_conversations_is_a_fault(server):
+    fault = ApiEngine(model(server)).prepare(Request("k", "t", "d", "a text", {}))
+    assert fault.kind is FaultKind.ENGINE and "--apply_chat_template" in fault.remedy
+
+
+def test_settings_that_the_model_cannot_take_fail_their_request_only(server, clock):
+    requests = asking(2)
+    requests[0] = Request("k0", "t", "d", requests[0].prompt, {"until": 5})
+    outcomes, _ = run(model(server), requests, clock)
+    assert outcomes["k0"].kind is FaultKind.ENGINE and outcomes["k0"].tries == 0
+    assert isinstance(outcomes["k1"], Answer) and len(server.asked) == 1
+
+
+# ---------------------------------------------------------------------- connections
+
+
+def dead_address():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{one.getsockname()[1]}/v1"
+
+
+def test_an_endpoint_that_is_dead_from_the_start(clock):
+    outcomes, engine = run(model(dead_address(), max_retries=2), asking(5), clock)
+    assert [(got.kind, got.tries, got.maybe_paid) for got in outcomes.values()] == [
+        (FaultKind.UNREACHABLE, 3, 0)
+    ] * 5
+    assert "no server answers at http://127.0.0.1" in outcomes["k0"].reason and engine.ended is None
+
+
+def test_an_endpoint_that_dies_in_the_middle_keeps_what_was_answered(server, clock):
+    async def script(asked):
+        if asked.number == 5:
+            server.die()
+        return Reply(chat(asked.prompt))
+
+    server.script = script
+    outcomes, _ = run(model(server, max_retries=1, num_concurrent=1), asking(12), clock)
+    assert [outcomes[f"k{i}"].text for i in range(5)] == [f"Is it? {i}" for i in range(5)]
+    lost = [outcomes[f"k{i}"] for i in range(5, 12)]
+    assert {got.kind for got in lost} == {FaultKind.UNREACHABLE}
+    assert [got.maybe_paid for got in lost] == [1] + [0] * 6  # only the first had reached the server
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        HANG_UP,
+        Reply(chat(), length=10_000, close=True),
+        Reply(b"garbage", headers={"Content-Encoding": "gzip"}),
+    ],
+)
+def test_a_connection_that_breaks_may_have_been_paid_for(server, clock, reply):
+    got = outcome_of(server, reply, clock, max_retries=1)
+    assert (got.kind, got.tries, got.maybe_paid) == (FaultKind.UNREACHABLE, 2, 2)
+
+
+def test_a_hanging_server_ends_by_the_timeout(server, clock):
+    async def script(asked):
+        await asyncio.Event().wait()
+
+    got = outcome_of(server, script, clock, timeout=1)
+    assert got.kind is FaultKind.TIMEOUT and got.maybe_paid == 1 and "within 1 s" in got.reason
+
+
+def test_a_stream_that_never_ends_ends_by_the_timeout(server, clock):
+    async def drops():
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    async def script(asked):
+        return Reply(drops())
+
+    assert outcome_of(server, script, clock, timeout=1).kind is FaultKind.TIMEOUT
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "localhost:8000/v1", "ftp://x/y", "/v1", ""])
+def test_an_address_that_is_none_is_said_before_anything_is_built(address):
+    lm = model("http://127.0.0.1:1")
+    lm.base_url = address
+    with pytest.raises(MedtasksError, match="no address"):
+        ApiEngine(lm)
+
+
+def test_an_address_that_nothing_can_be_sent_to_ends_the_run(clock):
+    lm = model("http://me:secret@127.0.0.1:1/v1", num_concurrent=1)  # beside the header of the key
+    outcomes, engine = run(lm, asking(3), clock)
+    assert len(outcomes) == 1 and engine.ended.kind is FaultKind.MODEL and "secret" not in repr(engine.ended)
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://127.0.0.1:8000", True),
+        ("http://127.3.2.1", True),
+        ("http://[::1]:8000", True),
+        ("http://localhost:8000", True),
+        ("http://vllm.localhost", True),
+        ("http://localhost.example.org", False),
+        ("http://192.168.0.4:8000", False),
+        ("https://api.openai.com", False),
+        ("http://127.0.0.1@example.org", False),
+    ],
+)
+def test_only_this_machine_is_local(url, local):
+    assert ApiEngine(model(url)).local is local
+
+
+# ---------------------------------------------------------------------- certificates
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    folder = tmp_path_factory.mktemp("certificate")
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", folder / "key.pem", "-out", folder / "cert.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+def test_certificates_are_checked_as_the_model_says(certificate, clock):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    with Server(ssl=context) as server:
+        url = server.url.replace("http:", "https:")
+        strict, _ = run(model(url, max_retries=0), asking(), clock)
+        assert strict["k0"].kind is FaultKind.UNREACHABLE and "ca_cert_path" in strict["k0"].remedy
+        known, _ = run(model(url, ca_cert_path=str(certificate / "cert.pem")), asking(), clock)
+        blind, _ = run(model(url, verify_certificate=False), asking(), clock)
+        assert known["k0"].text == blind["k0"].text == "Yes."
+
+
+def test_certificates_that_cannot_be_read_are_said(server, tmp_path):
+    for path in (tmp_path / "nothing.pem", tmp_path):
+        with pytest.raises(MedtasksError, match="ca_cert_path"):
+            run(model(server, ca_cert_path=str(path)), asking())
+
+
+# ---------------------------------------------------------------------- tries
+
+
+@pytest.mark.parametrize(
+    "failure", [Reply({}, 503), Reply({}, 429), HANG_UP, Reply({"error": "x"}), Reply(b"<html>")]
+)
+def test_what_may_pass_is_tried_again_up_to_the_limit(server, clock, failure):
+    assert outcome_of(server, failing_first(3, failure), clock, max_retries=3).text == "Yes."
+    assert len(server.asked) == 4
+    server.asked.clear()
+    got = outcome_of(server, failing_first(3, failure), clock, max_retries=2)
+    assert isinstance(got, Fault) and got.tries == len(server.asked) == 3
+
+
+def test_pauses_grow_with_full_jitter(server, clock, monkeypatch):
+    monkeypatch.setattr(http.random, "uniform", lambda low, high: high)
+    outcome_of(server, Reply({}, 500), clock, max_retries=8)
+    assert clock.pauses == [2, 4, 8, 16, 32, 60, 60, 60]
+    assert http.Retry().pause(5000) == 60
+    monkeypatch.undo()
+    drawn = [http.Retry().pause(3) for _ in range(500)]
+    assert 0 <= min(drawn) < 1 and 7 < max(drawn) <= 8
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 404, 422])
+def test_what_cannot_pass_is_not_tried_again(server, clock, status):
+    assert outcome_of(server, Reply({}, status), clock, max_retries=5).tries == 1
+    assert len(server.asked) == 1 and not clock.pauses
+
+
+class BothFirst(QuickClock):
+    """No pause ends before two have begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.both = 0, asyncio.Event()
+
+    async def pause(self, seconds, ended):
+        self.begun += 1
+        if self.begun == 2:
+            self.both.set()
+        await self.both.wait()
+        await super().pause(seconds, ended)
+
+
+def test_a_server_that_asks_to_wait_is_obeyed_and_the_user_is_told_once(server):
+    lines, clock = [], BothFirst()
+    server.script = failing_first(2, Reply({}, 429, {"Retry-After": "30"}))
+    outcomes, _ = run(model(server, num_concurrent=2), asking(6), clock, say=lines.append)
+    assert all(isinstance(got, Answer) for got in outcomes.values())
+    assert len(lines) == 1 and "asks to wait 30 s (HTTP 429)" in lines[0]
+    assert min(clock.pauses[:2]) >= 30
+
+
+@pytest.mark.parametrize("wish", ["100000", "Fri, 31 Dec 2999 23:59:59 GMT", "1e300"])
+def test_a_wish_to_wait_for_long_is_capped(server, clock, wish):
+    lines = []
+    server.script = failing_first(1, Reply({}, 503, {"Retry-After": wish}))
+    outcomes, _ = run(model(server), asking(), clock, say=lines.append)
+    assert isinstance(outcomes["k0"], Answer) and len(lines) == 1 and "in 60 s" in lines[0]
+    assert 60 <= sum(clock.pauses) <= 62
+
+
+@pytest.mark.parametrize("wish", ["", "soon", "nan", "inf", "-5", "Fri, 31 Dec 1999 23:59:59 GMT", "2"])
+def test_a_wish_that_is_short_or_none_is_not_spoken_of(server, clock, wish):
+    lines = []
+    server.script = failing_first(1, Reply({}, 429, {"Retry-After": wish}))
+    outcomes, _ = run(model(server), asking(), clock, say=lines.append)
+    assert isinstance(outcomes["k0"], Answer) and not lines and sum(clock.pauses) <= 4
+
+
+def test_times_of_waiting_are_read_as_the_rfc_has_them():
+    now = datetime(2026, 11, 22, 8, 0, 0, tzinfo=timezone.utc)
+    assert http.seconds_asked("Sun, 22 Nov 2026 08:00:30 GMT", now) == 30
+    assert http.seconds_asked("Sun, 22 Nov 2026 08:00:30 -0000", now) is None  # no zone
+    assert http.seconds_asked("7", now) == 7
+
+
+def test_nobody_asks_while_the_server_wants_to_be_left_alone(server, clock):
+    """What one request is told holds for all, those that were not sent yet as well."""
+    server.script = failing_first(1, Reply({}, 429, {"Retry-After": "30"}))
+
+    async def ask():
+        async with http.Client(http.Server(server.url), clock=clock) as client:
+            await client.exchange("POST", "/chat/completions", {})
+            assert client.held == 30
+            got = await client.answer({}, chat_answer, path="/chat/completions")
+            assert isinstance(got, Answer) and client.held == 0 and clock.pauses == [30]
+            server.script = failing_first(9, Reply({}, 429, {"Retry-After": "30"}))
+            await client.exchange("POST", "/chat/completions", {})
+            client.stop()
+            await client.turn()  # all is over: nobody waits any more
+            assert client.held == 30 and clock.pauses == [30]
+
+    asyncio.run(ask())
+
+
+def test_a_pause_ends_by_itself_or_by_the_event():
+    async def pause():
+        ended, clock = asyncio.Event(), http.Clock()
+        before = clock.now()
+        await clock.pause(0.001, ended)
+        assert clock.now() > before
+        ended.set()
+        await clock.pause(1e9, ended)
+
+    asyncio.run(pause())
+
+
+# ---------------------------------------------------------------------- the end of a run
+
+
+@pytest.mark.parametrize("status", [401, 402, 404])
+def test_a_fault_that_no_request_escapes_ends_the_run(server, clock, status):
+    async def script(asked):
+        return Reply(chat()) if asked.number < 5 else Reply({}, status)
+
+    server.script = script
+    feed, outcomes = ListFeed(asking(500)), []
+    engine = ApiEngine(model(server, num_concurrent=3), clock=clock)
+    engine.run(feed, lambda request, outcome: outcomes.append(outcome))
+    assert engine.ended.kind.ends_all and engine.ended in outcomes
+    assert len(outcomes) == len(server.asked) == 500 - len(feed.left) <= 8
+    assert sum(isinstance(got, Answer) for got in outcomes) == 5
+    server.script = failing_first(0, Reply())
+    engine.run(ListFeed(asking()), lambda request, outcome: None)
+    assert engine.ended is None  # of the last run
+
+
+def test_such_a_fault_ends_pauses_of_others(server):
+    """One request waits for its next try for minutes; the other is told that the key is wrong."""
+    refused = asyncio.Event()
+
+    class Slow(http.Clock):
+        async def pause(self, seconds, ended):
+            server.call(refused.set)
+            await super().pause(60, ended)  # for ever, if the test is to end where nothing ends it
+
+    async def script(asked):
+        if asked.prompt == "Is it? 0":
+            return Reply({}, 503)
+        await refused.wait()
+        return Reply({}, 401)
+
+    server.script = script
+    outcomes, engine = run(model(server), asking(2), Slow())
+    assert outcomes["k0"].kind is FaultKind.BUSY and outcomes["k0"].tries == 1
+    assert engine.ended is outcomes["k1"]
+
+
+def test_an_interrupted_feed_lets_requests_under_way_come_home(server, clock):
+    feed, outcomes = ListFeed(asking(50)), []
+    arrived = asyncio.Event()
+
+    async def script(asked):
+        if len(server.asked) == 4:
+            feed.interrupted = True
+            arrived.set()
+        await arrived.wait()
+        return Reply(chat())
+
+    server.script = script
+    ApiEngine(model(server, num_concurrent=4), clock=clock).run(feed, lambda *done: outcomes.append(done))
+    assert len(outcomes) == len(server.asked) == 4
+
+
+def test_an_interrupted_feed_does_not_wait_for_a_server_that_wants_to_be_left_alone(server):
+    """The server asks for a minute; the user interrupts, and ends pauses between tries."""
+    server.script = failing_first(9, Reply({}, 429, {"Retry-After": "60"}))
+    feed, outcomes = ListFeed(asking(50)), []
+
+    def interrupt(line):
+        feed.interrupted = True
+        engine.stop()
+
+    engine = ApiEngine(model(server, num_concurrent=1, max_retries=5), say=interrupt)
+    engine.stop()  # nothing is running yet
+    engine.run(feed, lambda request, outcome: outcomes.append(outcome))
+    assert [(got.kind, got.tries) for got in outcomes] == [(FaultKind.BUSY, 1)] and len(server.asked) == 1
+    engine.stop()  # nor any more
+
+
+def test_a_hold_ends_with_the_feed(server):
+    """No request waits for its next try; those that were not taken wait for the server's minute to pass."""
+    server.script = failing_first(9, Reply({}, 429, {"Retry-After": "60"}))
+    feed = ListFeed(asking(50))
+
+    def interrupt(request, outcome):
+        feed.interrupted = True
+
+    ApiEngine(model(server, num_concurrent=3, max_retries=0)).run(feed, interrupt)
+    assert len(server.asked) <= 3
+
+
+def test_an_error_of_the_caller_ends_the_run(server, clock):
+    def full(request, outcome):
+        raise MedtasksError("the disk is full")
+
+    with pytest.raises(MedtasksError, match="disk is full"):
+        ApiEngine(model(server), clock=clock).run(ListFeed(asking(20)), full)
+
+
+def test_a_feed_that_fills_slowly_is_waited_for(server, clock):
+    """Requests come one by one, each only after the answer to the one before."""
+    ready, here = threading.Condition(), threading.current_thread()
+    coming, queue = asking(20), []
+
+    class Slow:
+        over = False
+
+        def take(self):
+            with ready:
+                return queue.pop(0) if queue else None
+
+        def wait(self, seconds):
+            if threading.current_thread() is here:
+                raise AssertionError("the loop is blocked")
+            with ready:
+                ready.wait_for(lambda: queue or self.over, seconds)
+
+    def put():
+        with ready:
+            if coming:
+                queue.append(coming.pop(0))
+            else:
+                feed.over = True
+            ready.notify()
+
+    feed, outcomes = Slow(), []
+    put()
+    ApiEngine(model(server), clock=clock).run(feed, lambda *done: (outcomes.append(done), put()))
+    assert len(outcomes) == 20
+
+
+# ---------------------------------------------------------------------- many at a time
+
+
+class Places:
+    """A server with as many places as the engine has connections.
+
+    It holds every reply until all places are taken (or all requests that are left are there), lets one
+    go, chosen at random, and waits for the engine to have handed it on before it goes on. A client that
+    leaves a place empty while requests are left waits for ever.
+    """
+
+    def __init__(self, server, n, places):
+        self.server, self.left, self.places = server, n, places
+        self.waiting, self.released = {}, []
+        self.most, self.on_its_way = 0, False
+        self.random = random.Random(0)
+        server.script = self
+
+    async def __call__(self, asked):
+        self.waiting[asked.prompt] = gone = asyncio.Event()
+        self.most = max(self.most, len(self.waiting))
+        self.go_on()
+        await gone.wait()
+        return Reply(chat(asked.prompt))
+
+    def handed_on(self):
+        self.on_its_way = False
+        self.go_on()
+
+    def go_on(self):
+        if self.waiting and not self.on_its_way and len(self.waiting) >= min(self.places, self.left):
+            chosen = self.random.choice(sorted(self.waiting))
+            self.released.append(chosen)
+            self.on_its_way, self.left = True, self.left - 1
+            self.waiting.pop(chosen).set()
+
+
+def test_all_places_are_taken_at_all_times_and_outcomes_come_as_they_finish(server, clock):
+    n, places = 300, 16
+    seats, order = Places(server, n, places), []
+
+    def done(request, outcome):
+        order.append(outcome.text)
+        server.call(seats.handed_on)
+
+    engine = ApiEngine(model(server, num_concurrent=places, max_retries=0, timeout=60), clock=clock)
+    assert engine.window == places
+    engine.run(ListFeed(asking(n)), done)
+    assert order == seats.released and sorted(order) == sorted(f"Is it? {i}" for i in range(n))
+    assert order != sorted(order, key=lambda text: int(text.rpartition(" ")[2]))
+    assert seats.most == server.most_connections == places
+
+
+def test_many_connections_and_every_kind_of_fault_give_each_request_one_outcome(server, clock):
+    n, tried = 1000, {}
+    faults = [
+        Reply({}, 503),
+        Reply({}, 429, {"Retry-After": "1"}),
+        HANG_UP,
+        Reply(chat(), length=9999, close=True),
+        Reply({"error": "upstream"}),
+        Reply(b"<html>"),
+        Reply(chat(choices=[])),
+    ]
+
+    async def script(asked):
+        number = int(asked.prompt.rpartition(" ")[2])
+        tried[number] = tried.get(number, 0) + 1
+        if number % 100 == 99:
+            return Reply({}, 400)
+        return faults[number % len(faults)] if tried[number] <= number % 3 else Reply(chat(asked.prompt))
+
+    server.script = script
+    counted = {}
+    lm = model(server, num_concurrent=256, max_retries=3, timeout=120)
+    ApiEngine(lm, clock=clock).run(
+        ListFeed(asking(n)), lambda request, outcome: counted.setdefault(request.key, []).append(outcome)
+    )
+    assert len(counted) == n and {len(outcomes) for outcomes in counted.values()} == {1}
+    for i in range(n):
+        got = counted[f"k{i}"][0]
+        if i % 100 == 99:
+            assert got.kind is FaultKind.REFUSED
+        else:
+            assert got.text == f"Is it? {i}"
+    assert server.most_connections <= 256
+
+
+# ---------------------------------------------------------------------- models, keys, imports
+
+
+def test_models_that_send_or_read_in_their_own_way_are_left_to_others():
+    lm = model("http://127.0.0.1:1", LocalChatCompletion)
+    assert takes(lm)
+    for kind in (SGLANGGENERATEAPI, LiteLLMChatCompletion):
+        assert not takes(object.__new__(kind))
+        with pytest.raises(MedtasksError, match=kind.__name__):
+            ApiEngine(object.__new__(kind))
+
+    class Own(LocalChatCompletion):
+        def _create_payload(self, messages, **settings):
+            return {**super()._create_payload(messages, **settings), "thinking": True}
+
+    assert takes(object.__new__(Own))
+
+
+def test_a_key_that_is_not_set_is_said_before_anything_is_built(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(MedtasksError, match="export OPENAI_API_KEY"):
+        ApiEngine(model("http://127.0.0.1:1", OpenAIChatCompletion))
+
+
+def test_a_key_with_a_line_break_is_said(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret\n")
+    with pytest.raises(MedtasksError, match="line break") as error:
+        run(model(server, OpenAIChatCompletion), asking())
+    assert "secret" not in str(error.value) and not server.asked
+
+
+def test_the_package_needs_no_client_library():
+    code = (
+        "import sys, medtasks_ext.engines, medtasks_ext.judge.jury;"
+        "assert not {'aiohttp', 'lm_eval'} & set(sys.modules), 'imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
