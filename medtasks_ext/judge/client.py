@@ -1,67 +1,35 @@
-"""One judge's endpoint: a request, and what its outcome means for the requests after it."""
+"""One judge's endpoint: how it is looked up, how it is asked for a verdict, and how often a minute."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import re
 import time
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
-
+from medtasks_ext.engines.completion import chat_answer
+from medtasks_ext.engines.faults import shortened
+from medtasks_ext.engines.http import Client, Failed, Server
+from medtasks_ext.engines.records import Answer, FaultKind
 from medtasks_ext.judge.store import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from medtasks_ext.judge.jury import Judge
 
-CONNECT_SECONDS, PROBE_SECONDS = 15.0, 60.0
+PROBE_SECONDS = 60.0
 #: Bytes per token where a server does not count: English and Chinese text come close to it.
 BYTES_PER_TOKEN = 4
-_NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,20}(?:credit|balance|fund)", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Completion:
-    """A reply that arrived (and was paid for)."""
-
-    text: str
-    usage: Usage
-    fault: str = ""
-
-
-class AgainError(Exception):
-    """The request may work later.
-
-    Attributes:
-        status: HTTP status; None where no answer came.
-        after: seconds that the server asks for, or None.
-        maybe_paid: the server may have worked on it and counted it.
-    """
-
-    def __init__(
-        self, reason: str, *, status: int | None = None, after: float | None = None, maybe_paid: bool = False
-    ) -> None:
-        super().__init__(reason)
-        self.status, self.after, self.maybe_paid = status, after, maybe_paid
-
-
-class RefusedError(Exception):
-    """This request will never work; others may."""
-
-
-class StoppedError(Exception):
-    """No request to this endpoint will work until someone mends something."""
+_CHATS = "/chat/completions"
+#: Why a reply holds no verdict, where the server says it: finish -> words.
+_SHORTFALLS = {
+    "length": "reply cut at max_tokens",
+    "refusal": "the judge declined",
+    "content_filter": "the judge's server filtered the reply",
+}
 
 
 class Pace:
-    """Spaces the requests of one endpoint: a rate limit, and pauses that the server asks for."""
+    """Spaces the requests of one endpoint evenly."""
 
     def __init__(self, per_minute: float | None) -> None:
         self._gap = 60.0 / per_minute if per_minute else 0.0
@@ -74,34 +42,42 @@ class Pace:
         self._next = turn + self._gap
         return turn - now
 
-    def pause(self, seconds: float) -> None:
-        """No turn before that many seconds have passed."""
-        self._next = max(self._next, time.monotonic() + seconds)
-
 
 class Endpoint:
-    """Sends chat completions to one judge."""
+    """Sends chat completions to one judge.
 
-    def __init__(self, judge: Judge) -> None:
+    Attributes:
+        judge: as the jury file describes it.
+        takes_schema: False once the server has refused a schema.
+        stopped: why the judge is given up; empty while it is not.
+    """
+
+    def __init__(self, judge: Judge, say: Callable[[str], None] = lambda line: None) -> None:
         self.judge = judge
-        self.pace = Pace(judge.requests_per_minute)
         self.takes_schema = True
         self.stopped = ""
-        self._session: aiohttp.ClientSession | None = None
+        self._pace = Pace(judge.requests_per_minute)
+        key = judge.api_key
+        server = Server(
+            judge.base_url,
+            judge.model,
+            f"the key in {judge.api_key_env}" if judge.api_key_env else "a request without a key",
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            connections=judge.max_concurrent,
+            timeout=judge.timeout,
+        )
+        self._client = Client(server, say=say)
 
     async def __aenter__(self) -> Endpoint:
-        key = self.judge.api_key
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self.judge.max_concurrent),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            # texts for a server on this machine must not take the way over a proxy
-            trust_env=not self.judge.is_local,
-        )
+        await self._client.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        assert self._session is not None
-        await self._session.close()
+    async def __aexit__(self, *error: object) -> None:
+        await self._client.__aexit__(*error)
+
+    def wait(self) -> float:
+        """Take the next turn; seconds until it comes, and until the server wants to be asked again."""
+        return max(self._pace.wait(), self._client.held)
 
     async def fault(self) -> str:
         """Why the judge cannot work, found out before anything is paid for; empty if it can.
@@ -109,52 +85,64 @@ class Endpoint:
         Asks for the list of models. Where the model is not on it, or a key is to be tried (lists are
         often open to anyone), a request for one token decides.
         """
-        listed: list[str] = []
-        try:
-            status, body = await self._exchange("GET", "/models", None, PROBE_SECONDS)
-            if status == 200:  # a server may take the key for chats and not for the list
-                listed = [str(item["id"]) for item in json.loads(body)["data"]]
-        except AgainError as error:
-            if error.status is None:
-                return str(error)
-        except StoppedError as error:
-            return str(error)
-        except (ValueError, KeyError, TypeError):
-            pass  # no list of models
+        found = await self._client.exchange("GET", "/models", seconds=PROBE_SECONDS, quote=True)
+        if isinstance(found, Failed):  # a server may take the key for chats and not for the list
+            if found.fault.status is None or found.fault.kind is FaultKind.MONEY:
+                return found.fault.reason
+            listed = []
+        else:
+            listed = _names(found.body)
         is_listed = self.judge.model in listed
         if is_listed and not self.judge.api_key_env:
             return ""
-        try:
-            await self._chat([{"role": "user", "content": "1"}], None, limit=1)
-        except StoppedError as error:
-            return f"{error}; it has: {_shortened(', '.join(listed))}" if listed else str(error)
-        except RefusedError as error:
-            # a model that is there may refuse so short a reply
-            return "" if is_listed else f"a request for one token is refused: {error}"
-        except AgainError as error:
-            return "" if error.status == 429 else str(error)  # a busy server will answer later
-        return ""
+        return await self._refusal(listed, is_listed)
 
-    async def complete(self, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> Completion:
-        """One reply, under the schema where the server takes one.
+    async def _refusal(self, listed: list[str], is_listed: bool) -> str:
+        """Why a request for one token gets no answer; empty if it gets one, or may get one later."""
+        body = self._body([{"role": "user", "content": "1"}], None, limit=1)
+        seconds = min(self.judge.timeout, PROBE_SECONDS)
+        reply = await self._client.exchange("POST", _CHATS, body, seconds=seconds, quote=True)
+        if not isinstance(reply, Failed):
+            if isinstance(reply.body, dict) and reply.body.get("choices"):
+                return ""  # one token need not hold text
+            found = chat_answer(reply.body, quote=True)
+            return "" if isinstance(found, Answer) else found.reason
+        fault = reply.fault
+        if fault.kind.ends_all:
+            return f"{fault.reason}; it has: {shortened(', '.join(listed))}" if listed else fault.reason
+        if fault.status == 429:  # a busy server will answer later
+            return ""
+        if fault.kind.may_pass:
+            return fault.reason
+        # a model that is there may refuse so short a reply
+        return "" if is_listed else f"a request for one token is refused: {fault.reason}"
+
+    async def complete(
+        self, messages: list[dict[str, str]], schema: Mapping[str, Any], *, quote: bool = False
+    ) -> Answer | Failed:
+        """Try once to get a reply, under the schema where the server takes one.
 
         A server that refuses the schema is asked without, then and from then on.
 
-        Raises:
-            AgainError, RefusedError, StoppedError: there is no reply.
+        Args:
+            messages: the conversation.
+            schema: of the verdict.
+            quote: whether a fault may quote the server's own words, which may quote the conversation.
         """
-        if not self.takes_schema:
-            return await self._chat(messages, None)
-        try:
-            return await self._chat(messages, schema)
-        except RefusedError:
-            reply = await self._chat(messages, None)  # refused again: it was not the schema
+        if self.takes_schema:
+            found = await self._client.ask(
+                self._body(messages, schema), chat_answer, path=_CHATS, quote=quote
+            )
+            if not isinstance(found, Failed) or found.fault.kind is not FaultKind.REFUSED:
+                return found
+        plain = await self._client.ask(self._body(messages, None), chat_answer, path=_CHATS, quote=quote)
+        if isinstance(plain, Answer):  # refused again, it would not have been the schema
             self.takes_schema = False
-            return reply
+        return plain
 
-    async def _chat(
+    def _body(
         self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None, limit: int | None = None
-    ) -> Completion:
+    ) -> dict[str, Any]:
         judge = self.judge
         body: dict[str, Any] = {
             "model": judge.model,
@@ -166,106 +154,31 @@ class Endpoint:
         if schema is not None:
             wanted = {"name": "verdict", "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": wanted}
-        seconds = min(judge.timeout, PROBE_SECONDS) if limit else judge.timeout
-        status, text = await self._exchange(
-            "POST", "/chat/completions", {**body, **judge.extra_body}, seconds
-        )
-        if status != 200:
-            raise self._error(status, text)
-        return _completion(text, messages)
-
-    async def _exchange(self, method: str, path: str, body: Any, seconds: float) -> tuple[int, str]:
-        assert self._session is not None
-        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
-        try:
-            async with self._session.request(
-                method, self.judge.base_url + path, json=body, allow_redirects=False, timeout=timeout
-            ) as response:
-                text = await response.text(errors="replace")
-                if response.status == 429 or response.status >= 500 or response.status in (408, 409, 425):
-                    reason = f"HTTP {response.status}{_message(text)}"
-                    if _NO_MONEY.search(text):
-                        raise StoppedError(f"{self.judge.base_url} has no credit left ({reason})")
-                    raise AgainError(reason, status=response.status, after=_retry_after(response.headers))
-                return response.status, text
-        except aiohttp.ClientConnectorError as error:
-            reason = os.strerror(error.errno) if error.errno else error.os_error.strerror or "not found"
-            raise AgainError(f"no server answers at {self.judge.base_url} ({reason})") from None
-        except asyncio.TimeoutError:
-            raise AgainError(f"no reply within {seconds:g} s", maybe_paid=True) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise AgainError(
-                f"the connection broke ({type(error).__name__})", maybe_paid=method == "POST"
-            ) from None
-
-    def _error(self, status: int, text: str) -> Exception:
-        what = f"HTTP {status}{_message(text)}"
-        if status in (401, 403):
-            return StoppedError(self._refused_key(text))
-        if status == 402:
-            return StoppedError(f"{self.judge.base_url} asks for payment ({what})")
-        if status == 404:
-            return StoppedError(f"{self.judge.base_url} has no model {self.judge.model!r} ({what})")
-        if 300 <= status < 400:
-            return StoppedError(
-                f"{self.judge.base_url} redirects elsewhere ({what}); texts go to the given address only"
-            )
-        return RefusedError(what)
-
-    def _refused_key(self, text: str) -> str:
-        named = (
-            f"the key in {self.judge.api_key_env}" if self.judge.api_key_env else "a request without a key"
-        )
-        return f"{self.judge.base_url} refuses {named}{_message(text)}"
+        return {**body, **judge.extra_body}
 
 
-def _completion(text: str, messages: list[dict[str, str]]) -> Completion:
-    n_bytes = sum(len(message["content"].encode()) for message in messages)
+def usage_of(answer: Answer, messages: list[dict[str, str]]) -> Usage:
+    """What a reply took, estimated where the server does not count."""
+    prompt = n_bytes(messages)
+    if answer.usage is not None:
+        return Usage(answer.usage.prompt, answer.usage.completion, prompt)
+    reply = len(answer.text.encode(errors="surrogatepass"))
+    return Usage(prompt // BYTES_PER_TOKEN, reply // BYTES_PER_TOKEN, prompt, counted=False)
+
+
+def n_bytes(messages: list[dict[str, str]]) -> int:
+    """Size of a conversation's texts."""
+    return sum(len(message["content"].encode(errors="surrogatepass")) for message in messages)
+
+
+def shortfall(answer: Answer) -> str:
+    """Why a reply may hold no verdict, as far as the server says it; empty where it does not."""
+    return _SHORTFALLS.get(answer.finish, "")
+
+
+def _names(body: Any) -> list[str]:
+    """Names in a list of models."""
     try:
-        body = json.loads(text)
-        choice = body["choices"][0]
-        content = choice["message"].get("content") or ""
-        refusal = choice["message"].get("refusal")
-        finish = choice.get("finish_reason")
-        if not isinstance(content, str):
-            raise TypeError
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-        raise AgainError(f"the server sent no completion{_message(text)}", maybe_paid=True) from None
-    counted = body.get("usage")
-    try:
-        usage = Usage(int(counted["prompt_tokens"]), int(counted["completion_tokens"]), n_bytes)
-    except (KeyError, TypeError, ValueError):
-        usage = Usage(n_bytes // BYTES_PER_TOKEN, len(content.encode()) // BYTES_PER_TOKEN, n_bytes, False)
-    fault = "the judge declined" if refusal else "reply cut at max_tokens" if finish == "length" else ""
-    return Completion(content, usage, fault)
-
-
-def _message(text: str) -> str:
-    """The server's own message, shortened, in brackets."""
-    try:
-        body = json.loads(text)
-        error = body.get("error", body)
-        said = error.get("message") if isinstance(error, dict) else error
-    except (ValueError, AttributeError):
-        said = None
-    said = " ".join(said.split()) if isinstance(said, str) else ""
-    return f": {_shortened(said)}" if said else ""
-
-
-def _shortened(text: str, length: int = 160) -> str:
-    return text if len(text) <= length else text[:length] + "…"
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to wait: a number, or a date (RFC 9110, 10.2.3)."""
-    value = headers.get("Retry-After", "").strip()
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(timezone.utc)).total_seconds())
-    except (TypeError, ValueError):
-        return None
+        return [str(item["id"]) for item in body["data"]]
+    except (KeyError, TypeError):
+        return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import signal
 import time
 from collections import deque
@@ -11,18 +10,21 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from medtasks_ext.engines.http import FIRST_PAUSE, Failed, Retry
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.budget import Budget, estimate, highest_cost
 from medtasks_ext.judge.cases import response_hash
-from medtasks_ext.judge.client import AgainError, Endpoint, RefusedError, StoppedError
+from medtasks_ext.judge.client import Endpoint, n_bytes, shortfall, usage_of
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import PROCEDURES, Judged, adjudication
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.judge.store import Usage
+from medtasks_ext.privacy import shows_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from medtasks_ext.engines.records import Answer, Fault
     from medtasks_ext.judge.budget import Estimate
     from medtasks_ext.judge.cases import Case, JudgedTask
     from medtasks_ext.judge.jury import Judge, Jury
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 #: Tries of a request that fails on the way, and replies asked for where they cannot be read.
 MAX_TRIES, MAX_REPLIES = 8, 3
-#: Full jitter: before try n a pause drawn from 0 to FIRST_PAUSE x 2^n seconds, at most LONGEST_PAUSE.
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 #: Requests in a row that use up their tries before the judge is given up for this call.
 MAX_GIVEN_UP = 3
 #: How often judgements are brought to the disk: what a power cut can cost.
@@ -138,6 +138,7 @@ class Engine:
         self.outcome = Outcome()
         self._stop = asyncio.Event()
         self._under_way = 0
+        self._retry = Retry(MAX_TRIES - 1, FIRST_PAUSE)
         self._given_up = dict.fromkeys((judge.name for judge in jury.models), 0)
 
     def pending(self) -> list[Ask]:
@@ -171,7 +172,7 @@ class Engine:
         """What sending them would take, per judge."""
         sizes: dict[str, list[int]] = {judge.name: [] for judge in self.jury.models}
         for ask in asks:
-            sizes[ask.request.judge].append(_n_bytes(ask.rubric.messages(ask.request.texts)))
+            sizes[ask.request.judge].append(n_bytes(ask.rubric.messages(ask.request.texts)))
         return [
             estimate(
                 judge,
@@ -209,7 +210,7 @@ class Engine:
         wanted = {*queues, *(ask.request.judge for ask in self.possible(asks))} if first else set(queues)
         judges = [judge for judge in self.jury.models if judge.name in wanted]
         async with AsyncExitStack() as stack:
-            endpoints = [await stack.enter_async_context(Endpoint(judge)) for judge in judges]
+            endpoints = [await stack.enter_async_context(Endpoint(judge, self.say)) for judge in judges]
             if first:
                 await self._check(endpoints)
             endpoints = [endpoint for endpoint in endpoints if endpoint.judge.name in queues]
@@ -255,65 +256,64 @@ class Engine:
         """Ask until there is a verdict, or none can be had."""
         judge, rubric = endpoint.judge, ask.rubric
         messages = rubric.messages(ask.request.texts)
-        reserve = highest_cost(judge, _n_bytes(messages))
         tries = replies = requests = 0
-        while True:
-            if not await self._turn(endpoint) or not await self.budget.reserve(reserve):
+        while await self._turn(endpoint):
+            got = await self._try(endpoint, ask, messages)
+            if got is None:
                 return
-            spent = unsure = 0.0
             requests += 1
-            self._under_way += 1
-            try:
-                reply = await endpoint.complete(messages, rubric.schema)
-                spent = judge.cost(reply.usage.prompt_tokens, reply.usage.completion_tokens)
-            except AgainError as error:
-                unsure = reserve if error.maybe_paid else 0.0
+            if isinstance(got, Failed):
                 tries += 1
-                if tries >= MAX_TRIES:
-                    self._give_up(endpoint, ask, str(error), requests)
+                if not self._retry.again(got.fault, tries):
+                    self._end(endpoint, ask, got.fault, requests)
                     return
-                self._slow_down(endpoint, error)
-                await self._pause(max(error.after or 0.0, _jitter(tries)))
+                await self._pause(self._retry.pause(tries, got.after))
                 continue
-            except RefusedError as error:
-                self._fail(ask, str(error), Usage(), requests)
-                return
-            except StoppedError as error:
-                self._drop(endpoint, str(error))
-                return
-            except asyncio.CancelledError:
-                unsure = reserve
-                raise
-            finally:
-                self._under_way -= 1
-                await self.budget.settle(reserve, spent=spent, unsure=unsure)
             self._given_up[judge.name] = 0
             replies += 1
+            usage = usage_of(got, messages)
             try:
-                verdict = rubric.read(reply.text, messages)
+                verdict = rubric.read(got.text, messages)
             except UnreadableError as error:
                 last = replies >= MAX_REPLIES
-                self._fail(ask, reply.fault or str(error), reply.usage, requests, last=last)
+                self._fail(ask, shortfall(got) or str(error), usage, requests, last=last)
                 if last:
                     return
                 continue
-            self._keep(ask, judge, verdict, reply.usage, requests)
+            self._keep(ask, judge, verdict, usage, requests)
             return
+
+    async def _try(
+        self, endpoint: Endpoint, ask: Ask, messages: list[dict[str, str]]
+    ) -> Answer | Failed | None:
+        """One request, for which money is set aside; None if the limit does not allow it."""
+        reserve = highest_cost(endpoint.judge, n_bytes(messages))
+        if not await self.budget.reserve(reserve):
+            return None
+        spent, unsure = 0.0, reserve  # unless a reply says otherwise
+        public = ask.task.open_access or ask.case.synthetic
+        self._under_way += 1
+        try:
+            got = await endpoint.complete(messages, ask.rubric.schema, quote=public or shows_text())
+            if isinstance(got, Failed):
+                unsure = reserve if got.fault.maybe_paid else 0.0
+            else:
+                usage = usage_of(got, messages)
+                spent, unsure = endpoint.judge.cost(usage.prompt_tokens, usage.completion_tokens), 0.0
+            return got
+        finally:
+            self._under_way -= 1
+            await self.budget.settle(reserve, spent=spent, unsure=unsure)
 
     async def _turn(self, endpoint: Endpoint) -> bool:
         """Wait for the endpoint's next turn; False if there is none any more."""
-        if (seconds := endpoint.pace.wait()) > 0:
+        if (seconds := endpoint.wait()) > 0:
             await self._pause(seconds)
         return not self._ended and not endpoint.stopped
 
     async def _pause(self, seconds: float) -> None:
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._stop.wait(), timeout=seconds)
-
-    @staticmethod
-    def _slow_down(endpoint: Endpoint, error: AgainError) -> None:
-        if error.status == 429 and error.after:
-            endpoint.pace.pause(error.after)
 
     # ------------------------------------------------------------------ what becomes of a request
 
@@ -350,12 +350,18 @@ class Engine:
             "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
         }
 
-    def _give_up(self, endpoint: Endpoint, ask: Ask, reason: str, requests: int) -> None:
-        self._fail(ask, reason, Usage(), requests)
+    def _end(self, endpoint: Endpoint, ask: Ask, fault: Fault, requests: int) -> None:
+        """A request that gets no reply: what it means for its judge."""
+        if fault.kind.ends_all:
+            self._drop(endpoint, fault.reason)
+            return
+        self._fail(ask, fault.reason, Usage(), requests)
+        if not fault.kind.may_pass:
+            return
         name = endpoint.judge.name
         self._given_up[name] += 1
         if self._given_up[name] >= MAX_GIVEN_UP:
-            self._drop(endpoint, f"{self._given_up[name]} requests in a row failed ({reason})")
+            self._drop(endpoint, f"{self._given_up[name]} requests in a row failed ({fault.reason})")
 
     def _drop(self, endpoint: Endpoint, reason: str) -> None:
         if not endpoint.stopped:
@@ -390,11 +396,3 @@ class Engine:
         finally:
             for number in handled:
                 loop.remove_signal_handler(number)
-
-
-def _jitter(tries: int) -> float:
-    return random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries))
-
-
-def _n_bytes(messages: list[dict[str, str]]) -> int:
-    return sum(len(message["content"].encode()) for message in messages)

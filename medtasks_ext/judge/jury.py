@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from medtasks_ext.engines.address import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.tasks import describe, read_yaml
 
@@ -81,11 +81,7 @@ class Judge(_Strict):
     @property
     def is_local(self) -> bool:
         """Whether the server is on this machine."""
-        host = urlsplit(self.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
+        return is_loopback(self.base_url)
 
     @property
     def api_key(self) -> str | None:

@@ -618,6 +618,34 @@ def test_gated_text_does_not_leave_the_machine_unasked(run, jury, medtasks, tmp_
     assert medtasks("judge", "run", "--jury", jury("one")).code == 0  # this machine is fine
 
 
+def test_a_server_that_quotes_gated_text_is_not_quoted(run, jury, medtasks, server, monkeypatch):
+    monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
+    error = {"message": "bad input: Mrs Secret", "type": "invalid_request_error"}
+    server.script = lambda asked, seen: Reply(status=400, body=json.dumps({"error": error}))
+    folder = run("qa", "gated")
+    outcome = medtasks("judge", "run", "--jury", jury("one"), "--tasks", "medhelm_gated")
+    failures = judgements(folder, "medhelm_gated", ".failures")
+    assert outcome.code == 1 and "6 (HTTP 400, invalid_request_error)" in outcome.out
+    assert "Secret" not in outcome.text and "Secret" not in json.dumps(failures)
+    outcome = medtasks("judge", "run", "--jury", jury("one"), "--tasks", TASK)
+    assert "6 (HTTP 400: bad input: Mrs Secret)" in outcome.out
+
+
+def test_a_reply_that_holds_no_completion_is_asked_for_again(run, jury, medtasks, metrics, server):
+    """An error with status 200, and no text without a reason; a refusal is the judge's own word."""
+    empty = json.dumps({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]})
+    broken = [Reply(body='{"error": {"message": "upstream"}}'), Reply(body=empty)]
+    server.script = lambda asked, seen: broken[seen] if seen < 2 else fair(asked, seen)
+    folder = run("qa")
+    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert metrics(folder)["judged"] == 1 and not judgements(folder, kind=".failures")
+    message = {"content": None, "refusal": "I cannot judge this."}
+    refusal = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
+    server.script = lambda asked, seen: Reply(body=refusal)
+    run("qa", folder="refused")
+    assert "6 (the judge declined)" in medtasks("judge", "refused", "--jury", jury("one")).out
+
+
 def test_synthetic_rows_are_nobodys_text_and_say_so(run, jury, medtasks, tasks, tmp_path):
     sample = [{**row, "_split": "test"} for row in rows(2)]
     (tasks / "medhelm" / "gated" / "sample.jsonl").write_text(
