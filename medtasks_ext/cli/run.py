@@ -15,6 +15,7 @@ from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, s
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.cli.tables import print_rows
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry import registry
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
@@ -230,7 +231,7 @@ def _execute(
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.engines.choose import engine_of
     from medtasks_ext.runner.prompts import takes_system_turn
-    from medtasks_ext.runner.run import build_tasks
+    from medtasks_ext.runner.run import build_tasks, loaded_record
     from medtasks_ext.runner.stream import Stream
 
     places = {name: run.places(task, settings) for name, task in waiting.items()}
@@ -244,7 +245,8 @@ def _execute(
     context = getattr(model, "max_length", None)
     run.manifest.context = context if isinstance(context, int) else None
     run.save()
-    engine = engine_of(model)
+    public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
+    engine = engine_of(model, quotes=lambda request: public[request.task] or shows_text(), say=_say)
     built_in = _is_built_in(model)
     if preflight and any(places.values()) and not built_in:
         _preflight(run, model, engine, waiting, places, settings)
@@ -258,10 +260,14 @@ def _execute(
             progress,
             instant=built_in,
             highest_cost=highest_cost(config.metadata.get("price"), engine),
-            say=lambda line: typer.echo(line, err=True),
+            say=_say,
         )
         stream.go()
     return model.rank, stream.trouble.cause
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def _model(config: EvaluatorConfig, tasks: dict[str, Any], settings: Settings) -> LM:

@@ -7,11 +7,34 @@ from typing import TYPE_CHECKING
 from medtasks_ext.engines.lm import LmEngine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lm_eval.api.model import LM
 
     from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines.records import Request
 
 
-def engine_of(model: LM) -> Engine:
-    """The engine that answers with a loaded model."""
+def engine_of(
+    model: LM,
+    *,
+    quotes: Callable[[Request], bool] = lambda request: False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Engine:
+    """The engine that answers with a loaded model.
+
+    Args:
+        model: of lm-eval.
+        quotes: whether a fault may quote what a server says of a request, which may quote the row.
+        say: called with a line for the user.
+
+    Raises:
+        MedtasksError: address or key of a server is missing.
+    """
+    kinds = {kind.__name__ for kind in type(model).__mro__}  # their modules need packages of their own
+    if "TemplateAPI" in kinds:
+        from medtasks_ext.engines.api import ApiEngine, takes
+
+        if takes(model):
+            return ApiEngine(model, quotes=quotes, say=say)
     return LmEngine(model)

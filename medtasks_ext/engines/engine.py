@@ -57,6 +57,9 @@ class Engine(ABC):
             MedtasksError: the engine cannot work at all.
         """
 
+    def stop(self) -> None:  # noqa: B027  most try nothing again
+        """Try nothing again; requests under way come home. May be called from a handler of signals."""
+
     def close(self) -> None:  # noqa: B027  most hold nothing
         """Free what the engine holds."""
 

@@ -280,6 +280,7 @@ class Stream:
             if self._engine.local or self._feed.over or not waiting:
                 raise KeyboardInterrupt
             self._feed.stop()
+            self._engine.stop()
             self._interrupted = True
             self._say("waiting for the answers that are under way (once more: stop at once)")
 

@@ -71,7 +71,7 @@ def engine(monkeypatch, chip_ctc):
     monkeypatch.setattr(Scripted, "seen", [])
     monkeypatch.setattr(Scripted, "wrong", {})
     monkeypatch.setattr(Scripted, "most", 0)
-    monkeypatch.setattr(chosen, "engine_of", lambda model: Scripted())
+    monkeypatch.setattr(chosen, "engine_of", lambda model, **_: Scripted())
 
     def like(**attributes: Any) -> type[Scripted]:
         for name, value in attributes.items():
@@ -202,7 +202,7 @@ def test_other_tasks_are_scored_where_one_has_faults(medtasks, engine):
             done(self, feed, some)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chosen, "engine_of", lambda model: OfOne())
+        patch.setattr(chosen, "engine_of", lambda model, **_: OfOne())
         outcome = medtasks(*CHIP_CTC[:4], tasks, *CHIP_CTC[5:])
     assert outcome.code == 1 and result("bridge_chip_ctc_cot")["metrics"]["score"] == 1
     assert f"✗ {TASK}: HTTP 503 (8 requests without an answer)" in outcome.err
@@ -341,7 +341,7 @@ class Slow(Engine):
                 log.write(request.document + "\\n")
             sys.stdin.readline()
             done(request, Answer(request.row["target"]))
-choose.engine_of = lambda model: Slow()
+choose.engine_of = lambda model, **_: Slow()
 from medtasks_ext.cli.main import main
 sys.argv = ["medtasks", "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run"]
 main()
