@@ -68,6 +68,23 @@ def write_jsonl(path: Path, rows: list[dict]) -> Path:
     return path
 
 
+def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
+    """Replace stored answers by document, as if the model had given them."""
+    from dataclasses import replace
+
+    from medtasks_ext.engines import Answer
+    from medtasks_ext.runs import OutcomeLog, read_outcomes
+
+    stored = list(read_outcomes(run / "responses", task))
+    (run / "responses" / f"{task}.jsonl").unlink()
+    log = OutcomeLog(run / "responses", task)
+    for item in stored:
+        if isinstance(item.entry, Answer) and item.document in answers:
+            item = replace(item, entry=replace(item.entry, text=answers[item.document]))
+        log.copy(item)
+    log.close()
+
+
 def sft_row(
     number: int, text: str, output: str, *, split: str = "test", task: str = "CHIP-CTC", **more
 ) -> dict:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import write_jsonl
-from tests.judge.conftest import answer
+from tests.conftest import rewrite_answers, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
 
 N = 12
@@ -35,7 +34,7 @@ def made_runs(tmp_path_factory) -> Path:
             _call(patch, "run", "--model", "oracle", "--tasks", f"{TASK},{GATED}", "--output_path", run)
             texts = {f"d{i}": f"<think>the trace of {run}</think>{text_of(number, i)}" for i in range(N)}
             for task in (TASK, GATED):
-                answer(root / run, task, texts)
+                rewrite_answers(root / run, task, texts)
             _call(patch, "rescore", run)
     return root
 

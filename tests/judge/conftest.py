@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from medtasks_ext.judge import engine
+from tests.conftest import rewrite_answers
 from tests.judge.made import make_rows, make_task, rows
 from tests.judge.server import Server
 
@@ -50,20 +51,11 @@ def run(tasks, medtasks, tmp_path):
         assert made.code == 0, made.text
         if answers is not None:
             for name in names:
-                answer(tmp_path / folder, f"medhelm_{name}", answers)
+                rewrite_answers(tmp_path / folder, f"medhelm_{name}", answers)
             assert medtasks("rescore", folder).code == 0
         return tmp_path / folder
 
     return make
-
-
-def answer(folder: Path, task: str, answers: dict[str, str]) -> None:
-    """Replace stored responses by document."""
-    path = folder / "responses" / f"{task}.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        line["response"] = answers.get(line["document"], line["response"])
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 @pytest.fixture

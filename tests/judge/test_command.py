@@ -18,8 +18,8 @@ from medtasks_ext.judge import engine, procedures
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.client import Pace
 from medtasks_ext.registry import Registry
-from tests.conftest import ROOT
-from tests.judge.conftest import answer, judgements
+from tests.conftest import ROOT, rewrite_answers
+from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
 from tests.judge.server import Reply, fair, verdict
 
@@ -675,7 +675,7 @@ def test_rescoring_keeps_judgements_of_answers_that_did_not_change(run, jury, me
     folder = run("qa")
     medtasks("judge", "run", "--jury", jury("one", "two"))
     before = metrics(folder)
-    answer(folder, TASK, {"d4": "Another answer."})
+    rewrite_answers(folder, TASK, {"d4": "Another answer."})
     medtasks("rescore", "run")
     found = metrics(folder)
     assert (found["judged"], found["judgements_missing"]) == (5 / 6, 2)

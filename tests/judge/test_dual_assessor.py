@@ -20,8 +20,8 @@ from medtasks_ext.judge import procedures
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.procedures import Judged, Panel, Request, Subject
 from medtasks_ext.registry import Registry, tasks_folder
-from tests.conftest import ROOT, write_jsonl
-from tests.judge.conftest import answer, judgements
+from tests.conftest import ROOT, rewrite_answers, write_jsonl
+from tests.judge.conftest import judgements
 from tests.judge.server import Reply
 from tests.judge.test_command import process, wait_for
 
@@ -78,7 +78,7 @@ def answered(case_task, medtasks, tmp_path):
         made = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", folder)
         assert made.code == 0, made.text
         if answers:
-            answer(tmp_path / folder, TASK, answers)
+            rewrite_answers(tmp_path / folder, TASK, answers)
             assert medtasks("rescore", folder).code == 0
         return tmp_path / folder
 
@@ -585,7 +585,7 @@ def test_assessors_see_points_and_reference_and_no_weights(answered, panel, medt
     server.script = decides(one={"A"}, two={"A"})
     own = [{"id": "A", "text": "指出\n风险", "weight": 0.37}, {"id": "B-2", "text": "建议就诊", "weight": 9}]
     folder = answered([{**row(0), "points": own}, {**row(1), "points": own, "reference": ""}])
-    answer(folder, TASK, {"d1": "建议尽快就诊。"})
+    rewrite_answers(folder, TASK, {"d1": "建议尽快就诊。"})
     assert medtasks("rescore", "run").code == 0
     assert medtasks("judge", "run", "--jury", panel()).code == 0
     asked = {number(item): item for item in server.asked}
@@ -719,7 +719,7 @@ def test_a_decision_may_be_corrected(disputed, medtasks, panel, tmp_path):
 def test_a_decision_is_about_one_answer_alone(disputed, medtasks, panel, server, tmp_path):
     folder, _ = disputed
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"})
-    answer(folder, TASK, {"d1": "另一份意见。"})
+    rewrite_answers(folder, TASK, {"d1": "另一份意见。"})
     assert medtasks("rescore", "run").code == 0
     outcome = medtasks("judge", "run", "--jury", panel(), "--decisions", path)
     assert outcome.code == 1 and "1 cases are about answers that are others now" in outcome.err

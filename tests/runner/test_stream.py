@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -378,6 +379,13 @@ def answer(process: subprocess.Popen[str], n: int) -> None:
     process.stdin.flush()
 
 
+def until_asked(process: subprocess.Popen[str], tmp_path, n: int) -> None:
+    """Wait until the process has begun so many requests."""
+    while len(asked(tmp_path)) < n:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+
+
 def asked(tmp_path) -> list[str]:
     path = tmp_path / "asked"
     return path.read_text().split() if path.is_file() else []
@@ -385,8 +393,7 @@ def asked(tmp_path) -> list[str]:
 
 def test_the_second_process_on_a_folder_asks_nothing(medtasks, worker, tmp_path):
     first = worker()
-    while not asked(tmp_path):
-        pass
+    until_asked(first, tmp_path, 1)
     outcome = medtasks(*CHIP_CTC)
     assert outcome.code == 2 and f"medtasks run works in this folder (process {first.pid} on" in outcome.err
     assert medtasks("rescore", "run").code == 2
@@ -401,8 +408,7 @@ def test_the_second_process_on_a_folder_asks_nothing(medtasks, worker, tmp_path)
 def test_a_killed_run_loses_only_what_was_under_way(medtasks, worker, tmp_path, n):
     first = worker()
     answer(first, n)
-    while len(asked(tmp_path)) <= n:
-        pass
+    until_asked(first, tmp_path, n + 1)
     first.kill()
     first.communicate()
     assert len(lines(tmp_path / "run")) == n

@@ -8,7 +8,7 @@ import pytest
 
 from medtasks_ext.data import load
 from medtasks_ext.sampling.difficulty import level_by_score, level_by_votes
-from tests.conftest import sft_row, write_jsonl
+from tests.conftest import rewrite_answers, sft_row, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
 
 TASK = "mlb_cmexam"
@@ -44,11 +44,7 @@ def panel(medtasks, tmp_path):
         for folder in folders[1:]:
             shutil.copytree(tmp_path / folders[0], tmp_path / folder)
         for folder, answers in wrong.items():
-            path = tmp_path / folder / "responses" / f"{task}.jsonl"
-            lines = [json.loads(line) for line in path.read_text().splitlines()]
-            for line in lines:
-                line["response"] = answers.get(line["document"], line["response"])
-            write_jsonl(path, lines)
+            rewrite_answers(tmp_path / folder, task, answers)
             assert medtasks("rescore", folder).code == 0
 
     return make
