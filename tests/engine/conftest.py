@@ -17,17 +17,26 @@ import pytest
 
 START_SECONDS = 240
 
+ROOT = Path(__file__).resolve().parents[2]
+#: set for the tests that run in this process; users do not set them
+OF_TESTS = ("TQDM_DISABLE", "TOKENIZERS_PARALLELISM")
+
 #: model folder, names, more flags -> the server's address without path
 Served = Callable[..., AbstractContextManager[str]]
 
 
 @pytest.fixture(scope="session")
 def environment() -> dict[str, str]:
-    """Without the user's settings, offline, this environment's commands first."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
+    """Without the user's settings and those of other tests, offline, this environment's commands first."""
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("MEDTASKS_") and key not in OF_TESTS
+    }
     return {
         **clean,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),  # the copy that is installed may be older than this checkout
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",

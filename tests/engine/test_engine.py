@@ -45,11 +45,12 @@ def run(command: list[object], cwd: Path, environment: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def literal(model, environment, tmp_path_factory) -> tuple[str, dict]:
-    """`lm_eval --tasks bridge_zh,medhelm_admin --model vllm`, zero-shot and 5-shot in one call."""
+    """README's lm_eval command, zero-shot and 5-shot in one call."""
     folder = tmp_path_factory.mktemp("literal")
     names = [*GROUPS, *(f"{name}_5shot" for name in GROUPS)]
     model_args = f"pretrained={model},{ARGUMENTS}"
-    command = ["lm_eval", "--tasks", ",".join(names), "--model", "vllm", "--model_args", model_args, *FLAGS]
+    command = ["lm_eval", "--tasks", ",".join(names), "--model", "vllm", "--model_args", model_args,
+               "--batch_size", "auto", *FLAGS]  # fmt: skip
     printed = run([*command, "--output_path", folder, "--log_samples"], folder, environment)
     return printed, json.loads(next(folder.rglob("results_*.json")).read_text())
 
