@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
-START_SECONDS = 240
+from tests.engine.server import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 #: set for the tests that run in this process; users do not set them
@@ -52,30 +48,10 @@ def served(environment, tmp_path_factory) -> Served:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        address = f"http://127.0.0.1:{port}"
-        log = (tmp_path_factory.mktemp("server") / "log").open("w+")
-        flags = ["--host", "127.0.0.1", "--port", port, "--dtype", "float32", "--enforce-eager"]
-        flags += ["--max-model-len", context, "--served-model-name", *names, *more]
-        process = subprocess.Popen(
-            ["vllm", "serve", model, *map(str, flags)],
-            env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            deadline = time.monotonic() + START_SECONDS
-            while True:
-                try:
-                    urllib.request.urlopen(f"{address}/health", timeout=2)
-                    break
-                except OSError:
-                    log.seek(0)
-                    assert time.monotonic() < deadline and process.poll() is None, log.read()[-3000:]
-                    time.sleep(0.5)
+        flags = ["--dtype", "float32", "--enforce-eager", "--max-model-len", context]
+        flags += ["--served-model-name", *names, *more]
+        log = tmp_path_factory.mktemp("server") / "log"
+        with serving(["vllm", "serve", model, *flags], port, environment, log) as address:
             yield address
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait(timeout=60)
 
     return serve

@@ -1,0 +1,64 @@
+"""`vllm serve` on loopback, for as long as a context lasts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+START_SECONDS = 600
+
+
+@contextmanager
+def serving(
+    command: Sequence[object], port: int, environment: dict[str, str], log_file: Path
+) -> Iterator[str]:
+    """Start the server, wait until it answers, and stop it at the end.
+
+    Args:
+        command: without address and port.
+        port: on loopback.
+        environment: of the server.
+        log_file: for what it prints; the end of it is shown when it does not start.
+
+    Yields:
+        The server's address without path.
+    """
+    assert not _answers(port), f"port {port} is taken by another program: stop it, this test needs the port"
+    address = f"http://127.0.0.1:{port}"
+    with log_file.open("w+") as log:
+        process = subprocess.Popen(
+            [*map(str, command), "--host", "127.0.0.1", "--port", str(port)],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            while True:
+                try:
+                    urllib.request.urlopen(f"{address}/health", timeout=2)
+                    break
+                except OSError:
+                    log.seek(0)
+                    assert time.monotonic() < deadline and process.poll() is None, log.read()[-3000:]
+                    time.sleep(0.5)
+            yield address
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(timeout=60)
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("localhost", port), timeout=2).close()
+    except OSError:
+        return False
+    return True
