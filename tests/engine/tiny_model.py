@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import LlamaForCausalLM
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
@@ -21,8 +25,23 @@ LINES = [
 ]
 
 
-def make(folder: Path, *, template: str = TEMPLATE, context: int = 16384) -> Path:
-    """Write model and tokenizer to a folder and return it."""
+#: tokens of a greedy reply of a model that ends
+RUNGS = 24
+
+
+def make(
+    folder: Path, *, template: str = TEMPLATE, context: int = 16384, ends: bool = False, layers: int = 2
+) -> Path:
+    """Write model and tokenizer to a folder and return it.
+
+    Args:
+        folder: for the files of a model repository.
+        template: the chat template; without one if it is empty.
+        context: the most positions.
+        ends: a random model hardly ever writes its end token; this one does after some tens of tokens, greedy
+            or sampled, so that it can be asked with the token budgets of real models.
+        layers: without one, the last token alone decides what follows, and long prompts cost next to nothing.
+    """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -45,7 +64,7 @@ def make(folder: Path, *, template: str = TEMPLATE, context: int = 16384) -> Pat
         vocab_size=len(fast),
         hidden_size=128,
         intermediate_size=256,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         num_key_value_heads=2,
         head_dim=64,
@@ -53,8 +72,30 @@ def make(folder: Path, *, template: str = TEMPLATE, context: int = 16384) -> Pat
         bos_token_id=fast.bos_token_id,
         eos_token_id=fast.eos_token_id,
     )
-    LlamaForCausalLM(config).to(torch.float32).save_pretrained(folder)
+    model = LlamaForCausalLM(config).to(torch.float32)
+    if ends:
+        _lead_to_the_end(model, fast.eos_token_id, n_special=len(special))
+    model.save_pretrained(folder)
     return folder
+
+
+def _lead_to_the_end(model: LlamaForCausalLM, end: int, n_special: int) -> None:
+    """Put the tokens on the rungs of a ladder: each is followed by one of the next rung, the last by the end.
+
+    Which token of the rung it is, the random layers decide, and so the prompt.
+    """
+    import torch
+
+    into, out = model.model.embed_tokens.weight, model.lm_head.weight
+    with torch.no_grad():
+        out *= 10
+        out[:, :RUNGS] = 0
+        for token in range(len(into)):
+            rung = token % RUNGS
+            into[token, rung] = 1
+            if token >= n_special and rung > 0:
+                out[token, rung - 1] = 0.5
+        out[end, RUNGS - 1] = 0.5
 
 
 if __name__ == "__main__":
