@@ -1,0 +1,132 @@
+"""No process of an engine outlives this one, however it ends.
+
+vLLM's processes live on, with all their memory, when the process that started them is killed outright. A
+small process of its own watches: once this one is gone, it ends what is left of its descendants.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
+
+#: a variable that says who has started a process, or one of those from which it comes
+MARK = "MEDTASKS_STARTED_BY"
+#: seconds between two looks at the descendants
+LOOK = 1.0
+#: seconds that descendants get to end by themselves, then after SIGTERM
+GRACE, PATIENCE = 2.0, 5.0
+
+_process: subprocess.Popen[bytes] | None = None
+
+
+def start() -> None:
+    """Start the watcher of this process, unless it has one; before the first engine.
+
+    Without psutil (every vLLM comes with it) there is none.
+    """
+    global _process
+    if (_process and _process.poll() is None) or not find_spec("psutil"):
+        return
+    # nothing is ever written: the pipe ends with the last process that holds `_ours`. That is this one, and
+    # whatever was forked from it; any other program that it starts does not get it.
+    theirs, _ours = os.pipe()
+    mark = f"{os.getpid()}-{time.time_ns()}"
+    # the file alone, without the packages that it lies in
+    code = f"import runpy; runpy.run_path({__file__!r})['main']({os.getpid()}, {mark!r})"
+    _process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,  # whoever reads this process's output must not wait for the watcher
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        start_new_session=True,  # Ctrl-C and the end of the terminal do not reach it
+    )
+    os.close(theirs)
+    os.environ[MARK] = mark
+
+
+def main(pid: int, mark: str) -> None:
+    """Watch the process that has started this one, then end what it leaves.
+
+    Args:
+        pid: of that process, which holds the other end of this one's standard input.
+        mark: which its descendants bear.
+    """
+    import psutil
+
+    os.chdir("/")
+    known: set[psutil.Process] = set()
+    with suppress(psutil.NoSuchProcess):
+        watched = psutil.Process(pid)
+        while os.getppid() == pid and alive(watched):  # a fork may hold the pipe open
+            known = {process for process in known | descendants({watched}) if alive(process)}
+            if select.select([0], [], [], LOOK)[0]:
+                break
+    # what is younger than the last look bears the mark, or holds the pipe, or is a child of what is known
+    end(known | descendants(known) | _marked(mark))
+
+
+def descendants(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
+    """All that these have started, directly or not; without this process."""
+    import psutil
+
+    found: set[psutil.Process] = set()
+    for process in processes:
+        with suppress(psutil.Error):
+            found.update(process.children(recursive=True))
+    return {process for process in found if process.pid != os.getpid()}
+
+
+def _marked(mark: str) -> set[psutil.Process]:
+    """Those with the mark, and forks, which hold the pipe. (What sets its title, as vLLM does, loses it.)"""
+    import psutil
+
+    found = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # those of other users
+            if process.environ().get(MARK) == mark or _holds_the_pipe(process.pid):
+                found.add(process)
+    return {process for process in found if process.pid != os.getpid()}
+
+
+def _holds_the_pipe(pid: int) -> bool:
+    """Whether a process has this one's standard input among its open files.
+
+    Raises:
+        OSError: the system does not tell.
+    """
+    with os.scandir(f"/proc/{pid}/fd") as files:
+        return any(os.path.samestat(file.stat(), os.fstat(0)) for file in files)
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it runs, and is the same: its number may have gone to another since."""
+    import psutil
+
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def end(processes: Iterable[psutil.Process]) -> None:
+    """Wait a little for these, then ask them to end, then kill them."""
+    import psutil
+
+    left = list(processes)
+    for ask, seconds in ((None, GRACE), ("terminate", PATIENCE), ("kill", PATIENCE)):
+        for process in left:
+            with suppress(psutil.Error):  # psutil compares the time of its start before it sends a signal
+                if ask:
+                    getattr(process, ask)()
+        _, left = psutil.wait_procs(left, timeout=seconds)
