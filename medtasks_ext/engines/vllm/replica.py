@@ -1,0 +1,207 @@
+"""A replica: the same model in a process of its own, fed by this one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from medtasks_ext.engines.records import Outcome, Request
+from medtasks_ext.engines.vllm.create import create
+from medtasks_ext.engines.vllm.engine import VllmEngine
+from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Event, Events, Lane, Result
+from medtasks_ext.engines.vllm.stepper import Stepper
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+DROP: Final = "drop"
+END: Final = "end"
+#: how often to see whether the other side lives, where nothing comes from it
+LOOK = 1.0
+#: how long a replica may take to end vLLM before it is killed
+PATIENCE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The replica has loaded its model."""
+
+    window: int
+
+
+class Replica(Lane):
+    """Feeds one replica. Start all, then load this process's own model, then wait for each."""
+
+    def __init__(self, number: int, model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+        """Start the process; it begins to load.
+
+        Args:
+            number: of this replica, from 1; 0 is the starting process itself.
+            model_args: those of lm-eval's model.
+            extra: more of them.
+        """
+        context = get_context("spawn")  # a fork would share what this process has loaded
+        self.name = f"replica {number}"
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(theirs, dict(model_args), dict(extra)), name=f"medtasks {self.name}"
+        )
+        self._process.start()
+        theirs.close()
+        self._thread: threading.Thread | None = None
+
+    def wait(self) -> None:
+        """Wait until the model is loaded.
+
+        Raises:
+            MedtasksError: it was not.
+        """
+        with suppress(EOFError, OSError):
+            while self._connection.poll(LOOK) or self._process.is_alive():
+                if not self._connection.poll(0):
+                    continue
+                message: Ready | Event = self._connection.recv()
+                if isinstance(message, Ready):
+                    self.window = message.window
+                    return
+                if isinstance(message, Ended):
+                    raise MedtasksError(message.what, where=self.name, remedy=message.remedy)
+        ended = self._ended()
+        raise MedtasksError(ended.what, where=ended.where, remedy=ended.remedy)
+
+    def report_to(self, events: Events) -> None:
+        """Begin to read outcomes."""
+        self._thread = threading.Thread(target=self._read, args=(events,), name=self.name, daemon=True)
+        self._thread.start()
+
+    def send(self, ticket: int, request: Request) -> None:
+        """Send what vLLM needs; if the process has died, the reading thread says so."""
+        with suppress(OSError):
+            self._connection.send(
+                replace(request, key=str(ticket), prompt="", settings=dict(request.settings), row=None)
+            )
+
+    def drop(self) -> None:
+        """Let the replica give up what is under way."""
+        with suppress(OSError):
+            self._connection.send(DROP)
+
+    def lost(self) -> Ended | None:
+        """Whether the reading thread has ended; it sees the process end, after all that this has sent."""
+        return None if self._thread and self._thread.is_alive() else self._ended()
+
+    def stop(self) -> None:
+        """Let the replica end its vLLM."""
+        with suppress(OSError):
+            self._connection.send(END)
+
+    def close(self) -> None:
+        """Wait for its end; kill it if it does not come."""
+        self._process.join(PATIENCE)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process at once. The watcher sees to what it leaves."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+    def _read(self, events: Events) -> None:
+        with suppress(EOFError, OSError):
+            while self._connection.poll(LOOK) or self._process.is_alive() or self._connection.poll(0):
+                if not self._connection.poll(0):
+                    continue
+                event: Event = self._connection.recv()
+                if isinstance(event, Ended):
+                    events.put(replace(event, where=self.name))
+                    return
+                events.put(event)
+        events.put(self._ended())
+
+    def _ended(self) -> Ended:
+        self._process.join(LOOK)
+        return Ended(f"the process has ended (exit code {self._process.exitcode})", self.name, MEMORY_REMEDY)
+
+
+class _GivenUpError(Exception):
+    """The starting process wants no more of what is under way."""
+
+
+class _Requests:
+    """The feed of a replica: what comes through the pipe.
+
+    A thread reads all the time. Both sides could otherwise wait for each other with full pipes.
+    """
+
+    over = False
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._starter = connection, os.getppid()
+        self._ready: SimpleQueue[Request | str] = SimpleQueue()
+        self._next: Request | str | None = None
+        self.ended = False
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+
+    def _read(self) -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                self._ready.put(self._connection.recv())
+        self._ready.put(END)
+
+    def take(self) -> Request | None:
+        if self._next is None:
+            self._receive(0)
+        item, self._next = self._next, None
+        if item in (DROP, END) or os.getppid() != self._starter:
+            # engine processes that were forked may hold the pipe open, so its end alone does not tell
+            self.ended = item != DROP
+            raise _GivenUpError
+        return item if isinstance(item, Request) else None
+
+    def wait(self, seconds: float) -> None:
+        if self._next is None:
+            self._receive(seconds)
+
+    def _receive(self, seconds: float) -> None:
+        with suppress(Empty):
+            self._next = self._ready.get(timeout=seconds) if seconds else self._ready.get_nowait()
+
+
+def _serve(connection: Connection, model_args: dict[str, Any], extra: dict[str, Any]) -> None:
+    """Load the model, then answer until told to end. The target of the process."""
+
+    def done(request: Request, outcome: Outcome) -> None:
+        connection.send(Result(int(request.key), outcome))
+
+    try:
+        lm, processes = create(model_args, extra)
+        engine = VllmEngine(lm, [Stepper(lm, processes)])
+    except Exception as error:
+        connection.send(_said(error))
+        return
+    try:
+        connection.send(Ready(engine.window))
+        requests = _Requests(connection)
+        while not requests.ended:
+            with suppress(_GivenUpError):
+                engine.run(requests, done)
+    except OSError:
+        pass  # the starting process is gone
+    except Exception as error:
+        with suppress(OSError):
+            connection.send(_said(error))
+    finally:
+        engine.close()
+
+
+def _said(error: Exception) -> Ended:
+    if isinstance(error, MedtasksError):
+        return Ended(error.what, str(error.where or ""), error.remedy)
+    return Ended(f"{type(error).__name__}: {error}", "", MEMORY_REMEDY)

@@ -1,0 +1,159 @@
+"""The vLLM of this process: requests are added and steps are made in a thread of its own.
+
+A step of vLLM waits for its engine process, and waits for ever if that was killed from outside (vLLM 0.32).
+So the thread that hands outcomes on does not step.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
+from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Events, Lane, Result
+from medtasks_ext.engines.vllm.settings import end_of_text, reasoning_of, sampling
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from lm_eval.models.vllm_causallms import VLLM
+    from vllm import RequestOutput
+
+#: vLLM has been asked to stop, or has failed on the request
+NO_ANSWER: Final = ("abort", "error", None)
+DROP: Final = "drop"
+END: Final = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    ticket: int
+    until: list[str]
+    at: float
+
+
+class Stepper(Lane):
+    """Steps one `vllm.LLM`. Only its thread touches the engine."""
+
+    def __init__(self, lm: VLLM, processes: Sequence[BaseProcess] = ()) -> None:
+        """Work with a loaded model.
+
+        Args:
+            lm: lm-eval's model.
+            processes: those that its vLLM has started.
+        """
+        self._lm, self._engine, self._processes = lm, lm.model.llm_engine, list(processes)
+        self._end = end_of_text(lm)
+        self._inbox: SimpleQueue[tuple[int, Request] | str] = SimpleQueue()
+        self._added: dict[str, _Added] = {}
+        self._thread = threading.Thread(target=self._work, name="vLLM steps", daemon=True)
+        self.window = 2 * self._engine.vllm_config.scheduler_config.max_num_seqs
+
+    def report_to(self, events: Events) -> None:
+        """Begin to work."""
+        self._events = events
+        self._thread.start()
+
+    def send(self, ticket: int, request: Request) -> None:
+        """Add a request before the next step."""
+        self._inbox.put((ticket, request))
+
+    def drop(self) -> None:
+        """Abort what is under way after the current step."""
+        self._inbox.put(DROP)
+
+    def lost(self) -> Ended | None:
+        """Whether a process of the engine is gone, or its thread has ended."""
+        dead = [process for process in self._processes if not process.is_alive()]
+        if not dead and self._thread.is_alive():
+            return None
+        codes = ", ".join(f"{process.name}: exit code {process.exitcode}" for process in dead)
+        return Ended(f"vLLM's engine has died ({codes or 'see above'})", "vLLM", MEMORY_REMEDY)
+
+    def stop(self) -> None:
+        """Abort what is under way after the current step, then make no further one."""
+        self._inbox.put(END)
+
+    def close(self) -> None:
+        """End vLLM's processes."""
+        while self._thread.is_alive() and not self.lost():
+            self._thread.join(0.1)
+        self._engine.engine_core.shutdown()
+
+    def _work(self) -> None:
+        try:
+            while self._admit():
+                for output in self._engine.step():
+                    self._finish(output)
+        except Exception as error:
+            self._events.put(Ended(f"vLLM's engine has failed: {_first_line(error)}", "vLLM", MEMORY_REMEDY))
+
+    def _admit(self) -> bool:
+        """Add all that was sent; wait for it if nothing is under way. False at the end."""
+        while True:
+            try:
+                item = self._inbox.get(block=not self._added)
+            except Empty:
+                return True
+            if isinstance(item, tuple):
+                self._add(*item)
+                continue
+            self._engine.abort_request(list(self._added))
+            self._added.clear()
+            if item == END:
+                return False
+
+    def _add(self, ticket: int, request: Request) -> None:
+        """Give the engine a request; if it does not take it, that is its outcome.
+
+        Raises:
+            EngineDeadError: the engine takes nothing any more.
+        """
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        name = f"medtasks-{ticket}"
+        try:
+            parameters, until = sampling(self._lm, request.settings, self._end)
+            prompt = {"type": "token", "prompt_token_ids": request.tokens or []}
+            self._engine.add_request(name, prompt, parameters, lora_request=self._lm.lora_request)
+        except EngineDeadError:
+            raise
+        except Exception as error:  # vLLM has seen tokens and settings only: its words hold no text of a row
+            with suppress(KeyError):
+                self._engine.abort_request([name])  # it may be half in
+            reason = f"vLLM does not take the request: {_first_line(error)}"
+            self._events.put(Result(ticket, Fault(FaultKind.ENGINE, reason)))
+        else:
+            self._added[name] = _Added(ticket, until, time.monotonic())
+
+    def _finish(self, output: RequestOutput) -> None:
+        if output.finished and (added := self._added.pop(output.request_id, None)):
+            self._events.put(Result(added.ticket, self._outcome(output, added)))
+
+    def _outcome(self, output: RequestOutput, added: _Added) -> Outcome:
+        from lm_eval.models.utils import postprocess_generated_text
+
+        completion, think_end = output.outputs[0], self._lm.think_end_token
+        if completion.finish_reason in NO_ANSWER:
+            return Fault(FaultKind.ENGINE, f"vLLM gave the request up ({completion.finish_reason})")
+        return Answer(
+            text=postprocess_generated_text(completion.text, added.until, think_end),
+            finish=completion.finish_reason or "",
+            usage=Usage(
+                prompt=len(output.prompt_token_ids or ()),
+                completion=len(completion.token_ids),
+                cached=output.num_cached_tokens,
+            ),
+            reasoning=reasoning_of(completion.text, think_end),
+            seconds=time.monotonic() - added.at,
+        )
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,0 +1,309 @@
+"""The vLLM engine with the real vLLM on the CPU: the same texts as lm-eval's, one by one as they finish."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from medtasks_ext.engines import Answer, Fault, FaultKind, Request
+from tests.engine.streams import PLACES, ListFeed, answered, arguments, request
+from tests.engine.tiny_model import LINES, make
+
+pytestmark = pytest.mark.engine
+
+ROOT = Path(__file__).resolve().parents[2]
+#: for a machine that does other things besides
+PATIENCE = 600
+WORDS = [*LINES[1].split(), *LINES[4].split(), "entity", "status", "咳嗽", "内科", ","]
+
+
+def prompts(n: int, longest: int = 60, seed: int = 0) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(3, longest))) for _ in range(n)]
+
+
+def mixed(n: int) -> list[Request]:
+    budgets = [1, 3, 8, 20, 45]
+    return [request(str(i), text, max_gen_toks=budgets[i % 5]) for i, text in enumerate(prompts(n))]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return make(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def engine(model, environment) -> Iterator[Any]:
+    from medtasks_ext.engines.vllm import load
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        # with a number, lm-eval's own calls show no progress bar
+        engine = load(arguments(model), {"batch_size": 64})
+        yield engine
+        engine.close()
+
+
+def of_lm_eval(engine, requests: list[Request]) -> dict[str, str]:
+    from lm_eval.api.instance import Instance
+
+    instances = [
+        Instance("generate_until", {}, (item.prompt, dict(item.settings)), i)
+        for i, item in enumerate(requests)
+    ]
+    texts = engine.lm.generate_until(instances, disable_tqdm=True)
+    return {item.key: text for item, text in zip(requests, texts, strict=True)}
+
+
+def texts(outcomes: dict[str, Any]) -> dict[str, str]:
+    return {key: outcome.text for key, outcome in outcomes.items()}
+
+
+def test_greedy_texts_are_those_of_lm_evals_own_call(engine):
+    requests = mixed(60)
+    outcomes = answered(engine, requests)
+    assert len(outcomes) == 60 and texts(outcomes) == of_lm_eval(engine, requests)
+    for item in requests:
+        usage = outcomes[item.key].usage
+        assert usage.prompt == len(engine.lm.tok_encode(item.prompt))
+        assert 1 <= usage.completion <= item.settings["max_gen_toks"]
+        assert outcomes[item.key].seconds > 0
+    assert {outcome.finish for outcome in outcomes.values()} <= {"stop", "length"}
+
+
+def test_a_prompt_with_the_templates_own_first_token_gets_no_second_one(engine):
+    for prompt in ("a cough", "<s>a cough"):
+        assert engine.prepare(request("x", prompt)).tokens == engine.lm.tok_encode(prompt)
+
+
+def test_turns_get_the_models_template(engine):
+    turns = [{"role": "user", "content": "a cough"}]
+    prepared = engine.prepare(Request("x", "task", "x", turns, {}))
+    assert prepared.tokens == engine.lm.tok_encode("<|user|>a cough<|end|><|assistant|>")
+
+
+def said(engine, budget: int = 60) -> tuple[Request, str]:
+    """A request, and what the model says to it: long enough to be cut."""
+    requests = [request(str(i), text, max_gen_toks=budget) for i, text in enumerate(prompts(12, seed=1))]
+    found = texts(answered(engine, requests))
+    item = next(item for item in requests if len(found[item.key]) >= 30)
+    return item, found[item.key]
+
+
+def test_a_stop_text_that_the_model_says_is_cut_out(engine):
+    item, whole = said(engine)
+    stop = whole[12:15]
+    assert stop.strip()
+    stopped = replace(item, key="stopped", settings={**item.settings, "until": ["\n\n", stop]})
+    answer = answered(engine, [stopped])["stopped"]
+    assert answer.finish == "stop" and answer.text == whole.split(stop)[0]
+    assert {"stopped": answer.text} == of_lm_eval(engine, [stopped])
+
+
+def test_reasoning_is_cut_off_and_stop_texts_are_applied_after_it(engine, monkeypatch):
+    item, whole = said(engine)
+    monkeypatch.setattr(engine.lm, "think_end_token", whole[12:15])
+    stop = next(part for part in (whole[3:5], whole[2:4]) if part.strip())
+    stopped = replace(item, settings={**item.settings, "until": [stop]})
+    answer = answered(engine, [stopped])[item.key]
+    assert {item.key: answer.text} == of_lm_eval(engine, [stopped])
+    assert stop in answer.reasoning and whole.startswith(answer.reasoning)
+
+
+def test_sampled_settings_run(engine):
+    settings = {"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 50, "max_gen_toks": 30}
+    requests = [request(str(i), "The patient", **settings) for i in range(20)]
+    outcomes = answered(engine, requests)
+    assert all(isinstance(outcome, Answer) for outcome in outcomes.values())
+    assert len(set(texts(outcomes).values())) > 10
+
+
+def test_what_cannot_be_answered_is_a_fault_and_the_rest_is_answered(engine):
+    bad = [
+        request("long", " ".join(prompts(1)[0] for _ in range(500)), max_gen_toks=100),
+        request("half", "a cough \ud83d", max_gen_toks=5),
+        request("half stop", "a cough", until=["\ud83d"], max_gen_toks=5),
+        request("empty", "", max_gen_toks=5),
+        request("settings", "a cough", do_sample=True, temperature=1.0, top_p=5, max_gen_toks=5),
+        request("unknown", "a cough", no_such_setting=1, max_gen_toks=5),
+        request("nothing", "a cough", max_gen_toks=0),
+    ]
+    good = mixed(20)
+    outcomes = answered(engine, [*good[:10], *bad, *good[10:]])
+    assert all(isinstance(outcomes[item.key], Answer) for item in good)
+    too_long = outcomes["long"]
+    assert too_long.kind is FaultKind.TOO_LONG and "1,948" in too_long.reason and too_long.remedy
+    for key in ("half stop", "empty", "settings", "unknown", "nothing"):
+        assert outcomes[key].kind is FaultKind.ENGINE, key
+    assert isinstance(outcomes["half"], Answer | Fault)
+    assert all("cough" not in item.reason for item in outcomes.values() if isinstance(item, Fault))
+
+
+def test_short_answers_come_before_long_ones_that_were_asked_earlier(engine):
+    long = [
+        request(f"long{i}", text, max_gen_toks=200, ignore_eos=True, until=[])
+        for i, text in enumerate(prompts(4))
+    ]
+    short = [request(f"short{i}", text, max_gen_toks=2) for i, text in enumerate(prompts(8))]
+    order = list(answered(engine, [*long, *short]))
+    assert set(order[:8]) == {item.key for item in short}
+
+
+def test_the_engine_is_kept_full_and_never_gets_more_than_its_window(engine):
+    assert engine.window == 2 * PLACES
+    feed = ListFeed(engine.prepare(item) for item in mixed(150))
+    under_way, came = [], 0
+
+    def done(*_):
+        nonlocal came
+        under_way.append(feed.taken - came)
+        came += 1
+
+    engine.run(feed, done)
+    assert came == 150 and max(under_way) == engine.window
+
+
+def test_a_prompt_that_vllm_has_seen_counts_as_cached(engine):
+    item = request("x", " ".join(prompts(6, seed=2)), max_gen_toks=2)
+    answered(engine, [item])
+    usage = answered(engine, [item])["x"].usage
+    assert 0 < usage.cached <= usage.prompt
+
+
+def test_a_run_that_is_left_leaves_nothing_to_the_next(engine):
+    class LeftError(Exception):
+        pass
+
+    def leave(*_):
+        raise LeftError
+
+    with pytest.raises(LeftError):
+        engine.run(ListFeed(engine.prepare(item) for item in mixed(40)), leave)
+    requests = mixed(10)
+    assert texts(answered(engine, requests)) == of_lm_eval(engine, requests)
+
+
+class Streaming:
+    """A process that answers requests, with its descendants as they were once it had loaded."""
+
+    def __init__(self, model: Path, replicas: int, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.streams", str(model), str(replicas)],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        self.window = self.read()["loaded"]
+        self.descendants = psutil.Process(self.process.pid).children(recursive=True)
+
+    def read(self) -> dict[str, Any]:
+        """The next event; other lines come from vLLM."""
+        while line := self.process.stdout.readline():
+            if line.startswith("{"):
+                return json.loads(line)
+        raise AssertionError("the process has ended")
+
+    def ask(self, requests: list[Request]) -> None:
+        rows = [[item.key, item.prompt, dict(item.settings)] for item in requests]
+        self.process.stdin.write(json.dumps(rows) + "\n")
+        self.process.stdin.flush()
+
+    def until_the_end(self, each: Callable[[int], None] = lambda n: None) -> tuple[dict[str, dict], dict]:
+        """Outcomes by key, each once, and the event after the last; `each` is called with their number."""
+        outcomes: dict[str, dict] = {}
+        while "key" in (event := self.read()):
+            assert event["key"] not in outcomes
+            outcomes[event["key"]] = event
+            each(len(outcomes))
+        return outcomes, event
+
+    def engines(self) -> list[psutil.Process]:
+        return [process for process in self.descendants if "EngineCore" in process.name()]
+
+    def all_gone(self) -> bool:
+        self.process.wait(PATIENCE)
+        return not psutil.wait_procs(self.descendants, timeout=PATIENCE)[1]
+
+
+@contextmanager
+def streaming(*arguments: Any) -> Iterator[Streaming]:
+    started = Streaming(*arguments)
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        assert started.all_gone()
+
+
+def long_requests(n: int) -> list[Request]:
+    return [
+        request(str(i), text, max_gen_toks=150, ignore_eos=True, until=[])
+        for i, text in enumerate(prompts(n))
+    ]
+
+
+def test_two_replicas_give_the_texts_of_one_and_die_together(engine, model, environment):
+    requests = mixed(100)
+    with streaming(model, 2, environment) as stream:
+        assert stream.window == 4 * PLACES and len(stream.engines()) == 2
+        stream.ask(requests)
+        outcomes, last = stream.until_the_end()
+        assert last["ran"] == len(outcomes) == sum(last["lanes"]) == 100 and min(last["lanes"]) > 30
+        assert texts(answered(engine, requests)) == {key: event["text"] for key, event in outcomes.items()}
+
+        # a replica that dies ends the run with one message, after what has come
+        replica = next(p for p in stream.descendants if any(c in stream.engines() for c in p.children()))
+        stream.ask(long_requests(200))
+        outcomes, last = stream.until_the_end(lambda n: replica.kill() if n == 20 else None)
+        assert len(outcomes) >= 20 and "replica 1: the process has ended" in last["failed"], last
+        assert "gpu_memory_utilization" in last["failed"]
+
+        # what it leaves, and the rest, ends with this process
+        stream.process.kill()
+        assert stream.all_gone()
+
+
+def test_ctrl_c_reaches_no_engine_and_kill_leaves_none(model, environment):
+    with streaming(model, 1, {**environment, "TQDM_DISABLE": "1"}) as stream:
+        stream.ask(long_requests(200))
+        outcomes, last = stream.until_the_end(
+            lambda n: os.killpg(stream.process.pid, signal.SIGINT) if n == 20 else None
+        )
+        assert last["ran"] == len(outcomes) and 20 <= len(outcomes) < 100
+        assert all(event["finish"] == "length" for event in outcomes.values())
+        stream.ask(mixed(10))
+        assert stream.until_the_end()[1]["ran"] == 10
+        stream.process.kill()
+        assert stream.all_gone()
+
+
+def test_an_engine_that_is_killed_ends_the_run_with_what_has_come(model, environment):
+    environment = {name: value for name, value in environment.items() if name != "TQDM_DISABLE"}
+    with streaming(model, 1, environment) as stream:
+        [core] = stream.engines()
+        stream.ask(long_requests(200))
+        outcomes, last = stream.until_the_end(lambda n: core.kill() if n == 20 else None)
+        assert len(outcomes) >= 20 and all("text" in event for event in outcomes.values())
+        assert "vLLM's engine has died" in last["failed"] and "max_model_len" in last["failed"]
+        started = time.monotonic()
+        stream.process.stdin.close()
+        assert stream.all_gone() and stream.process.returncode == 0
+        assert time.monotonic() - started < PATIENCE
