@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,9 @@ from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import identity_of
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
+    from medtasks_ext.cli.model import Loaded
     from medtasks_ext.contamination.folder import ProbeFolder
     from medtasks_ext.data.documents import Document
     from medtasks_ext.registry import Dataset, Registry
@@ -173,28 +174,28 @@ def _refuse_chat(config: EvaluatorConfig) -> None:
         )
 
 
-def _model(config: EvaluatorConfig) -> tuple[LM, dict[str, Any]]:
+def _model(config: EvaluatorConfig) -> tuple[Loaded, dict[str, Any]]:
     """The model, and generation settings that make it greedy."""
     is_api = "completions" in config.model
     if is_api:
         # the server splits the text as its model needs it, beginning-of-text token included
         config.model_args.setdefault("tokenized_requests", False)
     try:
-        model = create_model(config, endpoint="/v1/completions")
+        loaded = create_model(config, endpoint="/v1/completions")
     except MedtasksError as error:
         if is_api and "tokenizer" not in config.model_args and error.where == "--model_args":
             raise MedtasksError(
                 error.what, where=error.where, remedy="name the tokenizer: tokenizer=ORG/MODEL"
             ) from None
         raise
-    if model.world_size > 1:
+    if loaded.lm.world_size > 1:
         raise MedtasksError(
-            f"{model.world_size} processes were started, and the probe runs in one",
+            f"{loaded.lm.world_size} processes were started, and the probe runs in one",
             where="--model",
             remedy="for several GPUs: tensor_parallel_size=N with vllm, parallelize=True with hf",
         )
     # hf would take a repetition penalty from the model's own defaults; servers need not know the name
-    return model, {
+    return loaded, {
         "do_sample": False,
         "temperature": 0.0,
         **({} if is_api else {"repetition_penalty": 1.0}),
@@ -209,15 +210,14 @@ def _ask_all(
     from medtasks_ext.contamination.ask import NoAnswerError, ask
     from medtasks_ext.contamination.probe import CUTS
     from medtasks_ext.contamination.tokenizer import ModelTokenizer
-    from medtasks_ext.engines.choose import engine_of
     from medtasks_ext.runner.trouble import stopped
     from medtasks_ext.runs.outcomes import OutcomeLog
 
-    model, fixed = _model(config)
-    tokenizer, engine = ModelTokenizer(model), engine_of(model)
+    loaded, fixed = _model(config)
+    tokenizer, engine = ModelTokenizer(loaded.lm), loaded.engine()
     probe.save()
     failed = {}
-    with Progress(len(waiting), sum(map(len, waiting.values())) * len(CUTS)) as progress:
+    with closing(engine), Progress(len(waiting), sum(map(len, waiting.values())) * len(CUTS)) as progress:
         for name, documents in waiting.items():
             log = OutcomeLog(probe.responses, name)
             try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from medtasks_ext.engines import choose
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.secrets import shown_url
 
@@ -54,7 +56,29 @@ def output_folder(config: EvaluatorConfig) -> Path:
     return Path("runs") / (f"{name}-{setup}" if setup not in ("", name) else name)
 
 
-def create_model(config: EvaluatorConfig, endpoint: str = "/v1/chat/completions") -> LM:
+@dataclass(frozen=True)
+class Loaded:
+    """A model, and the engine that it was loaded with.
+
+    Attributes:
+        lm: lm-eval's model.
+        own: the engine of a model that is loaded as one (vLLM); None for one that is put around the model.
+    """
+
+    lm: LM
+    own: Engine | None = None
+
+    def engine(
+        self,
+        *,
+        quotes: Callable[[Request], bool] = lambda request: False,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> Engine:
+        """The engine that answers with the model; arguments as for `engine_of`."""
+        return self.own or choose.engine_of(self.lm, quotes=quotes, say=say)
+
+
+def create_model(config: EvaluatorConfig, endpoint: str = "/v1/chat/completions") -> Loaded:
     """Load a model, or connect to it.
 
     Args:
@@ -84,7 +108,12 @@ def create_model(config: EvaluatorConfig, endpoint: str = "/v1/chat/completions"
         "device": config.device,
     }
     try:
-        return kind.create_from_arg_obj(config.model_args, extra)
+        if config.model == "vllm":
+            from medtasks_ext.engines.vllm import load
+
+            engine = load(config.model_args, extra)
+            return Loaded(engine.lm, engine)
+        return Loaded(kind.create_from_arg_obj(config.model_args, extra))
     except (ImportError, ModuleNotFoundError) as error:
         raise _not_installed(config, error) from None
     except (OSError, TypeError, ValueError) as error:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
+    from medtasks_ext.cli.model import Loaded
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Fault
     from medtasks_ext.runner.evaluate import Settings
@@ -229,13 +230,13 @@ def _execute(
 ) -> tuple[int, Fault | None]:
     """Run the tasks; returns this process's rank, and what ended the run before its time."""
     from medtasks_ext.cli.progress import Progress
-    from medtasks_ext.engines.choose import engine_of
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks, loaded_record
     from medtasks_ext.runner.stream import Stream
 
     places = {name: run.places(task, settings) for name, task in waiting.items()}
-    model = _model(config, waiting, settings)
+    loaded = _model(config, waiting, settings)
+    model = loaded.lm
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
         typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
         run.manifest.note([_NO_SYSTEM_TURN])
@@ -246,7 +247,7 @@ def _execute(
     run.manifest.context = context if isinstance(context, int) else None
     run.save()
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
-    engine = engine_of(model, quotes=lambda request: public[request.task] or shows_text(), say=_say)
+    engine = loaded.engine(quotes=lambda request: public[request.task] or shows_text(), say=_say)
     built_in = _is_built_in(model)
     if preflight and any(places.values()) and not built_in:
         _preflight(run, model, engine, waiting, places, settings)
@@ -270,7 +271,7 @@ def _say(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _model(config: EvaluatorConfig, tasks: dict[str, Any], settings: Settings) -> LM:
+def _model(config: EvaluatorConfig, tasks: dict[str, Any], settings: Settings) -> Loaded:
     """The model, if it can be asked these tasks with these settings."""
     from medtasks_ext.runner.preflight import check_chat_template
 
@@ -280,10 +281,10 @@ def _model(config: EvaluatorConfig, tasks: dict[str, Any], settings: Settings) -
             where="--model",
             remedy="add --apply_chat_template",
         )
-    model = create_model(config)
-    _check_budget(model, tasks)
-    check_chat_template(model, settings)
-    return model
+    loaded = create_model(config)
+    _check_budget(loaded.lm, tasks)
+    check_chat_template(loaded.lm, settings)
+    return loaded
 
 
 def _is_built_in(model: LM) -> bool:

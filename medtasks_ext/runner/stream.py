@@ -184,11 +184,13 @@ class Stream:
             self._end(keeper)
             self._scorer.close()
             raise
+        finally:
+            with suppress(Exception):  # what the engine answered is stored
+                self._engine.close()
         self._end(keeper)
         if self._keeper_error is not None:
             self._scorer.close()
             raise self._keeper_error
-        self._engine.close()
         self.trouble.settle()
         self._join_ranks()
         for name, entry in self._scorer.drain():
