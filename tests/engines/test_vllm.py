@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
+from multiprocessing import Pipe
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +14,7 @@ from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.vllm import VllmEngine
 from medtasks_ext.engines.vllm.devices import cpu_threads, device_slices, environment
 from medtasks_ext.engines.vllm.lanes import Ended, Lane, Result
+from medtasks_ext.engines.vllm.replica import DROP, GivenUpError, PipeFeed
 from medtasks_ext.errors import MedtasksError
 
 
@@ -135,6 +138,27 @@ def test_all_lanes_are_told_to_stop_before_any_is_waited_for(engine_of):
         lane.ended = told
     engine_of(*lanes).close()
     assert told == ["stop", "stop", "close", "close"]
+
+
+def eventually(what):
+    for _ in range(1000):
+        if (found := what()) is not None:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("never")
+
+
+def test_a_replica_gives_up_at_once_also_when_it_is_full():
+    starter, replica = Pipe()
+    feed = PipeFeed(replica)
+    assert feed.take() is None and not feed.over
+    starter.send(Request("7", "", "", "", {}, tokens=[1, 2]))
+    assert eventually(feed.take).tokens == [1, 2]
+    for words, ended in ((lambda: starter.send(DROP), False), (starter.close, True)):
+        words()
+        with pytest.raises(GivenUpError):
+            eventually(lambda: feed.over or None)  # a full engine takes nothing, but asks
+        assert feed.ended is ended
 
 
 def model(context: int = 100) -> SimpleNamespace:

@@ -94,7 +94,7 @@ class VllmEngine(Engine):
             while True:
                 full = self._hand_out(feed)
                 if self._under_way:
-                    self._take_in(done, LOOK if full or feed.over else ASK_AGAIN)
+                    self._take_in(done, LOOK if feed.over or full else ASK_AGAIN)
                 elif feed.over:
                     return
                 else:

@@ -130,17 +130,18 @@ class Replica(Lane):
         return Ended(f"the process has ended (exit code {self._process.exitcode})", self.name, MEMORY_REMEDY)
 
 
-class _GivenUpError(Exception):
+class GivenUpError(Exception):
     """The starting process wants no more of what is under way."""
 
 
-class _Requests:
+class PipeFeed:
     """The feed of a replica: what comes through the pipe.
 
     A thread reads all the time. Both sides could otherwise wait for each other with full pipes.
-    """
 
-    over = False
+    Attributes:
+        ended: whether the starting process wants nothing any more, or is gone.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._starter = connection, os.getppid()
@@ -155,23 +156,33 @@ class _Requests:
                 self._ready.put(self._connection.recv())
         self._ready.put(END)
 
-    def take(self) -> Request | None:
-        if self._next is None:
-            self._receive(0)
-        item, self._next = self._next, None
-        if item in (DROP, END) or os.getppid() != self._starter:
+    @property
+    def over(self) -> bool:
+        """Never by itself.
+
+        Raises:
+            GivenUpError: what is under way is to be given up. An engine asks for this also when it is full.
+        """
+        self.wait(0)
+        if self._next in (DROP, END) or os.getppid() != self._starter:
             # engine processes that were forked may hold the pipe open, so its end alone does not tell
-            self.ended = item != DROP
-            raise _GivenUpError
-        return item if isinstance(item, Request) else None
+            self.ended = self._next != DROP
+            self._next = None
+            raise GivenUpError
+        return False
+
+    def take(self) -> Request | None:
+        """The next request, if one has come."""
+        if self.over:
+            return None
+        request, self._next = self._next, None
+        return request if isinstance(request, Request) else None
 
     def wait(self, seconds: float) -> None:
+        """Wait until something comes, at most so long."""
         if self._next is None:
-            self._receive(seconds)
-
-    def _receive(self, seconds: float) -> None:
-        with suppress(Empty):
-            self._next = self._ready.get(timeout=seconds) if seconds else self._ready.get_nowait()
+            with suppress(Empty):
+                self._next = self._ready.get(timeout=seconds)
 
 
 def _serve(connection: Connection, model_args: dict[str, Any], extra: dict[str, Any]) -> None:
@@ -188,9 +199,9 @@ def _serve(connection: Connection, model_args: dict[str, Any], extra: dict[str, 
         return
     try:
         connection.send(Ready(engine.window))
-        requests = _Requests(connection)
+        requests = PipeFeed(connection)
         while not requests.ended:
-            with suppress(_GivenUpError):
+            with suppress(GivenUpError):
                 engine.run(requests, done)
     except OSError:
         pass  # the starting process is gone
