@@ -210,7 +210,8 @@ def test_what_fails_on_an_answer_is_named_by_kind_and_kept_in_the_run(
     outcome = medtasks("run", "--model", "oracle", *HOSPICE)
     assert outcome.code == 1 and f"✗ medhelm_hospice_referral: {type(error).__name__}" in outcome.err
     assert_silent(outcome, caplog)
-    assert MARKER in (tmp_path / "run" / "run.json").read_text()  # the traceback
+    kept = {"metric": "run.json", "model": "responses/medhelm_hospice_referral.jsonl"}[place]
+    assert MARKER in (tmp_path / "run" / kept).read_text()  # the traceback
 
 
 def test_what_a_machine_says_is_shown(medtasks, data_dir, monkeypatch):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 import yaml
 
-from medtasks_ext.batching import BATCHING_MODELS, VLLM_MODELS
+from medtasks_ext.batching import BATCHING_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -40,10 +40,11 @@ def quiet() -> None:
 def hide_bars(model: str) -> None:
     """Hide the progress bars of libraries, where the model can do without.
 
-    vLLM divides by the elapsed time of its bar, which is 0 for a bar that tqdm was told to disable. Must be
-    called before tqdm is imported, since tqdm reads the variable then.
+    vLLM's own `generate`, which lm-eval calls for models that see, divides by the elapsed time of its bar,
+    and that is 0 for a bar that tqdm was told to disable. Must be called before tqdm is imported, since tqdm
+    reads the variable then.
     """
-    if model in VLLM_MODELS:
+    if model == "vllm-vlm":
         os.environ.pop("TQDM_DISABLE", None)
     else:
         os.environ.setdefault("TQDM_DISABLE", "1")

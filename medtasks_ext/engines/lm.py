@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import io
 import json
+import traceback
 from collections import defaultdict, deque
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
@@ -102,9 +104,10 @@ class LmEngine(Engine):
             with self._without_prints():
                 texts = self._model.generate_until(instances, **self._quiet)
         except Exception as error:  # models fail in their own ways
-            fault = Fault(FaultKind.ENGINE, what_happened(error))
+            fault = Fault(FaultKind.ENGINE, what_happened(error), details=traceback.format_exc())
             for request in self._left():
                 self._done(request, fault)
+                fault = replace(fault, details="")  # once is enough
             return
         for instance, text in zip(instances, texts, strict=True):
             self.add_partial("generate_until", instance.args, text)

@@ -123,6 +123,7 @@ class Fault:
         status: of HTTP, if a reply came.
         tries: how often the request was sent.
         maybe_paid: how many of these the server may have worked on and counted.
+        details: a traceback, which may quote the row; never shown.
     """
 
     kind: FaultKind
@@ -131,6 +132,7 @@ class Fault:
     status: int | None = None
     tries: int = 1
     maybe_paid: int = 0
+    details: str = field(default="", repr=False)
 
 
 Outcome: TypeAlias = Answer | Fault

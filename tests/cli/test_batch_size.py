@@ -28,7 +28,7 @@ def test_the_size_that_a_file_states_is_kept(tmp_path):
     assert batch_size("--config", str(file), "--tasks", "bridge_mie") == "auto"
 
 
-@pytest.mark.parametrize(("model", "hidden"), [("vllm", False), ("hf", True)])
+@pytest.mark.parametrize(("model", "hidden"), [("vllm-vlm", False), ("vllm", True), ("hf", True)])
 def test_bars_are_hidden_where_the_engine_does_not_count_with_them(model, hidden, monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")
     batch_size("--model", model, *MODEL)
