@@ -210,6 +210,7 @@ def _ask_all(
     from medtasks_ext.contamination.ask import NoAnswerError, ask
     from medtasks_ext.contamination.probe import CUTS
     from medtasks_ext.contamination.tokenizer import ModelTokenizer
+    from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
     from medtasks_ext.runs.outcomes import OutcomeLog
 
@@ -217,7 +218,8 @@ def _ask_all(
     tokenizer, engine = ModelTokenizer(loaded.lm), loaded.engine()
     probe.save()
     failed = {}
-    with closing(engine), Progress(len(waiting), sum(map(len, waiting.values())) * len(CUTS)) as progress:
+    tally = Tally({name: len(items) * len(CUTS) for name, items in waiting.items()})
+    with closing(engine), Progress(tally) as progress:
         for name, documents in waiting.items():
             log = OutcomeLog(probe.responses, name)
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.cli.progress import duration
+from medtasks_ext.cli.words import duration
 from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, gpu_hours, gpus_for
 
 if TYPE_CHECKING:

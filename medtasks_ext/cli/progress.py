@@ -1,132 +1,198 @@
-"""Progress of a run: a live bar on a terminal, plain lines elsewhere."""
+"""Progress of a run: a live display on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.live import Live
 
+from medtasks_ext.cli.live import (
+    alarm_words,
+    fault_words,
+    left_words,
+    money_words,
+    readable_words,
+    speed_words,
+    view,
+)
+from medtasks_ext.cli.words import counted, duration
 from medtasks_ext.runs.manifest import TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import RenderableType
+
     from medtasks_ext.engines.records import Answer, Fault, Request
+    from medtasks_ext.runner.alarms import Alarms
+    from medtasks_ext.runner.tally import Tally, TaskTally
     from medtasks_ext.runs.manifest import TaskEntry
 
-#: Seconds between two lines about a task that is not done, where there is no terminal.
+#: Seconds between two lines about tasks that are not done, where there is no terminal.
 QUIET_SECONDS = 600
+#: Tasks under way that such a line names.
+_NAMED = 3
+#: Seconds between two drawings of the live display.
+_DRAW_SECONDS = 0.5
 
 
 class Progress:
-    """Counts responses and tasks.
+    """Shows a tally as it grows, and says what becomes of tasks.
 
-    The time that is left follows from the responses of this process. Those that were stored already took
-    no time, and a model answers in batches, so neither they nor the last moments say how fast it is.
+    Threads that build requests and keep outcomes call, and one of its own draws. Nothing is printed while
+    the figures are locked, since drawing needs them.
+
+    Args:
+        tally: what came so far.
+        alarms: look at the answers of each task; None where none are meant to be read.
+        score: the score of a finished task in words, or nothing.
     """
 
-    def __init__(self, n_tasks: int, n_documents: int) -> None:
-        self.n_tasks, self.n_documents = n_tasks, n_documents
-        self.tasks_done = self.n_answered = self.skipped = 0
-        self.started = self.said = self.last_answer = time.monotonic()
-        self.bar = _bar() if sys.stderr.isatty() else None
-        self.bar_task = self.bar.add_task("responses", total=n_documents, left="") if self.bar else None
+    def __init__(
+        self, tally: Tally, *, alarms: Alarms | None = None, score: Callable[[str], str] = lambda task: ""
+    ) -> None:
+        self.tally, self._alarms, self._score = tally, alarms, score
+        self._lock = threading.Lock()  # of the figures
+        self._screen = threading.RLock()  # Rich leaves lines behind where two threads write at once
+        self._ended = threading.Event()
+        self._n_finished = 0
+        self._said = time.monotonic()
+        self._console = Console(stderr=True)
+        self._live = self._display() if _draws(self._console) else None
+        self._thread = threading.Thread(target=self._go_on, name="progress", daemon=True)
 
     def __enter__(self) -> Progress:
-        if self.bar:
-            self.bar.start()
+        if self._live:
+            self._live.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self.bar:
-            self.bar.stop()
+        self._ended.set()
+        self._thread.join()
+        if self._live:
+            self._live.stop()
+
+    # ------------------------------------------------------------------ what happens
+
+    def began(self, task: str) -> None:
+        """A task is under way."""
+        with self._lock:
+            self.tally.began(task)
+
+    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
+        """Count responses that need not be asked for."""
+        with self._lock:
+            self.tally.stored(task, n, unsure)
 
     def answered(self, request: Request, answer: Answer) -> None:
         """Count a response that the model gave."""
-        self._advance()
+        with self._lock:
+            self.tally.answered(request, answer)
+        self._after(request)
 
     def faulted(self, request: Request, fault: Fault) -> None:
         """Count a request without an answer."""
-        self._advance()
-
-    def stored(self, task: str, n: int) -> None:
-        """Count n responses that need not be asked for."""
-        self.skipped += n
-        self._show(n)
+        with self._lock:
+            self.tally.faulted(request, fault)
+        self._after(request)
 
     def finished(self, task: str, entry: TaskEntry) -> None:
         """Say that a task is done or failed."""
-        self.say_task(task, _what(entry))
+        if entry.state in (TaskState.DONE, TaskState.GENERATED):
+            what = ", ".join(filter(None, ("done", self._score(task))))
+        elif entry.faults:
+            what = f"{counted(sum(entry.faults.values()), 'request')} without an answer"
+        else:
+            what = f"failed: {entry.error}"
+        self.say_task(task, what)
 
     def say_task(self, task: str, what: str) -> None:
         """Say what became of a task."""
-        self.tasks_done += 1
-        self._say(f"[{self.tasks_done}/{self.n_tasks}] {task}: {what}")
+        with self._lock:
+            self.tally.finished(task)
+            if self._alarms:
+                self._alarms.ended(self.tally.tasks[task])
+            self._n_finished += 1
+            line = f"[{self._n_finished}/{len(self.tally.tasks)}] {task}: {what} ({self._time()})"
+        self.say(line)
 
-    def _advance(self, n: int = 1) -> None:
-        self.n_answered += n
-        self.last_answer = time.monotonic()
-        self._show(n)
-        if not self.bar and self.last_answer - self.said > QUIET_SECONDS:
-            self._say(f"{self._counted:,} of {self.n_documents:,} responses")
-
-    @property
-    def _counted(self) -> int:
-        return self.n_answered + self.skipped
-
-    def seconds_left(self) -> float | None:
-        """At the rate of this process so far; None before its first response, 0 at the end."""
-        left = max(0, self.n_documents - self._counted)
-        if not self.n_answered:
-            return None if left else 0.0
-        return left * (self.last_answer - self.started) / self.n_answered
-
-    def _show(self, n: int) -> None:
-        if self.bar and self.bar_task is not None:
-            self.bar.update(self.bar_task, advance=n, left=_left(self.seconds_left()))
-
-    def _say(self, line: str) -> None:
-        self.said = time.monotonic()
-        line += f" ({duration(self.said - self.started)}{_left(self.seconds_left(), ', ')})"
-        if self.bar:
-            self.bar.console.print(line, highlight=False, markup=False)
+    def say(self, line: str) -> None:
+        """Print a line, above the live display if there is one."""
+        self._said = time.monotonic()
+        if self._live:
+            with self._screen:
+                self._console.print(line, highlight=False, markup=False)
         else:
             typer.echo(line, err=True)
 
+    def remind(self) -> None:
+        """Say how far it is, if nothing was said for long."""
+        if time.monotonic() - self._said > QUIET_SECONDS:
+            with self._lock:
+                line = self._so_far()
+            self.say(line)
 
-def _what(entry: TaskEntry) -> str:
-    if entry.state in (TaskState.DONE, TaskState.GENERATED):
-        return "done"
-    if entry.faults:
-        return f"{sum(entry.faults.values()):,} requests have no answer"
-    return f"failed: {entry.error}"
+    def _go_on(self) -> None:
+        """Draw, or remind: a server that does not answer is heard of, too."""
+        while not self._ended.wait(_DRAW_SECONDS if self._live else QUIET_SECONDS / 60):
+            if self._live:
+                with self._screen:
+                    self._live.refresh()
+            else:
+                self.remind()
+
+    def _after(self, request: Request) -> None:
+        if self._alarms and (line := self._alarms.look(self.tally.tasks[request.task], request)):
+            self.say(line)
+
+    # ------------------------------------------------------------------ words
+
+    def _time(self) -> str:
+        """Since the start, and what is left, unless the live display shows that."""
+        left = "" if self._live else left_words(self.tally.seconds_left())
+        return ", ".join(filter(None, (duration(self.tally.seconds), left)))
+
+    def _so_far(self) -> str:
+        """One line of the figures that the live display shows."""
+        tally, under_way = self.tally, self.tally.under_way
+        parts = [
+            f"{tally.done:,} of {tally.asked:,} responses ({self._time()})",
+            speed_words(tally.speed()),
+            money_words(tally),
+            fault_words(tally),
+            alarm_words(self._alarms),
+            *(_so_far(task) for task in under_way[:_NAMED]),
+        ]
+        if len(under_way) > _NAMED:
+            parts.append(f"{counted(len(under_way) - _NAMED, 'more task')} under way")
+        return "; ".join(filter(None, parts))
+
+    # ------------------------------------------------------------------ the live display
+
+    def _display(self) -> Live:
+        return Live(
+            console=self._console,
+            get_renderable=self._view,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # else what is printed to a file would end up here
+        )
+
+    def _view(self) -> RenderableType:
+        with self._lock:
+            return view(self.tally, self._alarms, self._console.size)
 
 
-def _bar() -> Bar:
-    return Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        console=Console(stderr=True),
-    )
+def _draws(console: Console) -> bool:
+    """Whether a display can be drawn; variables of CI systems make Rich take a pipe for a terminal."""
+    return sys.stderr.isatty() and not console.is_dumb_terminal
 
 
-def _left(seconds: float | None, before: str = "") -> str:
-    return f"{before}about {duration(seconds)} left" if seconds else ""
-
-
-def duration(seconds: float) -> str:
-    """A time in two units at most: 45 s, 12 min, 3 h 20 min, 2 d 4 h."""
-    minutes, hours = round(seconds / 60), round(seconds / 3600)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if minutes < 90:
-        return f"{minutes} min"
-    if hours < 48:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{hours // 24} d {hours % 24} h"
+def _so_far(task: TaskTally) -> str:
+    return ", ".join(filter(None, (f"{task.name} {task.done:,}/{task.asked:,}", readable_words([task]))))

@@ -15,7 +15,7 @@ from medtasks_ext.cli.words import counted
 from medtasks_ext.registry import STRATEGIES
 from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGY_TITLES
-from medtasks_ext.report.axes import AXES, order, title
+from medtasks_ext.report.axes import AXES, MAIN_AXES, order, title
 from medtasks_ext.report.compared import pairs_of
 
 if TYPE_CHECKING:
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
 
-#: The axes that the terminal shows, those of the suites' own tables; the files have all of them.
-_SHOWN = {
-    "bridge": ("language", "task_type"),
-    "medhelm": ("category",),
-    "clinicbench": ("scenario",),
-    "mlb": ("dimension",),
-}
 _FEW = 3  # columns of scores side by side; pairs that are listed
 _SAID = 12  # lines of differences or faults
 _ALPHA = 0.05
@@ -185,7 +178,7 @@ def _print_axes(report: Report, rows: Sequence[GroupScore], files: bool) -> None
     """A table per suite: values of its main axes down, entries and strategies across, if they are few."""
     left_out = False
     for suite in SUITE_TITLES:
-        of_suite = [row for row in rows if row.group.suite == suite and row.group.axis in _SHOWN[suite]]
+        of_suite = [row for row in rows if row.group.suite == suite and row.group.axis in MAIN_AXES[suite]]
         columns = list(
             dict.fromkeys((id(row.entry), row.strategy) for row in of_suite if row.score is not None)
         )
@@ -214,7 +207,7 @@ def _axes_table(
         table.add_column(name + STRATEGY_TITLES[strategy], overflow="fold", min_width=20)
     table.add_column("tasks", justify="right")
     found = {(row.group.axis, row.group.value, id(row.entry), row.strategy): row for row in rows}
-    for axis in _SHOWN[suite]:
+    for axis in MAIN_AXES[suite]:
         values = sorted(
             {row.group.value for row in rows if row.group.axis == axis}, key=lambda v: order(axis, v)
         )

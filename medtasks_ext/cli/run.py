@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.end import print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
-from medtasks_ext.cli.tables import print_rows
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry import registry
@@ -113,8 +113,11 @@ def run_command(arguments: list[str]) -> int:
             rank, cause = _execute(run, waiting, settings, config, preflight=not own.no_preflight)
             if rank != 0:
                 return 0  # the first of several processes writes the results
-        code = _finish_shard(run, len(reasons)) if isinstance(run, ShardRun) else finish(run, len(reasons))
-    return _say_cause(cause) or code
+        if isinstance(run, ShardRun):
+            _print_shard(run)
+        else:
+            _print_scores(run)
+        return say_end(run, len(reasons), again=arguments, cause=cause)
 
 
 def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
@@ -124,15 +127,6 @@ def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
             line = f"responses/{name}.jsonl does not hold any more what it held when {name} was finished"
             typer.echo(f"note: {line}; what is missing is asked again", err=True)
             run.manifest.note([line])
-
-
-def _say_cause(cause: Fault | None) -> int:
-    from medtasks_ext.runner.trouble import stopped
-
-    if cause is None:
-        return 0
-    typer.echo(f"✗ {stopped(cause)}", err=True)
-    return 1
 
 
 def _say_without_gold(built: dict[str, Any]) -> None:
@@ -175,7 +169,7 @@ def _keep_judgements(run: Run) -> None:
 
 
 def finish(run: Run, n_missing: int) -> int:
-    """Write and print the results of a run.
+    """Write and print the results of a run that no model was asked for.
 
     Args:
         run: with its tasks done or failed.
@@ -184,14 +178,17 @@ def finish(run: Run, n_missing: int) -> int:
     Returns:
         The exit code: 0, or 1 where a task failed or is missing.
     """
+    _print_scores(run)
+    return say_end(run, n_missing, again=None)
+
+
+def _print_scores(run: Run) -> None:
     _keep_judgements(run)
     run.write_results()
-    results = run.results()
-    print_rows(run.rows(results), results)
-    return _say_end(run, n_missing)
+    print_scores(run, run.results())
 
 
-def _finish_shard(run: ShardRun, n_missing: int) -> int:
+def _print_shard(run: ShardRun) -> None:
     run.write_results()
     results = run.results()
     asked, whole = (sum(item[key] for item in results.values()) for key in ("n", "n_all"))
@@ -201,38 +198,14 @@ def _finish_shard(run: ShardRun, n_missing: int) -> int:
     )
     base = str(run.folder).removesuffix(f"-shard-{run.shard.index}-of-{run.shard.of}")
     typer.echo(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}", err=True)
-    return _say_end(run, n_missing)
-
-
-def _say_end(run: Run, n_missing: int) -> int:
-    """Name what failed and what must be known; returns the exit code."""
-    states = run.manifest.tasks
-    failed = {name: entry for name, entry in states.items() if entry.state is TaskState.FAILED}
-    for name, entry in failed.items():
-        typer.echo(f"✗ {name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})", err=True)
-    unfinished = {name: entry for name, entry in states.items() if entry.state in _UNFINISHED}
-    for name, entry in unfinished.items():
-        n = sum(entry.faults.values())
-        why = f"{entry.reason} ({n:,} requests without an answer)" if n else "not asked to the end"
-        typer.echo(f"✗ {name}: {why}; the same command goes on", err=True)
-    for note in run.manifest.notes:
-        typer.echo(f"note: {note}", err=True)
-    typer.echo(f"results: {run.files.results_file}", err=True)
-    return 1 if failed or unfinished or n_missing else 0
-
-
-#: Tasks that a call left without a score.
-_UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED)
 
 
 def _execute(
     run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig, *, preflight: bool
 ) -> tuple[int, Fault | None]:
     """Run the tasks; returns this process's rank, and what ended the run before its time."""
-    from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks, loaded_record
-    from medtasks_ext.runner.stream import Stream
 
     places = {name: run.places(task, settings) for name, task in waiting.items()}
     loaded = _model(config, waiting, settings)
@@ -251,20 +224,63 @@ def _execute(
     built_in = _is_built_in(model)
     if preflight and any(places.values()) and not built_in:
         _preflight(run, model, engine, waiting, places, settings)
-    with Progress(len(waiting), sum(map(len, places.values()))) as progress:
-        stream = Stream(
-            run,
-            model,
-            engine,
-            waiting,
-            settings,
-            progress,
-            instant=built_in,
-            highest_cost=highest_cost(config.metadata.get("price"), engine),
-            say=_say,
-        )
-        stream.go()
-    return model.rank, stream.trouble.cause
+    return model.rank, _stream(run, model, engine, waiting, settings, config.metadata.get("price"))
+
+
+def _stream(
+    run: Run,
+    model: LM,
+    engine: Engine,
+    tasks: dict[str, Any],
+    settings: Settings,
+    price: dict[str, float] | None,
+) -> Fault | None:
+    """Ask the tasks, and show it; returns what ended the run before its time."""
+    from medtasks_ext.cli.live import money_words
+    from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.runner.alarms import Alarms
+    from medtasks_ext.runner.evaluate import Reader
+    from medtasks_ext.runner.stream import Stream
+    from medtasks_ext.runner.tally import Price, Tally
+
+    built_in, most = _is_built_in(model), highest_cost(price, engine)
+    asked = {
+        name: len(run.places(task, settings)[model.rank :: model.world_size]) for name, task in tasks.items()
+    }
+    readers = {name: Reader(task) for name, task in tasks.items()}
+    tally = Tally(asked, readers, Price.of(price) if most else None, most)
+    alarms = None if built_in else Alarms(chat_template=bool(settings.apply_chat_template))
+    progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
+    shows = model.rank == 0  # of several processes the first one shows what it sees
+    stream = Stream(
+        run,
+        model,
+        engine,
+        tasks,
+        settings,
+        progress if shows else tally,
+        instant=built_in,
+        highest_cost=most,
+        say=progress.say,
+    )
+    with progress if shows else nullcontext():
+        try:
+            stream.go()
+        finally:
+            if notes := alarms.notes() if alarms else []:
+                run.manifest.note(notes)
+                run.save()
+            if shows and (money := money_words(tally)):
+                progress.say(f"cost: {money}")
+    return stream.trouble.cause
+
+
+def _score_of(run: Run, task: str) -> str:
+    """A task's score in words; nothing where it has none."""
+    metrics = run.files.read_task(task).get("metrics", {}) if run.is_done(task) else {}  # none of a shard
+    if "score" not in metrics:
+        return ""
+    return f"{'SAMPLE ' if 'SAMPLE_DATA' in metrics else ''}score {metrics['score']:.4f}"
 
 
 def _say(line: str) -> None:

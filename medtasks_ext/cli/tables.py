@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +17,8 @@ from medtasks_ext.cli.words import counted
 from medtasks_ext.registry import paper_datasets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from medtasks_ext.results.rollup import Row
 
 
@@ -24,8 +28,35 @@ def console() -> Console:
     return Console(width=None if known else 140, highlight=False)
 
 
-def print_rows(rows: list[Row], results: dict[str, Any]) -> None:
-    """The roll-up table. Synthetic rows and partial groups are said in every line that has them."""
+#: Columns of a terminal that the figures of a row take.
+_FIGURES = 58
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the roll-up table: a heading, or a row under a label.
+
+    Attributes:
+        label: what it is of.
+        row: None for a heading.
+        depth: characters by which the label is set in.
+    """
+
+    label: str
+    row: Row | None = None
+    depth: int = 0
+
+
+def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
+    """The roll-up table. Synthetic rows and partial groups are said in every line that has them.
+
+    A narrow terminal has no room for the number of documents, which is in the results.
+    """
+    screen = console()
+    marks = [_marks(line.row) for line in lines]
+    longest = max(len(line.label) + line.depth for line in lines)
+    wide = screen.width >= longest + _FIGURES + max(map(len, marks))
+    rows = [line.row for line in lines if line.row is not None]
     sample = any(row.sample for row in rows)
     table = Table(
         box=box.SIMPLE_HEAD,
@@ -39,29 +70,38 @@ def print_rows(rows: list[Row], results: dict[str, Any]) -> None:
     table.add_column("score [95 % interval]", no_wrap=True)
     table.add_column("valid", justify="right", no_wrap=True)
     table.add_column("scored", justify="right", no_wrap=True)
-    table.add_column("documents", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("documents", justify="right", no_wrap=True)
     table.add_column("")
-    for row in rows:
-        marks = [mark for mark, holds in (("SAMPLE", row.sample), ("partial", row.partial)) if holds]
+    for line, mark in zip(lines, marks, strict=True):
+        label = Padding(Text(line.label), (0, 0, 0, line.depth))
+        if (row := line.row) is None:
+            table.add_row(label)
+            continue
         table.add_row(
-            row.name,
+            label,
             _score(row),
             "–" if row.valid is None else f"{row.valid:.1%}",
             f"{row.n_scored}/{row.n_tasks}",
-            f"{row.n_documents:,}",
-            ", ".join(marks),
+            *([f"{row.n_documents:,}"] if wide else []),
+            mark,
         )
-    console().print(table, markup=False)
+    screen.print(table, markup=False)
     if any(row.score is not None and row.interval is None for row in rows):
-        console().print(_NO_INTERVAL, markup=False)
-    for line in remarks(results):
-        console().print(line)
+        screen.print(_NO_INTERVAL, markup=False)
+    for remark in remarks(results):
+        screen.print(remark, markup=False)
 
 
 _NO_INTERVAL = (
     "[–]: no interval, since a task has fewer than two documents or its resamples are missing"
     " (`medtasks rescore` makes them)"
 )
+
+
+def _marks(row: Row | None) -> str:
+    marks = (("SAMPLE", row.sample), ("partial", row.partial)) if row else ()
+    return ", ".join(mark for mark, holds in marks if holds)
 
 
 def _score(row: Row) -> Text:
@@ -78,7 +118,7 @@ _CUT = {
 }
 
 
-def remarks(results: dict[str, Any]) -> list[str]:
+def remarks(results: Mapping[str, Any]) -> list[str]:
     """What a reader must know beside the scores: traces that never closed, rows held out, rebuilt rows."""
     lines = []
     unclosed = {name: item["metrics"].get("unclosed_reasoning", 0) for name, item in results.items()}
@@ -101,14 +141,6 @@ def remarks(results: dict[str, Any]) -> list[str]:
             f"no few-shot pool in {counted(len(held), 'task')}: "
             f"{max(held.values())} test rows of each serve as shots"
         )
-    judged = [
-        name
-        for name, item in results.items()
-        if "score" not in item["metrics"] and _judging(item["config"]) is not None
-    ]
-    if judged:
-        waiting = counted(len(judged), "task")
-        lines.append(f"judges are still to score {waiting}: medtasks judge RUN --jury NAME")
     if added := [name for name, item in results.items() if _was_added(item)]:
         lines.append(
             f"datasets that no suite's paper has: {', '.join(added)}; groups with them have other means than"
@@ -118,6 +150,15 @@ def remarks(results: dict[str, Any]) -> list[str]:
     if rebuilt:
         lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
     return lines
+
+
+def waits_for_judges(results: Mapping[str, Any]) -> list[str]:
+    """Tasks whose answers are there, and whose score judges have to give."""
+    return [
+        name
+        for name, item in results.items()
+        if "score" not in item["metrics"] and _judging(item["config"]) is not None
+    ]
 
 
 def _was_added(result: dict[str, Any]) -> bool:

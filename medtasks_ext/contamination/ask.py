@@ -78,6 +78,7 @@ def ask(
         if isinstance(stored.entry, Answer) and stored.key in requests
     }
     too_short = sum(not cuts for cuts in found)
+    watcher.began(task)
     watcher.stored(task, len(texts) + too_short * len(CUTS))
     faults: list[Fault] = []
 

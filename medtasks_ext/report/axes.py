@@ -24,6 +24,13 @@ AXES = {
     "dimension": "dimension (MLB)",
     "tertiary": "scenario (MLB)",
 }
+#: The axes that terminals show, those of the suites' own tables; the files have all of them.
+MAIN_AXES = {
+    "bridge": ("language", "task_type"),
+    "medhelm": ("category",),
+    "clinicbench": ("scenario",),
+    "mlb": ("dimension",),
+}
 #: axis -> its list in the vocabulary
 _VOCABULARY = {
     "language": "languages",

@@ -436,7 +436,7 @@ class Run:
     def write_results(self) -> None:
         """`results.json`: all finished tasks in lm-eval's layout, and the groups asked for."""
         results = self.results()
-        rows = self.rows(results)
+        rows = self.rows(results, self._names_of_results())
         manifest = {key: value for key, value in self.manifest.record().items() if key != "tasks"}
         write_json(
             self.files.results_file,
@@ -479,22 +479,35 @@ class Run:
             },
         )
 
-    def rows(self, results: dict[str, dict[str, Any]]) -> list[Row]:
-        """The roll-up: one row per requested name, and the parts of each umbrella group."""
+    def known_names(self) -> list[str]:
+        """What was asked for, as far as the registry still has it."""
+        known = (self.registry.tasks, self.registry.tags, self.registry.groups)
+        return [name for name in self.manifest.requested if any(name in names for names in known)]
+
+    def _names_of_results(self) -> list[str]:
+        """What was asked for, and the parts of each umbrella group."""
+        groups = self.registry.groups
+        names = [
+            item
+            for name in self.known_names()
+            for item in (name, *(member for member in groups.get(name, []) if member in groups))
+        ]
+        return list(dict.fromkeys(names))
+
+    def rows(self, results: Mapping[str, dict[str, Any]], names: Iterable[str]) -> list[Row]:
+        """The roll-up: one row per name.
+
+        Args:
+            results: of finished tasks.
+            names: of tasks, tags and groups.
+        """
         metrics = {name: item["metrics"] for name, item in results.items()}
         sizes = {name: item["n"] for name, item in results.items()}
         stored = {name: load_resampled(self.files.resampled_file(name)) for name in results}
         resampled = {name: values for name, values in stored.items() if values is not None}
-        names: list[str] = []
-        for name in self.manifest.requested:
-            names.append(name)
-            names.extend(
-                member for member in self.registry.groups.get(name, []) if member in self.registry.groups
-            )
         return [
             roll_up(name, self.registry.leaves(name), metrics, sizes, resampled, self.registry.parts(name))
-            for name in dict.fromkeys(names)
-            if name in self.registry.tasks or name in self.registry.tags or name in self.registry.groups
+            for name in names
         ]
 
 

@@ -44,8 +44,17 @@ KEEP_SECONDS = 0.5
 class Watcher(Protocol):
     """Sees what happens. Outcomes are on the disk when they are shown here."""
 
-    def stored(self, task: str, n: int) -> None:
-        """So many requests of a task were answered before."""
+    def began(self, task: str) -> None:
+        """The engine has taken the first request of a task."""
+
+    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
+        """So many more requests of a task were answered before.
+
+        Args:
+            task: its name.
+            n: how many.
+            unsure: US dollars at most of requests that an earlier call sent and whose reply never came.
+        """
 
     def answered(self, request: Request, answer: Answer) -> None:
         """A request was answered."""
@@ -153,7 +162,7 @@ class Stream:
     ) -> None:
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
         self._watcher, self._cost, self._say = watcher, highest_cost, say
-        self.trouble = Trouble()
+        self.trouble = Trouble(len(tasks))
         self._works = {
             name: Work(task, run.places(task, settings), OutcomeLog(run.files.responses, name, model.rank))
             for name, task in tasks.items()
@@ -218,22 +227,29 @@ class Stream:
         builder = RequestBuilder(self._model, work.task, self._settings, identity)
         rank, ranks = self._model.rank, self._model.world_size
         work.log.load()
+        if unsure := sum(work.log.open_intents.values()):
+            self._watcher.stored(work.name, 0, unsure)
         already = 0
         with atomic_file(self._run.files.asked_file(work.name, rank)) as record:
             for index, place in enumerate(work.places):
                 asked = builder.build(place)
                 record.write(asked.line())
+                if index % ranks != rank:
+                    continue
                 if asked.key in work.log.answered:
                     already += 1
-                elif index % ranks == rank:
-                    request = builder.request(asked, place)
-                    prepared = self._prepared(request)
-                    with self._lock:
-                        work.under_way += 1
-                    if isinstance(prepared, Fault):
-                        self._done(request, prepared)
-                    else:
-                        yield prepared
+                    continue
+                if already:  # said before the engine has worked its way through the others
+                    self._watcher.stored(work.name, already)
+                    already = 0
+                request = builder.request(asked, place)
+                prepared = self._prepared(request)
+                with self._lock:
+                    work.under_way += 1
+                if isinstance(prepared, Fault):
+                    self._done(request, prepared)
+                else:
+                    yield prepared
         self._watcher.stored(work.name, already)
 
     def _prepared(self, request: Request) -> Request | Fault:
@@ -249,6 +265,7 @@ class Stream:
         work = self._works[request.task]
         if work.began is None:
             work.began = time.monotonic()
+            self._watcher.began(work.name)
         if self._cost is not None:
             with self._lock:
                 work.log.add(request.key, request.document, Intent(self._cost(request)))
@@ -265,7 +282,7 @@ class Stream:
             self._fresh.append((request, outcome))
             if work.complete:
                 self._complete.append(work)
-            stop = self.trouble.see(outcome)
+            stop = self.trouble.see(request.task, outcome)
         if stop:
             self._feed.stop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 #: Requests in a row that must fail for one cause before it is taken for the cause of all.
 IN_A_ROW = 20
+_NUMBER = re.compile(r"\d+")
 
 REMEDIES = {
     FaultKind.UNREACHABLE: "start the server, or correct base_url",
@@ -31,31 +33,43 @@ class Trouble:
     """Watches outcomes for a cause that ends the run.
 
     Every one of the first tens of requests fails for one cause, or as many in a row for a cause that lies
-    with the server, or one fails for a cause that no request escapes (key, credit, model).
+    with the server, or one fails for a cause that no request escapes (key, credit, model). A cause that may
+    lie in the requests themselves must have failed those of two tasks: one bad task costs no other.
+
+    Args:
+        n_tasks: that are asked.
 
     Attributes:
         cause: the fault that ends the run, once there is one.
         answered: whether any request was answered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, n_tasks: int = 1) -> None:
         self.cause: Fault | None = None
         self.answered = False
         self._last: Fault | None = None
         self._in_a_row = 0
+        self._tasks: set[str] = set()
+        self._needed = min(2, n_tasks)
 
-    def see(self, outcome: Outcome) -> bool:
-        """Take note of an outcome; whether the run should stop."""
+    def see(self, task: str, outcome: Outcome) -> bool:
+        """Take note of the outcome of a task's request; whether the run should stop."""
         if isinstance(outcome, Answer):
             self.answered, self._in_a_row, self._last = True, 0, None
             return self.cause is not None
-        alike = self._last is not None and _cause(self._last) == _cause(outcome)
-        self._in_a_row = self._in_a_row + 1 if alike else 1
+        if self._last is None or _cause(self._last) != _cause(outcome):
+            self._in_a_row, self._tasks = 0, set()
+        self._in_a_row += 1
+        self._tasks.add(task)
         self._last = outcome
-        ends = outcome.kind.may_pass or not self.answered
-        if self.cause is None and (outcome.kind.ends_all or (ends and self._in_a_row >= IN_A_ROW)):
+        if self.cause is None and (outcome.kind.ends_all or (self._in_a_row >= IN_A_ROW and self._of_all())):
             self.cause = outcome
         return self.cause is not None
+
+    def _of_all(self) -> bool:
+        """Whether requests of other tasks would fail like the last ones."""
+        assert self._last is not None
+        return self._last.kind.may_pass or (not self.answered and len(self._tasks) >= self._needed)
 
     def settle(self) -> None:
         """At the end of a stream: where nothing was answered, the one cause is the cause of all."""
@@ -64,7 +78,8 @@ class Trouble:
 
 
 def _cause(fault: Fault) -> tuple[FaultKind, str]:
-    return fault.kind, fault.reason
+    """Kind and reason; a count of tokens or a time in it is another for each request."""
+    return fault.kind, _NUMBER.sub("#", fault.reason)
 
 
 def stopped(fault: Fault) -> MedtasksError:

@@ -1,19 +1,53 @@
-"""Progress of a run: a bar on a terminal, plain lines elsewhere, an honest time that is left."""
+"""Progress of a run: a live display on a terminal, plain lines elsewhere, honest figures on both."""
+
+from __future__ import annotations
 
 import io
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from rich.console import Console, ConsoleDimensions
 
+from medtasks_ext.cli import live
 from medtasks_ext.cli import progress as module
-from medtasks_ext.cli.progress import Progress, duration
-from medtasks_ext.engines import Answer, Request
+from medtasks_ext.cli.live import left_words, view
+from medtasks_ext.cli.progress import Progress
+from medtasks_ext.cli.words import duration
+from medtasks_ext.engines import Answer, Request, Usage
+from medtasks_ext.engines.records import Fault, FaultKind
+from medtasks_ext.runner import tally as tally_module
+from medtasks_ext.runner.alarms import Alarms
+from medtasks_ext.runner.tally import Price, Tally
+from medtasks_ext.runs.manifest import TaskEntry, TaskState
+
+MIE, COT = "bridge_mie", "bridge_mie_cot"
 
 
-def answers(progress: Progress, n: int) -> None:
+def request(task: str = MIE, budget: int = 512) -> Request:
+    return Request("key", task, "1", "Question", {"max_gen_toks": budget}, row={"id": "1"})
+
+
+def answers(progress: Progress | Tally, n: int, task: str = MIE, answer: Answer | None = None) -> None:
     """That many answers arrive."""
-    for number in range(n):
-        request = Request(f"{number}", "bridge_mie", f"{number}", "Question", {})
-        progress.answered(request, Answer("text"))
+    for _ in range(n):
+        progress.answered(request(task), answer or Answer("text"))
+
+
+class Reader:
+    """Reads what says `yes`, and counts how often it is asked."""
+
+    def __init__(self, clock: Any = None, seconds: float = 0.0) -> None:
+        self.asked, self._clock, self._seconds = 0, clock, seconds
+
+    def valid(self, row: Any, text: str) -> bool:
+        self.asked += 1
+        if self._clock:
+            self._clock.now += self._seconds
+        return "yes" in text
 
 
 @pytest.fixture
@@ -22,69 +56,104 @@ def clock(monkeypatch):
 
     class Clock:
         now = 0.0
+        strftime = staticmethod(time.strftime)
+        localtime = staticmethod(time.gmtime)
 
         def monotonic(self) -> float:
             return self.now
 
+        def time(self) -> float:
+            return self.now
+
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
+    for place in (module, tally_module, live):
+        monkeypatch.setattr(place, "time", clock)
     return clock
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Put a terminal in place of standard error, within the test."""
+
+    def make(kind: str = "xterm") -> Terminal:
+        screen = Terminal()
+        monkeypatch.setattr("sys.stderr", screen)
+        monkeypatch.setenv("TERM", kind)
+        return screen
+
+    return make
+
+
+def lines(tally: Tally, width: int = 80, height: int = 24, alarms: Alarms | None = None) -> list[str]:
+    """The live display as a terminal of that size shows it."""
+    console = Console(width=width, height=height, record=True, file=io.StringIO())
+    console.print(view(tally, alarms, ConsoleDimensions(width, height)))
+    return console.export_text().splitlines()
+
+
+# ---------------------------------------------------------------------- how long it will take
+
+
 def test_the_time_left_follows_from_what_this_process_did(clock):
-    with Progress(2, 1000) as progress:
-        assert progress.seconds_left() is None
-        progress.stored("bridge_mie", 600)  # stored by an earlier call, in no time
-        assert progress.seconds_left() is None
-        clock.now = 50
-        answers(progress, 100)
-        assert progress.seconds_left() == 150
-        clock.now = 90  # the next batch is under way: nothing is known of it
-        assert progress.seconds_left() == 150
-        answers(progress, 300)
-        assert progress.seconds_left() == 0
+    tally = Tally({MIE: 1000})
+    assert tally.seconds_left() is None
+    tally.stored(MIE, 600)  # stored by an earlier call, in no time
+    assert tally.seconds_left() is None
+    clock.now = 50
+    answers(tally, 100)
+    assert tally.seconds_left() == 150
+    clock.now = 90  # the next batch is under way: nothing is known of it
+    assert tally.seconds_left() == 150
+    answers(tally, 300)
+    assert tally.seconds_left() == 0
 
 
-def test_a_pipe_gets_a_plain_line_per_task(clock, capsys):
-    with Progress(2, 20) as progress:
-        clock.now = 30
-        for _ in range(10):
-            answers(progress, 1)
-        progress.say_task("bridge_mie", "done")
-        clock.now = 60
-        answers(progress, 10)
-        progress.say_task("bridge_mie_cot", "failed: [red] hung up")
-    assert capsys.readouterr().err.splitlines() == [
-        "[1/2] bridge_mie: done (30 s, about 30 s left)",
-        "[2/2] bridge_mie_cot: failed: [red] hung up (60 s)",
-    ]
+def test_the_time_left_follows_from_the_last_minutes_where_answers_become_shorter(clock):
+    tally = Tally({MIE: 100_000})
+    for clock.now in range(10, 3601, 10):  # an hour with an answer a second
+        answers(tally, 10)
+    for clock.now in range(3610, 4801, 10):  # 20 minutes with 10 a second
+        answers(tally, 100)
+    assert tally.seconds_left() == pytest.approx((100_000 - 15_600) / 10, rel=0.05)
 
 
-def test_a_long_task_is_heard_of_now_and_then(clock, capsys):
-    with Progress(1, 10_000) as progress:
-        for minute in range(1, 61):
-            clock.now = 60 * minute
-            answers(progress, 100)
-    lines = capsys.readouterr().err.splitlines()
-    assert 4 <= len(lines) <= 6
-    assert lines[0] == "1,001 of 10,000 responses (11 min, about 1 h 39 min left)"
+def test_speed_is_said_for_now_and_since_the_start_and_silence_as_such(clock):
+    tally = Tally({MIE: 1000})
+    counted = Answer("text", usage=Usage(90, 10))
+    assert tally.speed() is None
+    for clock.now in range(10, 601, 10):
+        answers(tally, 1, answer=counted)  # 10 tokens a second
+    for clock.now in range(610, 671, 10):
+        answers(tally, 10, answer=counted)  # 100
+    assert live.speed_words(tally.speed()) == "100 tokens/s (19 since the start)"
+    clock.now += 600
+    assert live.speed_words(tally.speed()) == "no answer for 10 min; 10 tokens/s since the start"
 
 
-def test_a_terminal_gets_a_bar(clock, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+def test_answers_are_counted_where_nobody_counts_tokens(clock):
+    tally = Tally({MIE: 1000})
+    clock.now = 10
+    answers(tally, 32)
+    assert live.speed_words(tally.speed()) == "3.2 answers/s (3.2 since the start)"
 
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setenv("TERM", "xterm")
-    with Progress(1, 40) as progress:
-        progress.stored("bridge_mie", 20)
-        clock.now = 10
-        answers(progress, 10)
-        progress.say_task("bridge_mie", "done")
-    shown = screen.getvalue()
-    assert "30/40" in shown and "about 10 s left" in shown and "[1/1] bridge_mie: done (10 s" in shown
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, ""),
+        (0.0, ""),
+        (7200, "about 2 h 0 min left, until 02:00"),
+        (80_000, "about 22 h 13 min left, until Thu 22:13"),
+        (864_000, "about 10 d 0 h left, until 11 Jan"),
+    ],
+)
+def test_the_end_is_said_as_a_time_of_day(clock, seconds, words):
+    assert left_words(seconds, clock=True) == words
 
 
 @pytest.mark.parametrize(
@@ -93,3 +162,308 @@ def test_a_terminal_gets_a_bar(clock, monkeypatch):
 )
 def test_a_time_is_written_in_two_units_at_most(seconds, words):
     assert duration(seconds) == words
+
+
+# ---------------------------------------------------------------------- money, faults, readable answers
+
+
+def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_most_they_can_be(clock):
+    tally = Tally({MIE: 100}, price=Price(2.5, 10.0), highest_cost=lambda request: 0.5)
+    answers(tally, 4, answer=Answer("text", usage=Usage(100_000, 10_000)))
+    assert live.money_words(tally) == "1.40 USD in this call"
+    tally.faulted(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s", tries=3, maybe_paid=3))
+    tally.faulted(request(), Fault(FaultKind.REFUSED, "no"))
+    tally.stored(MIE, 0, unsure=0.25)  # sent by an earlier call that was killed
+    assert live.money_words(tally) == (
+        "1.40 USD in this call, and up to 1.75 for requests whose reply never came"
+    )
+    answers(tally, 1)
+    assert "without 1 answer whose tokens nobody counts" in live.money_words(tally)
+    assert live.money_words(Tally({MIE: 1})) == ""
+
+
+def test_faults_are_counted_with_the_most_frequent_reason():
+    tally = Tally({MIE: 100})
+    assert live.fault_words(tally) == ""
+    tally.faulted(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s"))
+    assert live.fault_words(tally) == "1 request without an answer: no reply in 60 s"
+    for _ in range(2):
+        tally.faulted(request(), Fault(FaultKind.BUSY, "HTTP 503\nand more"))
+    assert live.fault_words(tally) == "3 requests without an answer, mostly (2): HTTP 503"
+
+
+def test_the_first_hundred_answers_are_read_then_one_in_ten(clock):
+    reader = Reader()
+    tally = Tally({MIE: 2000, COT: 10}, {MIE: reader})
+    clock.now = 1000
+    answers(tally, 60, answer=Answer("yes"))
+    answers(tally, 1000)
+    answers(tally, 5, COT)  # nothing reads these
+    assert reader.asked == 100 + 96
+    assert live.readable_words([tally.tasks[MIE]]) == "31% of 196 readable"
+    assert live.readable_words([tally.tasks[COT]]) == ""
+
+
+def test_reading_takes_a_small_share_of_the_time_but_for_the_first_answers(clock):
+    slow = Reader(clock, 0.1)
+    tally = Tally({MIE: 2000}, {MIE: slow})
+    for _ in range(1000):
+        clock.now += 0.001
+        answers(tally, 1)
+    assert slow.asked <= 25
+    clock.now += 1000
+    answers(tally, 100)
+    assert slow.asked >= 30
+
+
+def test_a_reader_that_fails_does_not_end_the_run(clock):
+    class Broken:
+        def valid(self, row: Any, text: str) -> bool:
+            raise ValueError
+
+    tally = Tally({MIE: 10}, {MIE: Broken()})  # type: ignore[dict-item]
+    answers(tally, 10)
+    assert tally.tasks[MIE].answers == 10 and tally.tasks[MIE].read == 0
+
+
+def test_counting_takes_microseconds():
+    """5,000 outcomes a second must leave the interpreter to the engine."""
+    n = 20_000
+    progress = Progress(Tally({MIE: n}, {MIE: Reader()}, Price(1, 1)), alarms=Alarms(chat_template=True))
+    asked, answer = request(), Answer("yes", "stop", Usage(100, 10))
+    began = time.process_time()
+    for _ in range(n):
+        progress.answered(asked, answer)
+    assert (time.process_time() - began) / n < 50e-6  # about 3
+
+
+# ---------------------------------------------------------------------- a pipe
+
+
+def test_a_pipe_gets_a_plain_line_per_task(clock, capsys):
+    with Progress(Tally({MIE: 10, COT: 10}), score=lambda task: "score 0.5000") as progress:
+        clock.now = 30
+        answers(progress, 10)
+        progress.finished(MIE, TaskEntry(state=TaskState.DONE))
+        clock.now = 60
+        answers(progress, 10, COT)
+        progress.finished(COT, TaskEntry(state=TaskState.FAILED, error="[red] hung up"))
+    assert capsys.readouterr().err.splitlines() == [
+        f"[1/2] {MIE}: done, score 0.5000 (30 s, about 30 s left)",
+        f"[2/2] {COT}: failed: [red] hung up (60 s)",
+    ]
+
+
+def test_a_long_task_is_heard_of_now_and_then_with_the_same_figures(clock, capsys):
+    tally = Tally({MIE: 10_000, COT: 10}, {MIE: Reader()}, Price(1, 1), lambda request: 1.0)
+    with Progress(tally) as progress:
+        progress.began(MIE)
+        progress.faulted(request(), Fault(FaultKind.BUSY, "HTTP 503", maybe_paid=1))
+        for minute in range(1, 61):
+            clock.now = 60 * minute
+            answers(progress, 100, answer=Answer("yes", usage=Usage(900, 100)))
+            progress.remind()
+    said = capsys.readouterr().err
+    assert 4 <= len(said.splitlines()) <= 6 and "\r" not in said and "\x1b" not in said
+    assert said.splitlines()[0] == (
+        "1,101 of 10,010 responses (11 min, about 89 min left); 1,667 tokens/s (1,667 since the start); "
+        "1.10 USD in this call, and up to 1.00 for requests whose reply never came; "
+        "1 request without an answer: HTTP 503; bridge_mie 1,101/10,000, 100% of 200 readable"
+    )
+
+
+def test_many_tasks_under_way_are_not_all_named_in_a_log(clock, capsys):
+    names = [f"bridge_{n}" for n in range(9)]
+    with Progress(Tally(dict.fromkeys(names, 10))) as progress:
+        for name in reversed(names):
+            progress.began(name)
+        clock.now = 1000
+        progress.remind()
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith("bridge_8 0/10; bridge_7 0/10; bridge_6 0/10; 6 more tasks under way")
+
+
+def test_a_log_hears_of_a_server_that_does_not_answer(monkeypatch, capsys):
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.05)
+    with Progress(Tally({MIE: 10})):
+        time.sleep(0.3)
+    assert capsys.readouterr().err.splitlines()[0] == "0 of 10 responses (0 s); no answer yet"
+
+
+def test_variables_of_ci_systems_make_no_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Progress(Tally({MIE: 1})) as progress:
+        progress.say_task(MIE, "done")
+    assert capsys.readouterr().err == f"[1/1] {MIE}: done (0 s)\n"
+
+
+# ---------------------------------------------------------------------- a terminal
+
+
+def test_finished_tasks_scroll_by_above_the_display(clock, terminal):
+    screen = terminal()
+    with Progress(Tally({MIE: 20, COT: 20}), score=lambda task: "score 0.5000") as progress:
+        progress.stored(MIE, 10)
+        progress.began(MIE)
+        clock.now = 10
+        answers(progress, 10)
+        progress.finished(MIE, TaskEntry(state=TaskState.DONE))
+    shown = screen.getvalue()
+    assert f"[1/2] {MIE}: done, score 0.5000 (10 s)\n" in shown
+    assert "20/40  50%  10 s" in shown and "1 of 2 tasks done, 1 not begun" in shown
+    assert "about 20 s left, until" in shown
+
+
+def test_a_dumb_terminal_gets_plain_lines(terminal):
+    screen = terminal("dumb")
+    with Progress(Tally({MIE: 1})) as progress:
+        progress.say_task(MIE, "done")
+    assert screen.getvalue() == f"[1/1] {MIE}: done (0 s)\n"
+
+
+@contextmanager
+def busy(clock, n_tasks: int = 20) -> Iterator[Tally]:
+    """A run in full swing: a task is done, eleven are under way, faults, costs."""
+    long = [f"clinicbench_hospitalization_summarization_{n}_5shot" for n in range(n_tasks)]
+    readers = {name: Reader() for name in long}
+    tally = Tally(dict.fromkeys(long, 12_345), readers, Price(2.5, 10), lambda request: 0.1)
+    for name in long[:12]:
+        tally.began(name)
+    clock.now = 3600
+    for name in long[1:11]:
+        answers(tally, 500, name, Answer("yes", usage=Usage(2000, 200)))
+    tally.finished(long[0])
+    tally.faulted(request(long[2]), Fault(FaultKind.BUSY, "HTTP 503: " + "overloaded " * 30, maybe_paid=1))
+    yield tally
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_no_line_is_broken_or_longer_than_the_terminal(clock, width):
+    with busy(clock) as tally:
+        shown = lines(tally, width)
+    assert all(len(line.rstrip()) <= width for line in shown)
+    assert len(shown) == 8 + 5
+    counts = [re.search(r"\d[\d,]*/12,345", line) for line in shown[:7]]
+    assert all(counts) and len({found.end() for found in counts if found}) == 1  # in one column
+    assert all("…" in line or width > 80 for line in shown[:7])
+
+
+def test_at_most_eight_lines_of_tasks_the_rest_summed(clock):
+    with busy(clock) as tally:
+        shown = lines(tally, 120)
+    assert shown[0].split()[0] == "clinicbench_hospitalization_summarization_1_5shot"
+    assert shown[7].startswith("and 4 more tasks") and "1,500/49,380" in shown[7]
+    assert "1 of 20 tasks done, 11 under way, 8 not begun" in shown[9]
+    assert "5,001/246,900" in shown[8] and "2%" in shown[8]
+    assert "100% of 140 readable" in shown[0]  # 100 and every tenth of 400
+
+
+def test_the_ends_of_long_names_stay_since_they_say_the_strategy(clock):
+    with busy(clock) as tally:
+        assert all("_5shot " in line for line in lines(tally, 80)[:7])
+
+
+def test_a_low_terminal_gets_fewer_lines(clock):
+    with busy(clock) as tally:
+        assert len(lines(tally, 80, 14)) == 2 + 5
+
+
+def test_tasks_left_behind_stay_on_top(clock):
+    tally = Tally({"a": 10, "b": 10, "c": 10})
+    for name in "bca":
+        tally.began(name)
+    assert [line.split()[0] for line in lines(tally)[:3]] == ["b", "c", "a"]
+    answers(tally, 10, "c")
+    assert [line.split()[0] for line in lines(tally)[:2]] == ["b", "a"]
+    assert "0 of 3 tasks done, 2 under way, 1 to be scored" in "\n".join(lines(tally))
+
+
+# ---------------------------------------------------------------------- early alarm
+
+CUT, EMPTY, BAD = Answer("hm " * 9, "length"), Answer(" \n", "stop"), Answer("no", "stop")
+
+
+def said(progress: Progress, capsys) -> list[str]:
+    return [line for line in capsys.readouterr().err.splitlines() if line.startswith("!")]
+
+
+def watched(*names: str, asked: int = 100, chat_template: bool = True) -> tuple[Progress, Alarms]:
+    alarms = Alarms(chat_template=chat_template)
+    readers: dict[str, Any] = {name: Reader() for name in names}
+    return Progress(Tally(dict.fromkeys(names, asked), readers), alarms=alarms), alarms
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (CUT, ["answers fill the token budget", "after 512 tokens", "max_gen_toks=16384", "chat template"]),
+        (EMPTY, ["answers are empty", "chat template", "max_gen_toks=16384"]),
+        (BAD, ["answers cannot be read", f"`medtasks preview {MIE}`", "reasoning"]),
+    ],
+)
+def test_answers_worth_nothing_are_said_once_with_a_remedy(capsys, answer, words):
+    progress, _ = watched(MIE)
+    answers(progress, 19, answer=answer)
+    assert said(progress, capsys) == []
+    answers(progress, 40, answer=answer)
+    (line,) = said(progress, capsys)
+    assert line.startswith(f"! {MIE}: 20 of 20 answers ") and all(word in line for word in words)
+
+
+def test_what_is_missing_is_named_where_no_template_is_applied(capsys):
+    for answer in (CUT, EMPTY, BAD):
+        progress, _ = watched(MIE, chat_template=False)
+        answers(progress, 30, answer=answer)
+        assert "--apply_chat_template" in said(progress, capsys)[0]
+
+
+def test_half_of_the_answers_is_not_most(capsys):
+    progress, _ = watched(MIE)
+    for _ in range(20):
+        answers(progress, 1, answer=Answer("yes", "stop"))
+        answers(progress, 1, answer=BAD)
+    assert said(progress, capsys) == []
+    answers(progress, 1, answer=BAD)
+    assert len(said(progress, capsys)) == 1
+
+
+def test_a_small_task_is_judged_when_all_its_answers_are_there(capsys):
+    progress, _ = watched(MIE, asked=5)
+    answers(progress, 4, answer=BAD)
+    assert said(progress, capsys) == []
+    progress.faulted(request(), Fault(FaultKind.BUSY, "HTTP 503"))
+    assert said(progress, capsys)[0].startswith(f"! {MIE}: 4 of 4 answers cannot be read")
+
+
+def test_of_many_tasks_the_first_few_are_named_at_once_and_the_worst_at_the_end(capsys):
+    names = [f"bridge_{n}" for n in range(17)]
+    progress, alarms = watched(*names, asked=40)
+    for place, name in enumerate(names):
+        answers(progress, 20, name, BAD)
+        answers(progress, place, name, Answer("yes"))
+        progress.say_task(name, "done")
+    shown = said(progress, capsys)
+    assert [line.split()[1] for line in shown] == [f"bridge_{n}:" for n in range(4)]
+    assert "further tasks are counted" in shown[3]
+    assert alarms.notes() == ["most answers cannot be read in bridge_0, bridge_1, bridge_2 and 14 more tasks"]
+    assert live.alarm_words(alarms) == "most answers cannot be read in 17 tasks"
+
+
+def test_what_was_a_bad_beginning_alone_is_no_note(capsys):
+    progress, alarms = watched(MIE)
+    answers(progress, 20, answer=EMPTY)
+    answers(progress, 80, answer=Answer("yes"))
+    progress.say_task(MIE, "done")
+    assert len(said(progress, capsys)) == 1 and alarms.notes() == []
+
+
+def test_a_task_that_has_not_ended_leaves_no_note(capsys):
+    progress, alarms = watched(MIE)
+    answers(progress, 20, answer=EMPTY)
+    assert alarms.notes() == []
+
+
+def test_an_empty_answer_that_was_cut_is_explained_by_the_cut(capsys):
+    progress, alarms = watched(MIE)
+    answers(progress, 60, answer=Answer("", "length"))
+    assert len(said(progress, capsys)) == 1 and list(alarms.counts()) == ["fill the token budget"]

@@ -261,7 +261,7 @@ class Nobody:
     def stored(self, *_):
         pass
 
-    answered = faulted = finished = stored
+    began = answered = faulted = finished = stored
 
 
 @pytest.mark.parametrize("limit", [None, 2.0])

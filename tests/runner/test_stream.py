@@ -187,7 +187,7 @@ def test_rescore_leaves_a_task_with_faults_without_a_score(medtasks, engine):
     engine(wrong={"test-2": BUSY})
     medtasks(*CHIP_CTC)
     outcome = medtasks("rescore", "run")
-    assert outcome.code == 1 and "1 requests without an answer" in outcome.err
+    assert outcome.code == 1 and "(1 request without an answer)" in outcome.err
     assert not Path(f"run/tasks/{TASK}.json").exists()
 
 

@@ -1,0 +1,190 @@
+"""The end of a run: its table, what is unfinished, and the commands that come next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
+from medtasks_ext.cli.words import counted
+from medtasks_ext.registry.tasks import SUFFIX
+from medtasks_ext.report.axes import AXES
+from medtasks_ext.report.outline import outline
+from medtasks_ext.runs.manifest import TaskState
+from medtasks_ext.runs.secrets import is_secret, without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from medtasks_ext.engines.records import Fault
+    from medtasks_ext.report.outline import Block
+    from medtasks_ext.results.rollup import Row
+    from medtasks_ext.runner.run import Run
+
+#: Rows of axes in all; what does not fit is in the report.
+_AXIS_ROWS = 22
+#: Tasks that are named one by one.
+_NAMED = 5
+#: Models that nobody publishes a card of.
+_BUILT_IN = ("oracle", "random-label", "nearest-shot")
+#: Tasks that a call left without a score.
+_UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED)
+_NAME_OF_VALUE = re.compile(r"([\w-]+)['\"]?\s*[=:]")
+
+
+# ---------------------------------------------------------------------- the table
+
+
+def print_scores(run: Run, results: Mapping[str, dict[str, Any]]) -> None:
+    """What was asked for: tasks and small groups a row each, suites with their main axes."""
+    plan = outline(run.registry, run.known_names())
+    single = run.rows(results, plan.single)
+    blocks = [(block, run.rows(results, block.names)) for block in plan.blocks]
+    axes = _axes_that_fit(run, results, plan.blocks, {row.name for _, rows in blocks for row in rows})
+    lines = [Line(row.name, row) for row in single]
+    for place, (block, rows) in enumerate(blocks):
+        lines += [Line(row.name, row) for row in rows]
+        for axis, below in axes.get(place, {}).items():
+            lines.append(Line(AXES[axis].partition(" (")[0], depth=2))
+            lines += [Line(block.axes[axis][row.name], row, depth=4) for row in below]
+    print_rows(lines, results)
+    judged = waits_for_judges(results)
+    if blocks:
+        console().print(_counts(run, results, len(judged)), markup=False)
+    elif judged:
+        console().print(f"judges are still to score {counted(len(judged), 'task')}", markup=False)
+    if axes:
+        console().print("specialties, stages and the other axes: `medtasks report`", markup=False)
+
+
+def _axes_that_fit(
+    run: Run, results: Mapping[str, dict[str, Any]], blocks: Sequence[Block], shown: set[str]
+) -> dict[int, dict[str, list[Row]]]:
+    """Place of a block -> axis -> rows: the first axis of each block, then the second, while there is room.
+
+    An axis of one row that stands above, or of about as many rows as there are tasks, says nothing more.
+    """
+    found: dict[int, dict[str, list[Row]]] = {}
+    left = _AXIS_ROWS
+    axes = [(rank, place, axis) for place, block in enumerate(blocks) for rank, axis in enumerate(block.axes)]
+    for _, place, axis in sorted(axes):
+        rows = [row for row in run.rows(results, blocks[place].axes[axis]) if row.n_documents]
+        n_tasks = sum(row.n_scored for row in rows)
+        if len(rows) <= left and 2 * len(rows) <= n_tasks and not {row.name for row in rows} <= shown:
+            found.setdefault(place, {})[axis] = rows
+            left -= len(rows)
+    return found
+
+
+def _counts(run: Run, results: Mapping[str, dict[str, Any]], judged: int) -> str:
+    """How many of the tasks that were asked for stand where."""
+    entries = run.manifest.tasks
+    scored = sum("score" in item["metrics"] for item in results.values())
+    states = Counter(entry.state for entry in entries.values())
+    parts = [
+        (judged, "to be judged"),
+        (len(results) - scored - judged, "without gold"),
+        (states[TaskState.MISSING], "without data"),
+        (states[TaskState.FAILED], "failed"),
+        (sum(states[state] for state in _UNFINISHED), "unfinished"),
+    ]
+    others = ", ".join(f"{n:,} {what}" for n, what in parts if n > 0)
+    return f"{scored:,} of {counted(len(entries), 'task')} scored" + (f", {others}" if others else "")
+
+
+# ---------------------------------------------------------------------- what is left to do
+
+
+def say_end(run: Run, n_missing: int, *, again: Sequence[str] | None, cause: Fault | None = None) -> int:
+    """Name what failed, what must be known and what comes next; returns the exit code.
+
+    Args:
+        run: with its tasks done or failed.
+        n_missing: tasks that were asked for and could not be run.
+        again: arguments of the command that goes on; None where another command does.
+        cause: what ended the run before its time.
+    """
+    from medtasks_ext.runner.trouble import stopped
+
+    failed, unfinished = list(_failed(run)), list(_unfinished(run))
+    _say_some(failed, f"failed, too (details in {run.manifest_file})")
+    _say_some(unfinished, "unfinished, too")
+    if cause is not None:
+        typer.echo(f"✗ {stopped(cause)}", err=True)
+    for note in run.manifest.notes:
+        typer.echo(f"note: {note}", err=True)
+    typer.echo(f"results: {run.files.results_file}", err=True)
+    commands = list(_next(run, again if failed or unfinished or cause else None))
+    for line in ["next:", *(f"  {command}" for command in commands)] if commands else []:
+        typer.echo(line, err=True)
+    return 1 if failed or unfinished or n_missing or cause else 0
+
+
+def _failed(run: Run) -> Iterator[str]:
+    for name, entry in run.manifest.tasks.items():
+        if entry.state is TaskState.FAILED:
+            yield f"{name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})"
+
+
+def _unfinished(run: Run) -> Iterator[str]:
+    for name, entry in run.manifest.tasks.items():
+        if entry.state in _UNFINISHED:
+            n = sum(entry.faults.values())
+            why = (
+                f"{entry.reason} ({counted(n, 'request')} without an answer)" if n else "not asked to the end"
+            )
+            yield f"{name}: {why}; the same command goes on"
+
+
+def _say_some(lines: Sequence[str], rest: str) -> None:
+    shown = lines if len(lines) <= _NAMED + 1 else lines[:_NAMED]
+    for line in shown:
+        typer.echo(f"✗ {line}", err=True)
+    if more := len(lines) - len(shown):
+        typer.echo(f"✗ {counted(more, 'more task')} {rest}", err=True)
+
+
+def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
+    """Commands as they can be typed."""
+    if again is not None:
+        yield shown_command(["run", *again])
+    if run.manifest.identity.shard:
+        return  # `medtasks merge` comes first, and is named
+    results = run.results()
+    folder = shlex.quote(str(run.folder))
+    waiting = [name for name in waits_for_judges(results) if name in run.registry.tasks]
+    yield from _judging(run, waiting, folder)
+    if results:
+        yield f"medtasks report {folder} -o report"
+    scored = any("score" in item["metrics"] for item in results.values())
+    sample = any("SAMPLE_DATA" in item["metrics"] for item in results.values())
+    if scored and not sample and run.manifest.identity.model["model"] not in _BUILT_IN:
+        yield f"medtasks card {folder} -o card"
+
+
+def _judging(run: Run, waiting: Sequence[str], folder: str) -> Iterator[str]:
+    """MLB's answers have judges of their own; where both wait, suites are named."""
+    juries: dict[str, dict[str, None]] = {}
+    for name in waiting:
+        dataset, strategy = run.registry.tasks[name]
+        suite = dataset.metadata.benchmark
+        juries.setdefault("mlb" if suite == "mlb" else "medhelm", {})[suite + SUFFIX[strategy]] = None
+    for jury, suites in juries.items():
+        only = f" --tasks {','.join(suites)}" if len(juries) > 1 else ""
+        yield f"medtasks judge {folder} --jury {jury}{only} --dry-run"
+
+
+def shown_command(arguments: Sequence[str]) -> str:
+    """A command of medtasks as it can be typed; its name alone where an argument says how to log in."""
+    if any(_says_login(argument) for argument in arguments):
+        return f"medtasks {arguments[0]} … (the same command)"
+    return shlex.join(["medtasks", *arguments])
+
+
+def _says_login(argument: str) -> bool:
+    names = _NAME_OF_VALUE.findall(argument)
+    return any(map(is_secret, names)) or without_secrets(argument, "") != argument

@@ -1,0 +1,164 @@
+"""What a run's progress looks like on a terminal, and the words of its figures."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from medtasks_ext.cli.words import counted, duration
+from medtasks_ext.runner.tally import NOW_SECONDS, readable_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import ConsoleDimensions, RenderableType
+
+    from medtasks_ext.runner.alarms import Alarms
+    from medtasks_ext.runner.tally import Speed, Tally, TaskTally
+
+#: Tasks under way that have a line each, and lines of the terminal that are left to other things.
+MAX_TASKS, _OTHER_LINES = 8, 12
+_MAX_BAR = 60
+#: Columns left free: a terminal that shows Ctrl-C as ^C would go to another line, and the display astray.
+_ECHO = 3
+_DAY = 24 * 3600
+
+
+def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> RenderableType:
+    """The live display: a line for each task under way, then all together; no line is ever broken."""
+    width, n_lines = size.width - _ECHO, max(1, min(MAX_TASKS, size.height - _OTHER_LINES))
+    going = (left_words(tally.seconds_left(), clock=True), speed_words(tally.speed()))
+    words = [
+        (states_words(tally.tasks.values()), ""),
+        ("; ".join(filter(None, going)), ""),
+        (money_words(tally), ""),
+        (fault_words(tally), "red"),
+        (alarm_words(alarms), "yellow"),
+    ]
+    return Group(
+        *(_line(line, width) for line in _task_lines(tally.under_way, width, n_lines)),
+        _bar(tally, width),
+        *(_line(line, width, style) for line, style in words if line),
+    )
+
+
+def _line(words: str, width: int, style: str = "") -> Text:
+    line = Text(words, style, no_wrap=True)
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _task_lines(tasks: Sequence[TaskTally], width: int, n_lines: int) -> Iterator[str]:
+    """A line for each of the first tasks, one for the others together."""
+    shown = tasks if len(tasks) <= n_lines else tasks[: n_lines - 1]
+    rows = [(task.name, [task]) for task in shown]
+    if rest := tasks[len(shown) :]:
+        rows.append((f"and {counted(len(rest), 'more task')}", list(rest)))
+    done = [
+        f"{sum(task.done for task in group):,}/{sum(task.asked for task in group):,}" for _, group in rows
+    ]
+    share = [readable_words(group) for _, group in rows]
+    numbers = max(map(len, done), default=0)
+    room = max(12, width - numbers - max(map(len, share), default=0) - 4)
+    names = [_short(name, room) for name, _ in rows]
+    longest = max(map(len, names), default=0)
+    for name, count, words in zip(names, done, share, strict=True):
+        yield f"{name:<{longest}}  {count:>{numbers}}  {words}".rstrip()
+
+
+def _short(name: str, room: int) -> str:
+    """A name in so many characters; its end says the strategy."""
+    end = room // 3
+    return name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}"
+
+
+def _bar(tally: Tally, width: int) -> RenderableType:
+    done, asked = tally.done, tally.asked
+    figures = f"{done:,}/{asked:,}  {done / asked if asked else 1:.0%}  {duration(tally.seconds)}"
+    row = Table.grid(padding=(0, 2, 0, 0))
+    bar = ProgressBar(total=asked or 1, completed=done, width=max(4, min(_MAX_BAR, width - len(figures) - 2)))
+    row.add_row(bar, Text(figures, no_wrap=True))
+    return row
+
+
+# ---------------------------------------------------------------------- words
+
+
+def readable_words(tasks: Iterable[TaskTally]) -> str:
+    """The share of answers that can be read, and how many it rests on."""
+    readable, read = readable_share(tasks)
+    return f"{readable / read:.0%} of {read:,} readable" if read else ""
+
+
+def states_words(tasks: Iterable[TaskTally]) -> str:
+    """How many tasks stand where."""
+    known = list(tasks)
+    finished = sum(task.finished for task in known)
+    scoring = sum(task.complete and not task.finished for task in known)
+    under_way = sum(task.under_way for task in known)
+    waiting = len(known) - finished - scoring - under_way
+    parts = [f"{finished:,} of {counted(len(known), 'task')} done"]
+    for n, what in ((under_way, "under way"), (scoring, "to be scored"), (waiting, "not begun")):
+        parts += [f"{n:,} {what}"] if n else []
+    return ", ".join(parts)
+
+
+def left_words(seconds: float | None, *, clock: bool = False) -> str:
+    """How long it will take, and until when."""
+    if not seconds or seconds < 1:
+        return ""
+    words = f"about {duration(seconds)} left"
+    if not clock:
+        return words
+    form = "%H:%M" if seconds < _DAY / 2 else "%a %H:%M" if seconds < 6 * _DAY else "%d %b"
+    return f"{words}, until {time.strftime(form, time.localtime(time.time() + seconds))}"
+
+
+def speed_words(speed: Speed | None) -> str:
+    """Tokens, or answers, per second: now and on average."""
+    if speed is None:
+        return "no answer yet"
+    since = f"{_figure(speed.since_start)} {speed.of}/s"
+    if speed.silent > NOW_SECONDS:
+        return f"no answer for {duration(speed.silent)}; {since} since the start"
+    return f"{_figure(speed.now)} {speed.of}/s ({_figure(speed.since_start)} since the start)"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def money_words(tally: Tally) -> str:
+    """What the answers of this call cost; nothing where no price is known."""
+    if tally.spent is None:
+        return ""
+    words = f"{tally.spent:,.2f} USD in this call"
+    if tally.uncounted:
+        words += f" without {counted(tally.uncounted, 'answer')} whose tokens nobody counts"
+    return words + (
+        f", and up to {tally.unsure:,.2f} for requests whose reply never came" if tally.unsure else ""
+    )
+
+
+def fault_words(tally: Tally) -> str:
+    """Requests without an answer, and why most of them have none."""
+    if not tally.reasons:
+        return ""
+    n = sum(tally.reasons.values())
+    (kind, reason), most = tally.reasons.most_common(1)[0]
+    why = (reason or kind.value).splitlines()[0]
+    return f"{counted(n, 'request')} without an answer" + (
+        f": {why}" if most == n else f", mostly ({most:,}): {why}"
+    )
+
+
+def alarm_words(alarms: Alarms | None) -> str:
+    """In how many tasks most answers are worth nothing."""
+    counts = alarms.counts() if alarms else {}
+    said = ", ".join(f"{kind.value} in {counted(n, 'task')}" for kind, n in counts.items())
+    return f"most answers {said}" if said else ""

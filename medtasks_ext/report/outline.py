@@ -1,0 +1,114 @@
+"""Which names the table at the end of a run holds: what was asked for, suites, and their main axes.
+
+A mean over tasks of several suites has no meaning, so a group that joins suites has no row: its suites have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtasks_ext.registry.groups import SUITE_AXES, group_name
+from medtasks_ext.registry.metadata import SUITE_TITLES
+from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX
+from medtasks_ext.report.axes import MAIN_AXES, order, title
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from medtasks_ext.registry import Registry
+
+#: Tasks of a group inside one suite that is a row without axes below it.
+_SMALL = 20
+#: Tasks of a group across suites that are rows themselves.
+_FEW = 12
+#: Rows of single names; of more, the suites are shown.
+_MANY = 40
+
+
+@dataclass(frozen=True)
+class Block:
+    """A suite asked with one strategy, or a large part of it.
+
+    Attributes:
+        names: of the suite, or of groups of it that were asked for.
+        axes: main axis -> name of a group -> its title.
+    """
+
+    names: list[str]
+    axes: dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The names of the table.
+
+    Attributes:
+        single: tasks, and groups that are rows without axes.
+        blocks: suites in their order.
+    """
+
+    single: list[str]
+    blocks: list[Block]
+
+
+def outline(registry: Registry, requested: Iterable[str]) -> Outline:
+    """The names that stand for what was asked for.
+
+    Args:
+        registry: of tasks.
+        requested: names of tasks, tags and groups.
+    """
+    single: dict[str, None] = {}
+    blocks: dict[tuple[str, str], dict[str, None]] = {}
+    for name in requested:
+        places = _places(registry, [name])
+        n = len(registry.leaves(name))
+        if len(places) > 1 and n <= _FEW:
+            single |= dict.fromkeys(registry.leaves(name))
+        elif len(places) == 1 and n <= _SMALL and name not in _suites(places):
+            single[name] = None
+        else:
+            for place, suite in zip(places, _suites(places), strict=True):
+                blocks.setdefault(place, {})[name if len(places) == 1 else suite] = None
+    if len(single) > _MANY:
+        places = _places(registry, single)
+        for place, suite in zip(places, _suites(places), strict=True):
+            blocks.setdefault(place, {})[suite] = None
+        single = {}
+    return Outline(
+        list(single),
+        [Block(list(blocks[place]), _axes(registry, *place)) for place in _in_order(blocks)],
+    )
+
+
+def _places(registry: Registry, names: Iterable[str]) -> list[tuple[str, str]]:
+    """Suites and strategies of the tasks behind names."""
+    tasks = [registry.tasks[leaf] for name in names for leaf in registry.leaves(name)]
+    return list(dict.fromkeys((dataset.metadata.benchmark, strategy) for dataset, strategy in tasks))
+
+
+def _suites(places: Iterable[tuple[str, str]]) -> list[str]:
+    return [suite + SUFFIX[strategy] for suite, strategy in places]
+
+
+def _in_order(places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    suites = list(SUITE_TITLES)
+    yield from sorted(places, key=lambda place: (suites.index(place[0]), STRATEGIES.index(place[1])))
+
+
+def _axes(registry: Registry, suite: str, strategy: str) -> dict[str, dict[str, str]]:
+    records = [
+        dataset.metadata
+        for dataset in registry.datasets.values()
+        if dataset.metadata.benchmark == suite and not dataset.metadata.twin_of
+    ]
+    found = {}
+    for axis in MAIN_AXES[suite]:
+        values = {value for record in records for value in record.axis(axis)}
+        titles = {
+            group_name(suite, SUITE_AXES[suite][axis], value) + SUFFIX[strategy]: title(axis, value)
+            for value in sorted(values, key=lambda value: order(axis, value))
+        }
+        found[axis] = {name: words for name, words in titles.items() if name in registry.groups}
+    return found

@@ -1,0 +1,107 @@
+"""Answers that are worth nothing, said while there is time to stop: cut at the budget, empty, unreadable."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from medtasks_ext.runner.preflight import REASONING_BUDGET
+
+if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Request
+    from medtasks_ext.runner.tally import TaskTally
+
+#: Answers that must have come before most of them mean anything, unless the task has fewer.
+ENOUGH = 20
+#: Tasks that are named one by one, of each kind.
+SINGLY = 3
+
+
+class Kind(str, Enum):
+    """What may be wrong with most answers of a task. An earlier kind explains the later ones."""
+
+    CUT = "fill the token budget"
+    EMPTY = "are empty"
+    UNREADABLE = "cannot be read"
+
+
+class Alarms:
+    """Says once per task and kind that most answers are worth nothing, and remembers what was so to the end.
+
+    Args:
+        chat_template: whether one is applied.
+    """
+
+    def __init__(self, *, chat_template: bool) -> None:
+        self._chat_template = chat_template
+        self._said: dict[Kind, dict[str, TaskTally]] = {kind: {} for kind in Kind}
+        self._held: dict[Kind, dict[str, float]] = {kind: {} for kind in Kind}
+
+    def look(self, task: TaskTally, request: Request) -> str | None:
+        """The line to say after an answer of a task; None if there is nothing new to say."""
+        for kind, n, of in _figures(task):
+            known = self._said[kind]
+            if task.name in known:
+                return None  # it explains the later kinds, too
+            if 2 * n > of and (of >= ENOUGH or task.complete):
+                known[task.name] = task
+                return self._line(kind, task.name, n, of, request)
+        return None
+
+    def _line(self, kind: Kind, task: str, n: int, of: int, request: Request) -> str:
+        what = f"! {task}: {n} of {of} answers {kind.value}"
+        if (n_tasks := len(self._said[kind])) <= SINGLY:
+            budget = int(request.settings.get("max_gen_toks") or 0)
+            return f"{what}: {self._remedy(kind, task, budget)}"
+        if n_tasks == SINGLY + 1:
+            return f"{what}, too; further tasks are counted, and named at the end"
+        return ""
+
+    def _remedy(self, kind: Kind, task: str, budget: int) -> str:
+        more = f"--gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}"
+        template = "chat template" if self._chat_template else "chat template: --apply_chat_template"
+        if kind is Kind.CUT:
+            return (
+                f"they break off after {budget:,} tokens: the model may not know where to stop ({template}; "
+                f"end token), or it reasons and needs more ({more}, in another --output_path)"
+            )
+        if kind is Kind.EMPTY:
+            return f"check the {template}; hidden reasoning may have used up the budget ({more})"
+        form = (
+            "they may have another form than is asked for, or reasoning never ends"
+            if self._chat_template
+            else "an instruct model needs --apply_chat_template, a base model examples (--num_fewshot 5), "
+            "one that reasons a larger budget"
+        )
+        return f"{form} ({more}); `medtasks preview {task}` shows how answers are read"
+
+    def ended(self, task: TaskTally) -> None:
+        """Remember what still holds at the end of a task."""
+        for kind, n, of in _figures(task):
+            if 2 * n > of and task.name in self._said[kind]:
+                self._held[kind][task.name] = n / of
+
+    def counts(self) -> dict[Kind, int]:
+        """Kind -> tasks in which most answers are so, or were when it was said."""
+        return {kind: len(tasks) for kind, tasks in self._said.items() if tasks}
+
+    def notes(self) -> list[str]:
+        """A line for each kind that held to the end of a task, the worst tasks named."""
+        return [
+            f"most answers {kind.value} in {_named(tasks)}" for kind, tasks in self._held.items() if tasks
+        ]
+
+
+def _figures(task: TaskTally) -> tuple[tuple[Kind, int, int], ...]:
+    """How many answers of a task are of each kind, and of how many."""
+    return (
+        (Kind.CUT, task.cut, task.answers),
+        (Kind.EMPTY, task.empty, task.answers),
+        (Kind.UNREADABLE, task.read - task.readable, task.read),
+    )
+
+
+def _named(tasks: dict[str, float]) -> str:
+    worst = sorted(tasks, key=lambda name: -tasks[name])
+    shown, more = ", ".join(worst[:SINGLY]), len(worst) - SINGLY
+    return f"{shown} and {more} more task{'s' if more > 1 else ''}" if more > 0 else shown

@@ -1,0 +1,296 @@
+"""How far a run is: what came, how fast, what it cost, and how many answers can be read.
+
+An outcome must cost microseconds here: thousands come in a second, and the thread that counts them shares the
+interpreter with the engine's loop. Answers are therefore read in samples, within a share of the time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request
+    from medtasks_ext.runner.evaluate import Reader
+    from medtasks_ext.runs.manifest import TaskEntry
+
+#: Answers of a task that are read whatever it takes; that are all read if there is time; the step after.
+READ_ALWAYS, READ_FIRST, READ_EVERY = 20, 100, 10
+#: Share of the time that reading may take, after its first second.
+READING_SHARE, READING_GRACE = 0.02, 1.0
+#: Seconds over which the rate is taken that the time left follows from, and the rate that is shown as of now.
+RATE_SECONDS, NOW_SECONDS = 600.0, 60.0
+#: Seconds without an outcome that part two batches; between two moments at least; of a batch without an end.
+_PAUSE, _STEP, _LONG_BATCH = 0.2, 1.0, 10.0
+
+
+@dataclass(slots=True)
+class TaskTally:
+    """One task, as far as this process has seen it.
+
+    Attributes:
+        name: of the task.
+        asked: requests that it has here.
+        stored: of them, those answered by an earlier call.
+        answers: that came.
+        faults: requests without an answer.
+        read: answers that were looked at.
+        readable: of them, those from which an answer could be read.
+        empty: answers without any text.
+        cut: answers that end at the budget.
+        begun: whether the engine has taken a request.
+        finished: whether it has its end: a score, a failure, faults.
+    """
+
+    name: str
+    asked: int
+    stored: int = 0
+    answers: int = 0
+    faults: int = 0
+    read: int = 0
+    readable: int = 0
+    empty: int = 0
+    cut: int = 0
+    begun: bool = False
+    finished: bool = False
+
+    @property
+    def done(self) -> int:
+        """Requests that have their outcome."""
+        return self.stored + self.answers + self.faults
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has its outcome."""
+        return self.done >= self.asked
+
+    @property
+    def under_way(self) -> bool:
+        """Whether some requests have an outcome, or will soon, and others have none."""
+        return self.begun and not self.complete and not self.finished
+
+    def takes_sample(self) -> bool:
+        """Whether the answer that was counted last is one of those to read."""
+        return self.answers <= READ_FIRST or self.answers % READ_EVERY == 0
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars per million tokens of prompts and answers."""
+
+    input: float
+    output: float
+
+    @classmethod
+    def of(cls, known: Mapping[str, float] | None) -> Price | None:
+        """From `metadata.price` of a configuration."""
+        return cls(float(known["input"]), float(known["output"])) if known else None
+
+    def cost(self, prompt: int, completion: int) -> float:
+        """US dollars of so many tokens."""
+        return (prompt * self.input + completion * self.output) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Outcomes and tokens up to a time."""
+
+    at: float
+    outcomes: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What comes in a second.
+
+    Attributes:
+        of: `tokens`, prompts and answers together; `answers` where nobody counts tokens.
+        now: over the last minute.
+        since_start: on average.
+        silent: seconds since the last outcome.
+    """
+
+    of: str
+    now: float
+    since_start: float
+    silent: float
+
+
+class Tally:
+    """Counts the outcomes of this process: a `Watcher` that shows nothing.
+
+    One thread at a time may call.
+
+    Args:
+        asked: task -> requests that this process has for it.
+        readers: task -> what reads its answers, where they can be read.
+        price: of tokens, where it is known and somebody charges.
+        highest_cost: US dollars that a request may cost at most.
+
+    Attributes:
+        tasks: by name, in the order of the run.
+        reasons: (kind, reason) -> requests that failed for it.
+        prompt_tokens: of all prompts whose tokens were counted.
+        completion_tokens: of all answers likewise.
+        uncounted: answers without a count.
+        unsure: US dollars at most of requests whose reply never came.
+    """
+
+    def __init__(
+        self,
+        asked: Mapping[str, int],
+        readers: Mapping[str, Reader] | None = None,
+        price: Price | None = None,
+        highest_cost: Callable[[Request], float] | None = None,
+    ) -> None:
+        self.tasks = {name: TaskTally(name, n) for name, n in asked.items()}
+        self.reasons: Counter[tuple[FaultKind, str]] = Counter()
+        self.prompt_tokens = self.completion_tokens = self.uncounted = 0
+        self.unsure = 0.0
+        self.price, self._highest_cost = price, highest_cost
+        self._readers = dict(readers or {})
+        self._begun: list[TaskTally] = []
+        self._outcomes = 0
+        self._reading = 0.0
+        self.started = self._last = self._batch = time.monotonic()
+        self._moments = deque([Moment(self.started, 0, 0)])
+
+    # ------------------------------------------------------------------ what happens
+
+    def began(self, task: str) -> None:
+        """The engine has taken the first request of a task."""
+        self.tasks[task].begun = True
+        self._begun.append(self.tasks[task])
+
+    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
+        """So many more requests of a task were answered before; others were sent and never settled."""
+        self.tasks[task].stored += n
+        self.unsure += unsure
+
+    def answered(self, request: Request, answer: Answer) -> None:
+        """Count an answer, and read it if it is one of the sample."""
+        now, task = self._moved(), self.tasks[request.task]
+        task.answers += 1
+        if not answer.text or answer.text.isspace():
+            task.empty += 1
+        if answer.finish == "length":
+            task.cut += 1
+        if answer.usage is None:
+            self.uncounted += 1
+        else:
+            self.prompt_tokens += answer.usage.prompt
+            self.completion_tokens += answer.usage.completion
+        if task.takes_sample() and task.name in self._readers:
+            self._read(task, request, answer, now)
+
+    def faulted(self, request: Request, fault: Fault) -> None:
+        """Count a request without an answer."""
+        self._moved()
+        self.tasks[request.task].faults += 1
+        self.reasons[fault.kind, fault.reason] += 1
+        if fault.maybe_paid and self._highest_cost is not None:
+            self.unsure += fault.maybe_paid * self._highest_cost(request)
+
+    def finished(self, task: str, entry: TaskEntry | None = None) -> None:
+        """A task has its end; its documents are not needed any more."""
+        self._readers.pop(task, None)
+        self.tasks[task].finished = True
+
+    def _moved(self) -> float:
+        """Another outcome. What came before a pause is kept as a moment; in a batch it would mislead."""
+        now, former = time.monotonic(), self._moments[-1].at
+        paused = now - self._last >= _PAUSE
+        if paused:
+            self._batch = now
+        if self._last - former >= _STEP and (paused or now - max(self._batch, former) >= _LONG_BATCH):
+            self._moments.append(Moment(self._last, self._outcomes, self.tokens))
+            while len(self._moments) > 1 and self._moments[1].at <= now - RATE_SECONDS:
+                self._moments.popleft()
+        self._outcomes += 1
+        self._last = now
+        return now
+
+    def _read(self, task: TaskTally, request: Request, answer: Answer, now: float) -> None:
+        allowed = READING_GRACE + READING_SHARE * (now - self.started)
+        if request.row is None or (task.read >= READ_ALWAYS and self._reading > allowed):
+            return
+        try:
+            readable = self._readers[task.name].valid(request.row, answer.text)
+        except Exception:  # the score will say it; a display must not end a run
+            return
+        task.read += 1
+        task.readable += readable
+        self._reading += time.monotonic() - now
+
+    # ------------------------------------------------------------------ figures
+
+    @property
+    def under_way(self) -> list[TaskTally]:
+        """Tasks under way in the order in which they began, so that those left behind stay in sight."""
+        return [task for task in self._begun if task.under_way]
+
+    @property
+    def asked(self) -> int:
+        """Requests of all tasks."""
+        return sum(task.asked for task in self.tasks.values())
+
+    @property
+    def done(self) -> int:
+        """Requests that have their outcome."""
+        return sum(task.done for task in self.tasks.values())
+
+    @property
+    def tokens(self) -> int:
+        """Of prompts and answers."""
+        return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self.started
+
+    @property
+    def spent(self) -> float | None:
+        """US dollars of the answers that came; None where no price is known."""
+        return self.price.cost(self.prompt_tokens, self.completion_tokens) if self.price else None
+
+    def seconds_left(self) -> float | None:
+        """At the rate of the last minutes; None before the first outcome, 0 at the end.
+
+        What was stored before took no time, and a model answers in batches, so neither it nor the time since
+        the last outcome says how fast the model is. Long answers are asked for first, so the first hours say
+        little of the last one.
+        """
+        left = max(0, self.asked - self.done)
+        if not self._outcomes:
+            return None if left else 0.0
+        first = self._moments[0]
+        return left * (self._last - first.at) / (self._outcomes - first.outcomes)
+
+    def speed(self) -> Speed | None:
+        """How fast it goes; None before the first outcome."""
+        now = time.monotonic()
+        if not self._outcomes or now <= self.started:
+            return None
+        tokens = bool(self.tokens)
+        recent = next(
+            (item for item in reversed(self._moments) if item.at <= now - NOW_SECONDS), self._moments[0]
+        )
+        come = self.tokens - recent.tokens if tokens else self._outcomes - recent.outcomes
+        return Speed(
+            "tokens" if tokens else "answers",
+            come / (now - recent.at),
+            (self.tokens if tokens else self._outcomes) / (now - self.started),
+            now - self._last,
+        )
+
+
+def readable_share(tasks: Iterable[TaskTally]) -> tuple[int, int]:
+    """Of answers that were looked at, those that can be read; and how many were looked at."""
+    found = list(tasks)
+    return sum(task.readable for task in found), sum(task.read for task in found)

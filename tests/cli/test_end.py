@@ -1,0 +1,185 @@
+"""The end of a run: suites and their main axes, no mean that mixes suites, and commands to type next."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from medtasks_ext.cli.end import shown_command
+from medtasks_ext.registry import registry
+from medtasks_ext.report.outline import outline
+from medtasks_ext.results.rollup import counted_parts, mean
+
+SAMPLE = ("run", "--model", "random-label", "--data", "sample", "--limit", 2, "--output_path", "run")
+
+
+def rows(outcome) -> dict[str, list[str]]:
+    """Label of a row -> its cells."""
+    return {line[:44].split("  ")[0].strip(): line.split() for line in _indented(outcome)}
+
+
+def _indented(outcome) -> list[str]:
+    return [line[1:] for line in outcome.out.splitlines() if "[" in line or "–" in line]
+
+
+def results(tmp_path) -> dict:
+    return json.loads((tmp_path / "run" / "results.json").read_text())
+
+
+# ---------------------------------------------------------------------- which rows
+
+
+def test_tasks_and_small_groups_are_rows_of_their_own():
+    names = ["bridge_zh", "medhelm_admin", "mlb_cmexam", "bridge_mie_cot"]
+    found = outline(registry(), names)
+    assert found.single == names and found.blocks == []
+
+
+def test_a_suite_stands_above_its_main_axes():
+    found = outline(registry(), ["mlb", "bridge_cot", "bridge_mie"])
+    assert found.single == ["bridge_mie"]
+    assert [block.names for block in found.blocks] == [["bridge_cot"], ["mlb"]]
+    bridge, mlb = found.blocks
+    assert list(bridge.axes) == ["language", "task_type"] and list(mlb.axes) == ["dimension"]
+    assert bridge.axes["language"]["bridge_zh_cot"] == "Chinese"
+    assert mlb.axes["dimension"]["mlb_medkqa"] == "MedKQA"
+
+
+@pytest.mark.parametrize(
+    "name", ["medtasks_scoreable", "medtasks_zh", "medtasks_open_5shot", "medtasks_zh_tasks"]
+)
+def test_a_group_across_suites_has_no_row_but_its_suites_have(name):
+    found = outline(registry(), [name])
+    suites = {registry().tasks[leaf][0].metadata.benchmark for leaf in registry().leaves(name)}
+    suffix = "_5shot" if name.endswith("_5shot") else ""
+    assert found.single == []
+    assert {block.names[0] for block in found.blocks} == {suite + suffix for suite in suites}
+
+
+def test_of_a_small_group_across_suites_the_tasks_are_rows():
+    name = "medtasks_spec_oncology"
+    assert outline(registry(), [name]).single == registry().leaves(name)
+
+
+def test_a_large_group_inside_a_suite_stands_above_the_axes_of_the_suite():
+    found = outline(registry(), ["bridge_scoreable", "bridge"])
+    assert [block.names for block in found.blocks] == [["bridge_scoreable", "bridge"]]
+
+
+def test_no_row_mixes_suites_whatever_is_asked_for():
+    tasks = registry()
+    for name in [*tasks.groups, *tasks.tags]:
+        found = outline(tasks, [name])
+        for row in [*found.single, *(name for block in found.blocks for name in block.names)]:
+            assert len({tasks.tasks[leaf][0].metadata.benchmark for leaf in tasks.leaves(row)}) == 1
+
+
+def test_of_very_many_names_the_suites_are_shown():
+    found = outline(registry(), [*registry().datasets, *(f"{name}_cot" for name in registry().datasets)])
+    assert found.single == [] and len(found.blocks) == 8
+
+
+# ---------------------------------------------------------------------- the table
+
+
+@pytest.fixture
+def two_suites(medtasks):
+    """A run of synthetic rows of two suites, one of them by a group across suites."""
+    return medtasks(*SAMPLE, "--tasks", "medtasks_private,medhelm_admin")
+
+
+def test_the_headline_of_a_suite_follows_the_suites_own_rule(two_suites, tmp_path):
+    shown, stored = rows(two_suites), results(tmp_path)
+    assert "medtasks_private" not in shown and "medtasks_private" in stored["groups"]
+    scores = {
+        name: item["score,answer"] for name, item in stored["results"].items() if "score,answer" in item
+    }
+    parts = counted_parts(registry().leaves("mlb"), scores, registry().parts("mlb"))
+    expected = mean(mean(scores[name] for name in part) for part in parts)
+    assert len(parts) > 1 and shown["mlb"][1] == f"{expected:.4f}"
+    assert shown["mlb"][-2:] == ["SAMPLE,", "partial"]
+    assert shown["medhelm_admin"][4] == "5/5"
+
+
+def test_main_axes_stand_below_and_the_tasks_are_counted(two_suites):
+    lines = [line.strip() for line in two_suites.out.splitlines()]
+    medhelm = next(place for place, line in enumerate(lines) if line.startswith("medhelm "))
+    assert lines[medhelm + 1] == "category" and lines[medhelm + 2].startswith("Administration and workflow")
+    n = len({*registry().leaves("medtasks_private"), *registry().leaves("medhelm_admin")})
+    assert any(f"of {n} tasks scored" in line and "to be judged" in line for line in lines)
+    assert len(lines) < 40
+
+
+def test_a_narrow_terminal_breaks_no_figure(two_suites, medtasks, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    outcome = medtasks(*SAMPLE, "--tasks", "medtasks_private")
+    assert all(len(line) <= 80 for line in outcome.out.splitlines())
+    assert rows(outcome)["mlb"][1:4] == rows(two_suites)["mlb"][1:4]
+
+
+# ---------------------------------------------------------------------- what comes next
+
+
+def following(outcome) -> list[str]:
+    """The commands below `next:`."""
+    return [line.strip() for line in outcome.err.partition("next:\n")[2].splitlines()]
+
+
+def test_after_a_run_the_report_is_next_and_of_real_data_the_card(medtasks, chip_ctc, monkeypatch):
+    call = ("--tasks", "bridge_chip_ctc", "--output_path", "my runs/run")
+    outcome = medtasks("run", "--model", "oracle", *call)
+    assert following(outcome) == ["medtasks report 'my runs/run' -o report"]  # of a built-in model
+    monkeypatch.setattr("medtasks_ext.cli.end._BUILT_IN", ())
+    outcome = medtasks("rescore", "my runs/run")
+    assert following(outcome)[1:] == ["medtasks card 'my runs/run' -o card"]
+    for command in following(outcome):
+        assert medtasks(*shlex.split(command)[1:]).code == 0
+    outcome = medtasks("run", "--model", "oracle", "--data", "sample", *call[:2], "--output_path", "other")
+    assert following(outcome) == ["medtasks report other -o report"]
+
+
+def test_judges_are_named_only_where_answers_wait_for_them(medtasks):
+    outcome = medtasks(*SAMPLE, "--tasks", "medhelm_mediqa,medhelm_admin")
+    assert "judges are still to score 1 task" in outcome.out
+    assert following(outcome)[0] == "medtasks judge run --jury medhelm --dry-run"
+    outcome = medtasks(*SAMPLE, "--tasks", "mlb_maethic")
+    assert following(outcome)[:2] == [
+        "medtasks judge run --jury medhelm --tasks medhelm --dry-run",
+        "medtasks judge run --jury mlb --tasks mlb --dry-run",
+    ]
+    for command in following(outcome)[:2]:
+        assert medtasks(*shlex.split(command)[1:]).code == 0
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "model=m,api_key=sk-1",
+        '{"api_key": "sk-1"}',
+        "base_url=https://me:sk-1@host/v1",
+        'extra_headers={"Authorization": "Bearer sk-1"}',
+    ],
+)
+def test_a_command_with_a_key_is_not_printed(secret):
+    shown = shown_command(["run", "--model_args", secret, "--tasks", "bridge"])
+    assert shown == "medtasks run … (the same command)"
+
+
+def test_any_other_command_can_be_typed_as_it_is_printed():
+    arguments = ["run", "--gen_kwargs", "max_gen_toks=16,until=</s>", "--model_args", '{"pretrained": "a b"}']
+    assert shlex.split(shown_command(arguments)) == ["medtasks", *arguments]
+
+
+def test_of_many_unfinished_tasks_a_few_are_named(medtasks, monkeypatch):
+    from medtasks_ext.models.baselines import RandomLabel
+
+    def fails(self, request, requests):
+        raise RuntimeError("hung up")
+
+    monkeypatch.setattr(RandomLabel, "answer", fails)
+    outcome = medtasks(*SAMPLE, "--tasks", "medhelm_admin,medhelm_notes")
+    assert outcome.code == 1
+    marked = [line for line in outcome.err.splitlines() if line.startswith("✗")]
+    assert len(marked) == 5 + 1 + 1 and "✗ 6 more tasks unfinished, too" in marked
