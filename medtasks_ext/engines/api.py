@@ -1,4 +1,4 @@
-"""lm-eval's API models: their payloads, sent by the client that judges use as well.
+"""lm-eval's API models, asked by the client that judges use as well.
 
 Needs lm-eval's extra `api`, so import it where it is used.
 """
@@ -6,27 +6,20 @@ Needs lm-eval's extra `api`, so import it where it is used.
 from __future__ import annotations
 
 import asyncio
-import copy
-import json
 import os
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lm_eval.models.anthropic_llms import AnthropicChat
-from lm_eval.models.api_models import JsonChatStr, TemplateAPI
-from lm_eval.models.openai_completions import (
-    AzureOpenaiChatCompletionsLM,
-    LocalChatCompletion,
-    LocalCompletionsAPI,
-)
-from lm_eval.models.utils import postprocess_generated_text
+from lm_eval.models.api_models import TemplateAPI
+from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
 from medtasks_ext.engines.address import is_loopback
-from medtasks_ext.engines.completion import chat_answer, message_answer, text_answer
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.http import Client, Clock, Retry, Server
+from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
@@ -36,7 +29,6 @@ if TYPE_CHECKING:
 
     from lm_eval.api.model import LM
 
-    from medtasks_ext.engines.completion import Reader
     from medtasks_ext.engines.engine import Done, Feed
     from medtasks_ext.engines.records import Outcome, Request
 
@@ -45,12 +37,8 @@ WAIT_SECONDS = 0.2
 
 
 def takes(lm: LM) -> bool:
-    """Whether a model's requests and replies are known here.
-
-    Those of lm-eval's `local-completions`, `local-chat-completions`, `openai-*`, `azure-*` and
-    `anthropic-chat` are, those of `sglang-generate` and `litellm` are not.
-    """
-    return _reader(lm) is not None
+    """Whether a model's requests and replies are known here."""
+    return reader_of(type(lm)) is not None
 
 
 class ApiEngine(Engine):
@@ -80,7 +68,7 @@ class ApiEngine(Engine):
         say: Callable[[str], None] = lambda line: None,
         clock: Clock | None = None,
     ) -> None:
-        read = _reader(lm)
+        read = reader_of(type(lm))
         if read is None or not isinstance(lm, TemplateAPI):
             raise MedtasksError(f"the replies of {type(lm).__name__} are not known", where="--model")
         self._lm, self._read = lm, read
@@ -93,37 +81,8 @@ class ApiEngine(Engine):
         self._client: Client | None = None
 
     def prepare(self, request: Request) -> Request | Fault:
-        """Count and keep the tokens, where the model sends tokens.
-
-        A prompt that leaves no room for the answer is a fault; lm-eval would cut its beginning.
-        """
-        lm, prompt = self._lm, request.prompt
-        if not isinstance(prompt, str):
-            return request
-        if isinstance(lm, LocalChatCompletion | AnthropicChat):
-            return Fault(
-                FaultKind.ENGINE,
-                "the prompt is a text, and the model takes conversations",
-                "add --apply_chat_template",
-                tries=0,
-            )
-        if not lm.tokenized_requests:
-            return request
-        usual = request.settings.get("max_gen_toks", lm._max_gen_toks)
-        try:
-            tokens = lm.tok_encode([prompt], add_special_tokens=lm.add_bos_token)[0]
-            answer = int(request.settings.get("max_tokens", usual))
-        except Exception as error:
-            return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
-        if len(tokens) > lm.max_length - answer:
-            return Fault(
-                FaultKind.TOO_LONG,
-                f"{len(tokens):,} tokens of the prompt and {answer:,} of the answer exceed the context of "
-                f"{lm.max_length:,}",
-                "raise max_length if the model's context is longer, or lower max_gen_toks",
-                tries=0,
-            )
-        return replace(request, tokens=tokens)
+        """Count and keep the tokens, where the model sends tokens."""
+        return prepared(self._lm, request)
 
     def run(self, feed: Feed, done: Done) -> None:
         """Ask until the feed is over, or a fault ends it all.
@@ -185,43 +144,15 @@ class ApiEngine(Engine):
     async def _outcome(self, client: Client, request: Request) -> Outcome:
         sent = 0
         try:
-            payload = self._payload(request)
+            body = payload(self._lm, request)
             sent = 1
-            outcome = await client.answer(payload, self._read, quote=self._quotes(request))
+            outcome = await client.answer(body, self._read, quote=self._quotes(request))
         except Exception as error:
             return Fault(FaultKind.ENGINE, what_happened(error), tries=sent, maybe_paid=sent)
         if isinstance(outcome, Answer):
-            return replace(outcome, text=self._after_thinking(outcome.text))
+            mark = getattr(self._lm, "think_end_token", None)
+            return replace(outcome, text=after_thinking(outcome.text, mark))
         return outcome
-
-    def _payload(self, request: Request) -> dict[str, Any]:
-        """What lm-eval sends when it sends several requests at a time."""
-        lm, message = self._lm, request.prompt if request.tokens is None else request.tokens
-        if not isinstance(request.prompt, str):
-            message = JsonChatStr(json.dumps(request.prompt, ensure_ascii=False))
-        return lm._create_payload(
-            lm.create_message([message]),
-            generate=True,
-            gen_kwargs=copy.deepcopy(dict(request.settings)),
-            seed=lm._seed,
-        )
-
-    def _after_thinking(self, text: str) -> str:
-        mark = getattr(self._lm, "think_end_token", None)
-        return postprocess_generated_text(text, stop=None, think_end_token=mark) if mark else text
-
-
-def _reader(lm: LM) -> Reader | None:
-    """How replies are read; None for models that send or read in a way of their own."""
-    kind = type(lm)
-    if not isinstance(lm, TemplateAPI) or kind.amodel_call is not TemplateAPI.amodel_call:
-        return None
-    readers: dict[Any, Reader] = {
-        LocalCompletionsAPI.parse_generations: text_answer,
-        LocalChatCompletion.parse_generations: chat_answer,
-        AnthropicChat.parse_generations: message_answer,
-    }
-    return readers.get(kind.parse_generations)
 
 
 def _server(lm: TemplateAPI) -> Server:
