@@ -31,6 +31,8 @@ _AXIS_ROWS = 22
 _NAMED = 5
 #: Models that nobody publishes a card of.
 _BUILT_IN = ("oracle", "random-label", "nearest-shot")
+#: How most commands get what is missing.
+SAME_COMMAND = "the same command goes on"
 #: Tasks that a call left without a score.
 _UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED)
 _NAME_OF_VALUE = re.compile(r"([\w-]+)['\"]?\s*[=:]")
@@ -99,7 +101,14 @@ def _counts(run: Run, results: Mapping[str, dict[str, Any]], judged: int) -> str
 # ---------------------------------------------------------------------- what is left to do
 
 
-def say_end(run: Run, n_missing: int, *, again: Sequence[str] | None, cause: Fault | None = None) -> int:
+def say_end(
+    run: Run,
+    n_missing: int,
+    *,
+    again: Sequence[str] | None,
+    cause: Fault | None = None,
+    how: str = SAME_COMMAND,
+) -> int:
     """Name what failed, what must be known and what comes next; returns the exit code.
 
     Args:
@@ -107,10 +116,11 @@ def say_end(run: Run, n_missing: int, *, again: Sequence[str] | None, cause: Fau
         n_missing: tasks that were asked for and could not be run.
         again: arguments of the command that goes on; None where another command does.
         cause: what ended the run before its time.
+        how: the user gets what is missing.
     """
     from medtasks_ext.runner.trouble import stopped
 
-    failed, unfinished = list(_failed(run)), list(_unfinished(run))
+    failed, unfinished = list(_failed(run)), list(_unfinished(run, how))
     _say_some(failed, f"failed, too (details in {run.manifest_file})")
     _say_some(unfinished, "unfinished, too")
     if cause is not None:
@@ -130,14 +140,14 @@ def _failed(run: Run) -> Iterator[str]:
             yield f"{name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})"
 
 
-def _unfinished(run: Run) -> Iterator[str]:
+def _unfinished(run: Run, how: str) -> Iterator[str]:
     for name, entry in run.manifest.tasks.items():
         if entry.state in _UNFINISHED:
             n = sum(entry.faults.values())
             why = (
                 f"{entry.reason} ({counted(n, 'request')} without an answer)" if n else "not asked to the end"
             )
-            yield f"{name}: {why}; the same command goes on"
+            yield f"{name}: {why}; {how}"
 
 
 def _say_some(lines: Sequence[str], rest: str) -> None:

@@ -78,12 +78,13 @@ class Loaded:
         return self.own or choose.engine_of(self.lm, quotes=quotes, say=say)
 
 
-def create_model(config: EvaluatorConfig, endpoint: str = "/v1/chat/completions") -> Loaded:
+def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/completions") -> Loaded:
     """Load a model, or connect to it.
 
     Args:
         config: lm-eval's configuration.
-        endpoint: how the address of a server ends, for the message when none answers.
+        endpoint: how the address of a server ends, for the message when none answers; None for a model
+            whose server is not asked.
 
     Raises:
         MedtasksError: the type is unknown, a package is missing, no server answers, or loading fails.
@@ -101,7 +102,11 @@ def create_model(config: EvaluatorConfig, endpoint: str = "/v1/chat/completions"
         ) from None
     except ImportError as error:
         raise _not_installed(config, error) from None
-    _check_endpoint(config.model_args.get("base_url"), endpoint)
+    arguments = dict(config.model_args)
+    if endpoint is None:
+        arguments.pop("base_url", None)  # lm-eval would ask it for its tokenizer
+    else:
+        _check_endpoint(arguments.get("base_url"), endpoint)
     extra = {
         "batch_size": config.batch_size,
         "max_batch_size": config.max_batch_size,
@@ -111,9 +116,9 @@ def create_model(config: EvaluatorConfig, endpoint: str = "/v1/chat/completions"
         if config.model == "vllm":
             from medtasks_ext.engines.vllm import load
 
-            engine = load(config.model_args, extra)
+            engine = load(arguments, extra)
             return Loaded(engine.lm, engine)
-        return Loaded(kind.create_from_arg_obj(config.model_args, extra))
+        return Loaded(kind.create_from_arg_obj(arguments, extra))
     except (ImportError, ModuleNotFoundError) as error:
         raise _not_installed(config, error) from None
     except (OSError, TypeError, ValueError) as error:

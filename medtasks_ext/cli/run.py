@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
-from medtasks_ext.cli.end import print_scores, say_end
+from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    from medtasks_ext.cli.model import Loaded
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Fault
+    from medtasks_ext.registry import Registry
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import ShardRun
@@ -62,18 +62,65 @@ _REFUSED = {
 }
 
 
+@dataclass
+class Wanted:
+    """What a call asks for.
+
+    Attributes:
+        registry: of tasks.
+        names: as the user gave them.
+        leaves: the tasks that they stand for.
+        settings: of the run.
+        built: the tasks whose rows are here.
+        missing: task -> why it cannot be asked.
+    """
+
+    registry: Registry
+    names: list[str]
+    leaves: list[str]
+    settings: Settings
+    built: dict[str, Any]
+    missing: dict[str, str]
+
+
 def run_command(arguments: list[str]) -> int:
     """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
     own, config = _parse(arguments)
-    tasks, resolved = requested_tasks(config)
-    leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
 
-    from medtasks_ext.runner.run import Run, build_tasks, check_data, nothing_to_run
+    from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import Shard, ShardRun
     from medtasks_ext.runs.lease import Lease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
+    wanted = wanted_tasks(own, config)
+    _say_without_gold(wanted.built)
+    tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
+    run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
+    with Lease(run.folder, "medtasks run") if rank == 0 else nullcontext():
+        waiting = open_run(run, wanted, config)
+        cause = None
+        if waiting:
+            rank, cause = _execute(run, waiting, wanted.settings, config, preflight=not own.no_preflight)
+            if rank != 0:
+                return 0  # the first of several processes writes the results
+        if isinstance(run, ShardRun):
+            _print_shard(run)
+        else:
+            _print_scores(run)
+        return say_end(run, len(wanted.missing), again=arguments, cause=cause)
+
+
+def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
+    """The requested tasks, built as far as their rows are here; what is missing is said.
+
+    Raises:
+        MedtasksError: no task can be asked, or not all of them can and --strict is given.
+    """
+    from medtasks_ext.runner.run import build_tasks, check_data, nothing_to_run
+
+    tasks, resolved = requested_tasks(config)
+    leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings = _settings(own, config)
     availability = check_data(tasks, leaves, settings)
     if availability.missing:
@@ -89,35 +136,30 @@ def run_command(arguments: list[str]) -> int:
         raise MedtasksError(
             f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
         )
+    missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
+    return Wanted(tasks, list(resolved), leaves, settings, built, missing)
 
-    _say_without_gold(built)
-    folder, rank = output_folder(config), int(os.environ.get("RANK", "0"))
-    run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
-    with Lease(run.folder, "medtasks run") if rank == 0 else nullcontext():
-        run.open(config.model, config.model_args, settings, list(resolved), leaves)
-        if run.settings.system_role != settings.system_role:  # found out when the run began
-            settings = run.settings
-            built, _ = build_tasks(tasks, built, settings)
-        reasons = {**availability.missing, **{key: str(value) for key, value in faults.items()}}
-        for name, reason in reasons.items():
-            run.manifest.tasks[name] = TaskEntry(state=TaskState.MISSING, error=reason)
-        waiting = {name: task for name, task in built.items() if not run.is_current(name, task)}
-        if len(waiting) < len(built):
-            typer.echo(
-                f"{len(built) - len(waiting)} of {len(built)} tasks are done already in {run.folder}",
-                err=True,
-            )
-        cause = None
-        if waiting:
-            _say_changed(run, waiting)
-            rank, cause = _execute(run, waiting, settings, config, preflight=not own.no_preflight)
-            if rank != 0:
-                return 0  # the first of several processes writes the results
-        if isinstance(run, ShardRun):
-            _print_shard(run)
-        else:
-            _print_scores(run)
-        return say_end(run, len(reasons), again=arguments, cause=cause)
+
+def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any]:
+    """Create the run, or continue it; returns the tasks that are not done.
+
+    Raises:
+        MedtasksError: the folder holds another run.
+    """
+    from medtasks_ext.runner.run import build_tasks
+
+    run.open(config.model, config.model_args, wanted.settings, wanted.names, wanted.leaves)
+    if run.settings.system_role != wanted.settings.system_role:  # found out when the run began
+        wanted.settings = run.settings
+        wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
+    for name, reason in wanted.missing.items():
+        run.manifest.tasks[name] = TaskEntry(state=TaskState.MISSING, error=reason)
+    waiting = {name: task for name, task in wanted.built.items() if not run.is_current(name, task)}
+    n = len(wanted.built)
+    if len(waiting) < n:
+        typer.echo(f"{n - len(waiting)} of {n} tasks are done already in {run.folder}", err=True)
+    _say_changed(run, waiting)
+    return waiting
 
 
 def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
@@ -168,18 +210,19 @@ def _keep_judgements(run: Run) -> None:
     reattach(run)
 
 
-def finish(run: Run, n_missing: int) -> int:
+def finish(run: Run, n_missing: int, how: str = SAME_COMMAND) -> int:
     """Write and print the results of a run that no model was asked for.
 
     Args:
         run: with its tasks done or failed.
         n_missing: tasks that were asked for and could not be run.
+        how: the user gets what is missing.
 
     Returns:
         The exit code: 0, or 1 where a task failed or is missing.
     """
     _print_scores(run)
-    return say_end(run, n_missing, again=None)
+    return say_end(run, n_missing, again=None, how=how)
 
 
 def _print_scores(run: Run) -> None:
@@ -204,21 +247,13 @@ def _execute(
     run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig, *, preflight: bool
 ) -> tuple[int, Fault | None]:
     """Run the tasks; returns this process's rank, and what ended the run before its time."""
-    from medtasks_ext.runner.prompts import takes_system_turn
-    from medtasks_ext.runner.run import build_tasks, loaded_record
+    from medtasks_ext.runner.run import loaded_record
 
     places = {name: run.places(task, settings) for name, task in waiting.items()}
-    loaded = _model(config, waiting, settings)
+    check_conversations(config, settings)
+    loaded = create_model(config)
     model = loaded.lm
-    if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
-        typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
-        run.manifest.note([_NO_SYSTEM_TURN])
-        run.manifest.system_role = False
-        settings = replace(settings, system_role=False)
-        waiting, _ = build_tasks(run.registry, waiting, settings)
-    context = getattr(model, "max_length", None)
-    run.manifest.context = context if isinstance(context, int) else None
-    run.save()
+    waiting, settings = fitted(run, model, waiting, settings)
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
     engine = loaded.engine(quotes=lambda request: public[request.task] or shows_text(), say=_say)
     built_in = _is_built_in(model)
@@ -287,20 +322,40 @@ def _say(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _model(config: EvaluatorConfig, tasks: dict[str, Any], settings: Settings) -> Loaded:
-    """The model, if it can be asked these tasks with these settings."""
-    from medtasks_ext.runner.preflight import check_chat_template
-
+def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
+    """Refuse a model that takes conversations where none is made."""
     if "chat" in config.model and not settings.apply_chat_template:
         raise MedtasksError(
             f"{config.model} takes conversations, and none is made",
             where="--model",
             remedy="add --apply_chat_template",
         )
-    loaded = create_model(config)
-    _check_budget(loaded.lm, tasks)
-    check_chat_template(loaded.lm, settings)
-    return loaded
+
+
+def fitted(
+    run: Run, model: LM, waiting: dict[str, Any], settings: Settings
+) -> tuple[dict[str, Any], Settings]:
+    """The tasks and settings as the model can be asked; what that changes is noted in the run.
+
+    Raises:
+        MedtasksError: the model cannot be asked these tasks with these settings.
+    """
+    from medtasks_ext.runner.preflight import check_chat_template
+    from medtasks_ext.runner.prompts import takes_system_turn
+    from medtasks_ext.runner.run import build_tasks
+
+    _check_budget(model, waiting)
+    check_chat_template(model, settings)
+    if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
+        typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
+        run.manifest.note([_NO_SYSTEM_TURN])
+        run.manifest.system_role = False
+        settings = replace(settings, system_role=False)
+        waiting, _ = build_tasks(run.registry, waiting, settings)
+    context = getattr(model, "max_length", None)
+    run.manifest.context = context if isinstance(context, int) else None
+    run.save()
+    return waiting, settings
 
 
 def _is_built_in(model: LM) -> bool:
@@ -344,26 +399,35 @@ def _warn(warnings: list[str]) -> None:
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
-    own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    own_parser.add_argument("--strict", action="store_true")
+    own_parser = own_flags()
     own_parser.add_argument("--no-preflight", action="store_true")
-    own_parser.add_argument("--data")
     own_parser.add_argument("--shard")
     own, rest = own_parser.parse_known_args(arguments)
+    example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
+    return own, run_config(rest, "run", _DESCRIPTION, example)
 
-    config, _ = lm_eval_config(
-        rest,
-        "run",
-        _DESCRIPTION,
-        "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL",
-        _REFUSED,
-    )
+
+def own_flags() -> argparse.ArgumentParser:
+    """The flags besides lm-eval's of commands that ask all documents of tasks."""
+    own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    own_parser.add_argument("--strict", action="store_true")
+    own_parser.add_argument("--data")
+    return own_parser
+
+
+def run_config(arguments: list[str], command: str, description: str, example: str) -> EvaluatorConfig:
+    """lm-eval's flags, of those that have a meaning here (see `lm_eval_config`).
+
+    Raises:
+        MedtasksError: one is unknown, has none, or has a value that leaves nothing to do.
+    """
+    config, _ = lm_eval_config(arguments, command, description, example, _REFUSED)
     if config.limit is not None and config.limit <= 0:
         raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
     for name, why in _REFUSED.items():
         if getattr(config, name):
-            raise MedtasksError(f"--{name} is not for `medtasks run`: {why}", remedy="leave it out")
-    return own, config
+            raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
+    return config
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:

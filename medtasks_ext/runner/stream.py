@@ -66,27 +66,56 @@ class Watcher(Protocol):
         """A task is scored, or failed, or has faults."""
 
 
-class Work:
+class Tally:
+    """What is known of one task's outcomes.
+
+    Attributes:
+        generated: answers that came.
+        faults: requests without an answer, by cause.
+        began: when the first request was taken, in seconds of the process's clock.
+        sealed: name of a file of outcomes -> its state, of other writers.
+    """
+
+    def __init__(self, log: OutcomeLog) -> None:
+        self.log = log
+        self.generated = 0
+        self.faults: Counter[tuple[FaultKind, str]] = Counter()
+        self.began: float | None = None
+        self.sealed: dict[str, Seal] = {}
+
+    def entry(self, state: TaskState) -> TaskEntry:
+        """What the manifest says of the task now."""
+        (_, reason), _ = self.faults.most_common(1)[0] if self.faults else ((None, ""), 0)
+        kinds = Counter[str]()
+        for (kind, _), n in self.faults.items():
+            kinds[kind.value] += n
+        return TaskEntry(
+            state=state,
+            generated=self.generated,
+            seconds=None if self.began is None else round(time.monotonic() - self.began, 1),
+            faults=dict(kinds),
+            reason=reason,
+            sealed={**self.sealed, self.log.path.name: self.log.seal},
+        )
+
+
+class Work(Tally):
     """One task on its way through the stream.
 
     Attributes:
         fed: whether all of its requests are built.
         under_way: requests that were built and have no outcome yet.
-        generated: answers that came.
-        faults: requests without an answer, by cause.
         error: what ended the building of requests.
     """
 
     def __init__(self, task: Task, places: Sequence[int], log: OutcomeLog) -> None:
-        self.task, self.places, self.log = task, places, log
+        super().__init__(log)
+        self.task, self.places = task, places
         self.name: str = task.task_name
         self.public = loaded_record(task)["origin"] != "local"
         self.fed = False
-        self.under_way = self.generated = 0
-        self.faults: Counter[tuple[FaultKind, str]] = Counter()
+        self.under_way = 0
         self.error: TaskEntry | None = None
-        self.began: float | None = None
-        self.sealed: dict[str, Seal] = {}
 
     @property
     def budget(self) -> int:
@@ -114,18 +143,12 @@ class Work:
         self.faults = Counter((last[key].kind, last[key].reason) for key in keys if key in last)
 
     def entry(self, state: TaskState) -> TaskEntry:
-        """What the manifest says of the task now."""
-        (_, reason), _ = self.faults.most_common(1)[0] if self.faults else ((None, ""), 0)
-        kinds = Counter[str]()
-        for (kind, _), n in self.faults.items():
-            kinds[kind.value] += n
-        return TaskEntry(
-            state=state,
-            generated=self.generated,
-            seconds=None if self.began is None else round(time.monotonic() - self.began, 1),
-            faults=dict(kinds),
-            reason=reason,
-            sealed={**self.sealed, self.log.path.name: self.log.seal},
+        """What the manifest says of the task now; failed, if its requests could not all be built."""
+        entry = super().entry(state)
+        if self.error is None:
+            return entry
+        return entry.model_copy(
+            update={name: getattr(self.error, name) for name in ("state", "error", "traceback")}
         )
 
 
@@ -346,12 +369,7 @@ class Stream:
         """Seal a task whose last outcome is there, and have it scored if all are answers."""
         work.log.close()
         state = TaskState.INCOMPLETE if work.faults else TaskState.ANSWERED
-        entry = work.entry(state)
-        if work.error is not None:
-            entry = entry.model_copy(
-                update={name: getattr(work.error, name) for name in ("state", "error", "traceback")}
-            )
-        self._run.manifest.tasks[work.name] = entry
+        entry = self._run.manifest.tasks[work.name] = work.entry(state)
         self._run.save()
         work.log.forget()
         if entry.state is not TaskState.ANSWERED:
