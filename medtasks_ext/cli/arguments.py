@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
 
+#: Commands with an -o of their own, which is no short form of --output_path.
+_OWN_O = frozenset({"requests"})
 #: Folders of `model_configs` whose files are lm-eval's; juries and recipes have other forms.
 _CONFIG_FOLDERS = (".", "open", "api")
 
@@ -84,6 +86,8 @@ def lm_eval_config(
     for action in lm_eval_run._parser._actions:
         if action.dest in refused:
             action.help = argparse.SUPPRESS
+        if command in _OWN_O:
+            action.option_strings = [name for name in action.option_strings if name != "-o"]
     namespace, unknown = parser.parse_known_args(["run", *_with_config(arguments)])
     remedy = f"`medtasks {command} --help` lists the flags"
     if unknown:

@@ -100,6 +100,43 @@ def run(context: typer.Context) -> None:
     raise typer.Exit(run_command(context.args))
 
 
+@app.command(
+    "requests",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def requests(context: typer.Context) -> None:
+    """Write a run's requests to files for a batch interface.
+
+    Example: medtasks requests --tasks bridge_zh --model openai-chat-completions --model_args model=NAME
+    --apply_chat_template -o requests.jsonl
+
+    Exit code 1: requests cannot be put, or data is missing.
+    """
+    from medtasks_ext.cli.requests import requests_command
+
+    raise typer.Exit(requests_command(context.args))
+
+
+@app.command("responses")
+def responses(
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="RESULTS...", help="Files of results and errors, in any order.")
+    ],
+) -> None:
+    """Take the results of a batch back, and score what is complete.
+
+    In the format of OpenAI's output and error files, which `vllm run-batch` writes, too, or Anthropic's.
+
+    Example: medtasks responses runs/MODEL results.jsonl errors.jsonl
+
+    Exit code 1: answers are missing, or lines hold no result of this run.
+    """
+    from medtasks_ext.cli.responses import responses_command
+
+    raise typer.Exit(responses_command(folder, files))
+
+
 @app.command("plan")
 def plan(
     model: Annotated[

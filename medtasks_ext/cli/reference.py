@@ -90,9 +90,10 @@ def _section(name: str, command: Any) -> list[str]:
 
 def own_help(command: Any) -> str:
     """What a command that takes lm-eval's flags says of itself and of its own flags."""
-    from medtasks_ext.cli import contamination, run
+    from medtasks_ext.cli import contamination, requests, run
 
-    return {"run": run._DESCRIPTION, "contamination": contamination._DESCRIPTION}[command.name]
+    modules = {"run": run, "requests": requests, "contamination": contamination}
+    return modules[command.name]._DESCRIPTION
 
 
 def _paragraphs(command: Any) -> list[str]:

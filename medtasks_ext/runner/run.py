@@ -106,7 +106,8 @@ class Run:
     """One run folder.
 
     A run is continued when what can change its responses is the same; anything else is refused, since
-    responses to other prompts must not be mixed. A folder without outcomes takes any settings.
+    responses to other prompts must not be mixed. A folder without outcomes, present or on their way in a
+    batch, takes any settings.
     """
 
     manifest: Manifest
@@ -151,11 +152,23 @@ class Run:
                 version.
         """
         identity = self._identity(model, arguments, settings)
-        if self.manifest_file.is_file() and self.files.has_outcomes():
+        if self.manifest_file.is_file() and (self.files.has_outcomes() or self._expects_outcomes()):
             self.manifest = Manifest.read(self.folder)
             self._check_same(identity)
         else:
             self.manifest = Manifest(identity=identity, versions=versions())
+        self.note_session(arguments)
+        self.manifest.requested = list(dict.fromkeys([*self.manifest.requested, *requested]))
+        for name in tasks:
+            self.manifest.tasks.setdefault(name, TaskEntry())
+        self.save()
+
+    def note_session(self, arguments: Mapping[str, Any]) -> None:
+        """Note that a call writes to the folder.
+
+        Args:
+            arguments: of the model, as the user gave them.
+        """
         self.manifest.sessions.append(
             Session(
                 started=time.strftime("%Y-%m-%dT%H:%M:%S"),
@@ -166,10 +179,13 @@ class Run:
                 versions=versions(),
             )
         )
-        self.manifest.requested = list(dict.fromkeys([*self.manifest.requested, *requested]))
-        for name in tasks:
-            self.manifest.tasks.setdefault(name, TaskEntry())
-        self.save()
+
+    def _expects_outcomes(self) -> bool:
+        """Whether requests were written to files, whose results may still come."""
+        try:
+            return bool(Manifest.read(self.folder).batches)
+        except MedtasksError:  # without outcomes, the manifest is written anew
+            return False
 
     def _check_same(self, identity: Identity) -> None:
         if self.manifest.schema_version < RUN_SCHEMA:

@@ -128,6 +128,20 @@ class Session(_Record):
     versions: dict[str, str] = Field(default_factory=dict)
 
 
+class Batch(_Record):
+    """Requests that were written to files, to be asked elsewhere.
+
+    Attributes:
+        written: local time.
+        files: names of the files.
+        requests: in all of them.
+    """
+
+    written: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
+    files: list[str]
+    requests: int
+
+
 class Manifest(_Record):
     """The manifest.
 
@@ -142,6 +156,7 @@ class Manifest(_Record):
         context: tokens of prompt and answer together that the model takes, where it says so.
         system_role: False where the chat template refused a system turn.
         merged: how many shards were joined.
+        batches: requests that were written to files.
     """
 
     schema_version: int = Field(
@@ -161,6 +176,7 @@ class Manifest(_Record):
     system_role: bool | None = None
     merged: dict[str, Any] | None = None
     sessions: list[Session] = Field(default_factory=list)
+    batches: list[Batch] = Field(default_factory=list)
 
     def note(self, notes: list[str]) -> None:
         """Add notes, each once."""

@@ -1,0 +1,94 @@
+"""What commands say of batch files: which there are, and how they get their answers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.cli.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from medtasks_ext.engines.batch import FileReport, Written
+
+#: Ids and lines that a message names.
+_SHOWN = 5
+
+
+def say_files(files: Sequence[Written]) -> None:
+    """Name files of requests."""
+    for item in files:
+        typer.echo(f"  {item.path}: {counted(item.requests, 'request')}, {item.bytes:,} bytes")
+
+
+def say_answering(files: Sequence[Path], url: str, model: str, server: str) -> None:
+    """The commands by which requests get their answers, to be copied.
+
+    Args:
+        files: of requests to one model.
+        url: of each request; empty for Anthropic's.
+        model: as requests name it.
+        server: address up to /v1 of a provider; empty where one runs the model oneself.
+    """
+    if not url:
+        typer.echo("  Anthropic's batches take the lines in a list: docs/large_runs.md has the script")
+    elif server:
+        _say_upload(files, url, server)
+    elif url.endswith("/chat/completions"):
+        command = f"vllm run-batch -i {{}} -o {{}} --model {shlex.quote(model)}"
+        typer.echo(f"  {_over_all(files, command)}")
+    else:
+        typer.echo("  `vllm run-batch` takes conversations alone: docs/large_runs.md asks a server with Ray")
+
+
+def _say_upload(files: Sequence[Path], url: str, server: str) -> None:
+    curl, key = f"curl {server}", '-H "Authorization: Bearer $OPENAI_API_KEY"'
+    batch = f'{{"input_file_id": "FILE", "endpoint": "{url}", "completion_window": "24h"}}'
+    typer.echo(f"  {_over_all(files, f'{curl}/files {key} -F purpose=batch -F file=@{{}}')}")
+    typer.echo(f"  {curl}/batches {key} -H 'Content-Type: application/json' -d '{batch}'")
+    typer.echo(f"  {curl}/batches/BATCH {key}   # until it names output_file_id, and error_file_id")
+    typer.echo(f"  {curl}/files/FILE/content {key} > {results_named(files[:1])}")
+
+
+def _over_all(files: Sequence[Path], command: str) -> str:
+    """A command over all files, their names and those of their results in its two places."""
+    if len(files) == 1:
+        return command.format(_named(files), results_named(files))
+    return f"for part in {_named(files)}; do {command.format('$part', '${part%.jsonl}.results.jsonl')}; done"
+
+
+def results_named(files: Sequence[Path]) -> str:
+    """The files of results that the commands make, as a shell names them."""
+    return f"{_named(files).removesuffix('.jsonl')}.results.jsonl"
+
+
+def _named(files: Sequence[Path]) -> str:
+    """Files of requests as a shell names them."""
+    name = shlex.quote(str(files[0]))
+    return name if len(files) == 1 else re.sub(r"-00001-(?=of-\d{5})", "-*-", name)
+
+
+def say_report(report: FileReport) -> None:
+    """What was in a file of results, and what of it cannot be used."""
+    parts = [counted(report.answers, "new answer")]
+    parts += [counted(report.faults, "new fault")] * bool(report.faults)
+    parts += [f"{report.there:,} stored before"] * bool(report.there)
+    parts += [f"{report.repeated:,} repeated"] * bool(report.repeated)
+    typer.echo(f"{report.path}: {', '.join(parts)}", err=True)
+    for what, items in (
+        ("results with another content than before in this call; the first counts", report.different),
+        ("results of other requests", report.unknown),
+        ("lines that hold no result", report.broken),
+    ):
+        if items:
+            typer.echo(f"✗ {report.path}: {len(items):,} {what}: {_some(items)}", err=True)
+
+
+def _some(items: Sequence[str]) -> str:
+    more = f" and {len(items) - _SHOWN:,} more" if len(items) > _SHOWN else ""
+    return f"{', '.join(items[:_SHOWN])}{more}"

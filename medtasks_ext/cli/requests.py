@@ -1,0 +1,150 @@
+"""`medtasks requests`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.batch import results_named, say_answering, say_files
+from medtasks_ext.cli.model import create_model, output_folder
+from medtasks_ext.cli.run import check_conversations, fitted, open_run, own_flags, run_config, wanted_tasks
+from medtasks_ext.cli.words import counted
+from medtasks_ext.engines.address import is_loopback
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs.manifest import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+    from lm_eval.models.api_models import TemplateAPI
+
+    from medtasks_ext.cli.run import Wanted
+    from medtasks_ext.engines.batch import Interface, Written
+    from medtasks_ext.runner.batch import Amount
+    from medtasks_ext.runner.run import Run
+
+_DESCRIPTION = """Write the requests of a run to files for a batch interface: OpenAI's and others' at half
+price, `vllm run-batch`, Ray Data. Takes the flags and --config files of `medtasks run`, opens or continues
+the same folder, and writes what has no answer there yet; `medtasks responses` takes the results back. No
+server is asked, so that neither its address nor a key is needed. Besides lm-eval's flags:
+
+  -o FILE             requests.jsonl by default; above 50,000 requests or 200 MB several files,
+                      FILE-00001-of-00003.jsonl and so on; those of an earlier call are replaced
+  --strict            stop if the data of any task is missing
+  --data ORIGIN       as for `medtasks run`
+
+For models behind an interface: local-chat-completions, local-completions, openai-chat-completions,
+openai-completions, anthropic-chat (Anthropic's format). Without --output_path the run is runs/MODEL.
+"""
+_EXAMPLE = "--tasks bridge_zh --model openai-chat-completions --model_args model=NAME --apply_chat_template"
+_SHARD = "files need no shards: more than one are written where one would be too large"
+#: Bytes of a prompt that count as one token in an estimate.
+BYTES_PER_TOKEN = 4
+
+
+def requests_command(arguments: list[str]) -> int:
+    """Write requests; returns the exit code (0 all are written, 1 some could not be, or data is missing)."""
+    quiet()
+    own, config = _parse(arguments)
+
+    from medtasks_ext.engines.batch import BatchFiles
+    from medtasks_ext.runner.batch import interface_of, write_requests
+    from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.manifest import Batch
+
+    interface = interface_of(config.model)
+    _check_model(config)
+    wanted = wanted_tasks(own, config)
+    check_conversations(config, wanted.settings)
+    run = Run(output_folder(config), wanted.registry)
+    with Lease(run.folder, "medtasks requests"):
+        waiting = open_run(run, wanted, config)
+        model = create_model(config, endpoint=None).lm
+        waiting, settings = fitted(run, model, waiting, wanted.settings)
+        with BatchFiles(Path(own.o)) as files:
+            amount, watch = write_requests(run, model, waiting, settings, files)
+        if files.written:
+            names = [str(item.path) for item in files.written]
+            run.manifest.batches.append(Batch(files=names, requests=amount.requests))
+            run.save()
+    if files.written:
+        _say_written(run, files.written, amount, interface, config, model)
+    else:
+        typer.echo("nothing is left to ask: every request has its answer")
+    return _say_missing(run, wanted, watch.faults)
+
+
+def _say_written(
+    run: Run,
+    files: Sequence[Written],
+    amount: Amount,
+    interface: Interface,
+    config: EvaluatorConfig,
+    model: TemplateAPI,
+) -> None:
+    typer.echo(
+        f"{counted(amount.requests, 'request')} of {counted(len(amount.tasks), 'task')} in "
+        f"{counted(len(files), 'file')}:"
+    )
+    say_files(files)
+    if price := config.metadata.get("price"):
+        _say_price(amount, price)
+    typer.echo("next:")
+    paths = [item.path for item in files]
+    say_answering(paths, interface.url, str(model.model), _server(config, model))
+    typer.echo(f"  medtasks responses {shlex.quote(str(run.folder))} {results_named(paths)}")
+
+
+def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
+    own_parser = own_flags()
+    own_parser.add_argument("-o", default="requests.jsonl")
+    own_parser.add_argument("--shard")
+    own, rest = own_parser.parse_known_args(arguments)
+    if own.shard is not None:
+        raise MedtasksError(
+            f"is not for `medtasks requests`: {_SHARD}", where="--shard", remedy="leave it out"
+        )
+    return own, run_config(rest, "requests", _DESCRIPTION, _EXAMPLE)
+
+
+def _check_model(config: EvaluatorConfig) -> None:
+    if not (config.model_args.get("model") or config.model_args.get("pretrained")):
+        raise MedtasksError(
+            "no model is named, and every request names it",
+            where="--model_args",
+            remedy="add model=NAME, as the provider or `vllm run-batch --model` calls it",
+        )
+
+
+def _say_price(amount: Amount, price: Mapping[str, float]) -> None:
+    """What the requests cost, four bytes of a prompt for one token."""
+    prompts = amount.prompt_bytes / BYTES_PER_TOKEN * price["input"] / 1e6
+    most = prompts + amount.most_tokens * price["output"] / 1e6
+    share = price.get("batch")
+    batch = f"; as a batch {prompts * share:,.2f} and {most * share:,.2f} USD" if share else ""
+    typer.echo(f"about {prompts:,.2f} USD for the prompts, at most {most:,.2f} USD with the answers{batch}")
+
+
+def _server(config: EvaluatorConfig, model: TemplateAPI) -> str:
+    """Address up to /v1 of the provider whose batch interface takes the files; empty for one's own model."""
+    url = str(config.model_args.get("base_url") or getattr(model, "base_url", None) or "")
+    root = url.removesuffix("/completions").removesuffix("/chat")
+    return "" if not root or is_loopback(root) else root
+
+
+def _say_missing(run: Run, wanted: Wanted, faults: Mapping[str, int]) -> int:
+    """Name what could not be written; returns the exit code."""
+    for reason, n in faults.items():
+        typer.echo(f"✗ {counted(n, 'request')} cannot be put: {reason}", err=True)
+    states = {name: run.state(name) for name in wanted.built}
+    failed = {name: entry for name, entry in states.items() if entry.state is TaskState.FAILED}
+    for name, entry in failed.items():
+        typer.echo(f"✗ {name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})", err=True)
+    return 1 if faults or failed or wanted.missing else 0

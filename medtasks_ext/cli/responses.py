@@ -1,0 +1,56 @@
+"""`medtasks responses`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.cli.arguments import hide_bars, quiet
+from medtasks_ext.cli.batch import say_report
+from medtasks_ext.cli.run import finish
+from medtasks_ext.cli.words import counted
+from medtasks_ext.registry import registry
+
+if TYPE_CHECKING:
+    from medtasks_ext.runner.batch import Left
+
+_AGAIN = "`medtasks requests` writes them again"
+
+
+def responses_command(folder: str, files: list[str]) -> int:
+    """Take results back; returns the exit code (0 done, 1 something is missing or is not valid)."""
+    quiet()
+    hide_bars("")
+    from medtasks_ext.runner.batch import RunIntake
+    from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.lease import Lease
+
+    run, paths = Run(Path(folder), registry()), [Path(name) for name in files]
+    run.load()
+    with Lease(run.folder, "medtasks responses"):
+        intake = RunIntake(run)
+        intake.check(paths)
+        run.note_session({})
+        sound = True
+        try:
+            for path in paths:
+                report = intake.take(path)
+                say_report(report)
+                sound = sound and report.is_sound
+        finally:
+            intake.close()
+        intake.score(lambda task, what: typer.echo(f"{task}: {what}", err=True))
+        code = finish(run, 0, again=_AGAIN)
+    _say_left(intake.left)
+    return code if sound else 1
+
+
+def _say_left(left: Left) -> None:
+    if left.without_result:
+        typer.echo(f"missing: {counted(left.without_result, 'request')} without a result", err=True)
+    for reason, n in left.faults.most_common():
+        typer.echo(f"missing: {counted(n, 'request')} failed: {reason}", err=True)
+    if left:
+        typer.echo("the same `medtasks requests` command writes them again", err=True)

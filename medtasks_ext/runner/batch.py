@@ -1,0 +1,346 @@
+"""A run's requests as batch files, and the results taken back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from medtasks_ext.engines.batch import CHAT, MESSAGES, TEXT, Became, Intake
+from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.faults import Asked
+from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
+from medtasks_ext.engines.records import Answer, Fault
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import public_rows, shows_text
+from medtasks_ext.runner.evaluate import build_task
+from medtasks_ext.runner.requests import read_asked
+from medtasks_ext.runner.run import failed, loaded_record
+from medtasks_ext.runner.stream import Stream, Tally
+from medtasks_ext.runs.manifest import TaskState
+from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lm_eval.api.task import Task
+    from lm_eval.models.api_models import TemplateAPI
+
+    from medtasks_ext.engines.batch import BatchFiles, Interface
+    from medtasks_ext.engines.engine import Done, Feed
+    from medtasks_ext.engines.records import Outcome, Request
+    from medtasks_ext.runner.evaluate import Settings
+    from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.manifest import TaskEntry
+    from medtasks_ext.runs.outcomes import Intent
+
+_PAUSE = 0.05
+
+
+def interface_of(model: str) -> Interface:
+    """What batches of a type of model look like.
+
+    Args:
+        model: as `--model` names it.
+
+    Raises:
+        MedtasksError: it is not asked over OpenAI's or Anthropic's interface.
+    """
+    import lm_eval.models  # noqa: F401  registers lm-eval's own models
+    from lm_eval.api.registry import get_model
+
+    try:
+        read = reader_of(get_model(model))
+    except (KeyError, ValueError, ImportError):
+        read = None
+    for interface in (CHAT, TEXT, MESSAGES):
+        if interface.read is read:
+            return interface
+    raise MedtasksError(
+        f"{model} is not asked in batches",
+        where="--model",
+        remedy="use local-chat-completions (for `vllm run-batch`, too), local-completions, "
+        "openai-chat-completions or anthropic-chat",
+    )
+
+
+# ---------------------------------------------------------------------- requests out
+
+
+@dataclass
+class Amount:
+    """What was written.
+
+    Attributes:
+        requests: number of them.
+        prompt_bytes: of all prompts.
+        most_tokens: that all answers may have.
+        tasks: whose requests they are.
+    """
+
+    requests: int = 0
+    prompt_bytes: int = 0
+    most_tokens: int = 0
+    tasks: set[str] = field(default_factory=set)
+
+
+class BatchEngine(Engine):
+    """Writes requests to files in place of asking them, so that those that can be put have no outcome.
+
+    Args:
+        lm: gives the payload.
+        interface: of its requests.
+        files: open.
+    """
+
+    window = 1024
+
+    def __init__(self, lm: TemplateAPI, interface: Interface, files: BatchFiles) -> None:
+        self._lm, self._interface, self._files = lm, interface, files
+        self.amount = Amount()
+
+    def prepare(self, request: Request) -> Request | Fault:
+        """Count the tokens, where the model sends tokens."""
+        return prepared(self._lm, request)
+
+    def run(self, feed: Feed, done: Done) -> None:
+        """Write until the feed is over.
+
+        Raises:
+            MedtasksError: the disk takes no more.
+        """
+        while not feed.over:
+            request = feed.take()
+            if request is None:
+                feed.wait(_PAUSE)
+            else:
+                self._write(request)
+
+    def _write(self, request: Request) -> None:
+        self._files.add(self._interface.line(request.key, payload(self._lm, request)))
+        prompt, amount = request.prompt, self.amount
+        texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
+        amount.requests += 1
+        amount.prompt_bytes += sum(len(text.encode(errors="replace")) for text in texts)
+        amount.most_tokens += int(request.settings.get("max_gen_toks") or 0)
+        amount.tasks.add(request.task)
+
+
+class Watch:
+    """What a stream of requests into files shows.
+
+    Attributes:
+        n_stored: requests that were answered before.
+        faults: reason -> requests that cannot be put.
+    """
+
+    def __init__(self) -> None:
+        self.n_stored = 0
+        self.faults = Counter[str]()
+
+    def stored(self, task: str, n: int) -> None:
+        """Count requests that were answered before."""
+        self.n_stored += n
+
+    def answered(self, request: Request, answer: Answer) -> None:
+        """Nothing is."""
+
+    def faulted(self, request: Request, fault: Fault) -> None:
+        """Count a request that cannot be put."""
+        self.faults[fault.reason] += 1
+
+    def finished(self, task: str, entry: TaskEntry) -> None:
+        """The manifest has it."""
+
+
+def write_requests(
+    run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, files: BatchFiles
+) -> tuple[Amount, Watch]:
+    """Write the requests of all documents that have no answer yet.
+
+    Args:
+        run: its folder, open, its lease held.
+        lm: that would be asked.
+        tasks: built, those that are not done.
+        settings: of the run.
+        files: open.
+
+    Raises:
+        MedtasksError: the model is not asked in batches, or the disk takes no more.
+    """
+    engine, watch = BatchEngine(lm, interface_of(run.manifest.identity.model["model"]), files), Watch()
+    Stream(run, lm, engine, tasks, settings, watch, instant=True).go()
+    return engine.amount, watch
+
+
+# ---------------------------------------------------------------------- results in
+
+
+@dataclass
+class Left:
+    """What is missing when all is taken.
+
+    Attributes:
+        without_result: requests that were written and have no outcome.
+        faults: the last outcomes of requests without an answer.
+    """
+
+    without_result: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def __bool__(self) -> bool:
+        return bool(self.without_result or self.faults)
+
+
+class _Open(Tally):
+    """A task that waits for results.
+
+    Attributes:
+        keys: of its requests.
+        last: key -> last outcome of a request without an answer.
+        taken: whether a result of it was stored.
+    """
+
+    def __init__(self, run: Run, name: str) -> None:
+        super().__init__(OutcomeLog(run.files.responses, name))
+        self.name = name
+        self.documents = {asked.key: asked.document for asked in read_asked(run.files.asked_file(name))}
+        self.last: dict[str, Fault] = {}
+        self.taken = False
+        for stored in self.log.read():
+            self._see(stored.key, stored.entry)
+
+    def _see(self, key: str, entry: Outcome | Intent) -> None:
+        if isinstance(entry, Fault) and key not in self.log.answered:
+            self.last[key] = entry
+        elif isinstance(entry, Answer):
+            self.last.pop(key, None)
+
+    def add(self, key: str, outcome: Outcome) -> None:
+        """Store a result."""
+        self.log.add(key, self.documents[key], outcome)
+        self._see(key, outcome)
+        self.generated += isinstance(outcome, Answer)
+        self.taken = True
+
+    def settle(self) -> tuple[TaskState, int]:
+        """The state that the outcomes make, and how many requests have none."""
+        left = [key for key in self.documents if key not in self.log.answered]
+        self.faults = Counter(
+            (self.last[key].kind, self.last[key].reason) for key in left if key in self.last
+        )
+        missing = len(left) - sum(self.faults.values())
+        if missing:
+            return TaskState.WAITING, missing
+        return TaskState.INCOMPLETE if left else TaskState.ANSWERED, 0
+
+
+class RunIntake(Intake):
+    """Stores results of batches as outcomes of a run, and scores the tasks that they complete.
+
+    Args:
+        run: its folder, loaded, its lease held.
+
+    Raises:
+        MedtasksError: the run's model is not asked in batches, or a file of the run is damaged.
+    """
+
+    def __init__(self, run: Run) -> None:
+        model = run.manifest.identity.model
+        interface, arguments = interface_of(model["model"]), model["model_args"]
+        super().__init__(interface, f"the run in {run.folder}")
+        self._run = run
+        self._thinking = arguments.get("think_end_token") if interface is CHAT else None
+        name = str(arguments.get("model") or arguments.get("pretrained") or "")
+        self._asked = Asked("the server of the batch", name, "the key of the batch")
+        names = [name for name in run.manifest.tasks if run.files.asked_file(name).is_file()]
+        self._open = {name: _Open(run, name) for name in names}
+        self._of = {key: task for task in self._open.values() for key in task.documents}
+        self._finished: set[str] | None = None
+        self._tasks: dict[str, Task | MedtasksError] = {}
+
+    def knows(self, key: str) -> bool:
+        """Whether it is a request of this run."""
+        return key in self._of or key in self._of_finished()
+
+    def waits(self, key: str) -> bool:
+        """Whether it has no answer yet."""
+        return key in self._of and key not in self._of[key].log.answered
+
+    def about(self, key: str) -> tuple[Asked, bool]:
+        """How messages name what was asked; they quote the server where rows may be quoted."""
+        if shows_text():
+            return self._asked, True
+        task = self._task(self._of[key].name)
+        return self._asked, not isinstance(task, MedtasksError) and loaded_record(task)["origin"] != "local"
+
+    def store(self, key: str, outcome: Outcome) -> Became:
+        """Append it to the outcomes of its task."""
+        task = self._of[key]
+        if task.last.get(key) == outcome:
+            return Became.STORED_BEFORE
+        if isinstance(outcome, Answer):
+            task.add(key, replace(outcome, text=after_thinking(outcome.text, self._thinking)))
+            return Became.ANSWER
+        task.add(key, outcome)
+        return Became.FAULT
+
+    def _of_finished(self) -> set[str]:
+        """Keys of the outcomes of tasks that wait for nothing; read when an id is none of the others."""
+        if self._finished is None:
+            folder, schema = self._run.files.responses, self._run.manifest.schema_version
+            names = [name for name in self._run.manifest.tasks if name not in self._open]
+            self._finished = {
+                stored.key for name in names for stored in read_outcomes(folder, name, schema=schema)
+            }
+        return self._finished
+
+    def _task(self, name: str) -> Task | MedtasksError:
+        if name not in self._run.registry.tasks:
+            return MedtasksError("no such task here", where=name, remedy="score it where it was written")
+        if name not in self._tasks:
+            try:
+                self._tasks[name] = build_task(self._run.registry, name, self._run.settings)
+            except MedtasksError as error:
+                self._tasks[name] = error
+        return self._tasks[name]
+
+    # ------------------------------------------------------------------ what follows
+
+    def close(self) -> None:
+        """Bring what was taken to the disk, and note where the tasks stand."""
+        for task in self._open.values():
+            task.log.close()
+            state, _ = task.settle()
+            if task.taken:
+                self._run.manifest.tasks[task.name] = task.entry(state)
+        self._run.save()
+
+    def score(self, report: Callable[[str, str], None]) -> None:
+        """Score the tasks whose answers are all there.
+
+        Args:
+            report: called with (task, what happened).
+        """
+        for name, task in self._open.items():
+            if task.settle()[0] is not TaskState.ANSWERED:
+                continue
+            built = self._task(name)
+            if isinstance(built, MedtasksError):
+                entry = failed(built)
+            else:
+                with public_rows(loaded_record(built)["origin"] != "local"):
+                    entry = self._run.finish_task(built)
+            self._tasks.pop(name, None)  # its documents are not needed any more
+            self._run.note_result(name, entry, report)
+
+    @property
+    def left(self) -> Left:
+        """What is missing now."""
+        left = Left()
+        for task in self._open.values():
+            _, missing = task.settle()
+            left.without_result += missing
+            for (_, reason), n in task.faults.items():
+                left.faults[reason] += n
+        return left
