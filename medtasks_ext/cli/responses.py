@@ -42,7 +42,7 @@ def responses_command(folder: str, files: list[str]) -> int:
         finally:
             intake.close()
         intake.score(lambda task, what: typer.echo(f"{task}: {what}", err=True))
-        code = finish(run, 0, again=_AGAIN)
+        code = finish(run, 0, how=_AGAIN)
     _say_left(intake.left)
     return code if sound else 1
 

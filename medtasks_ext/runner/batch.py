@@ -16,7 +16,7 @@ from medtasks_ext.privacy import public_rows, shows_text
 from medtasks_ext.runner.evaluate import build_task
 from medtasks_ext.runner.requests import read_asked
 from medtasks_ext.runner.run import failed, loaded_record
-from medtasks_ext.runner.stream import Stream, Tally
+from medtasks_ext.runner.stream import Stream, TaskOutcomes
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 
@@ -138,7 +138,10 @@ class Watch:
         self.n_stored = 0
         self.faults = Counter[str]()
 
-    def stored(self, task: str, n: int) -> None:
+    def began(self, task: str) -> None:
+        """Nothing is asked."""
+
+    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
         """Count requests that were answered before."""
         self.n_stored += n
 
@@ -192,7 +195,7 @@ class Left:
         return bool(self.without_result or self.faults)
 
 
-class _Open(Tally):
+class _Open(TaskOutcomes):
     """A task that waits for results.
 
     Attributes:

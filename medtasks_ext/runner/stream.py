@@ -66,7 +66,7 @@ class Watcher(Protocol):
         """A task is scored, or failed, or has faults."""
 
 
-class Tally:
+class TaskOutcomes:
     """What is known of one task's outcomes.
 
     Attributes:
@@ -99,7 +99,7 @@ class Tally:
         )
 
 
-class Work(Tally):
+class Work(TaskOutcomes):
     """One task on its way through the stream.
 
     Attributes:
