@@ -26,7 +26,9 @@ def say_files(files: Sequence[Written]) -> None:
         typer.echo(f"  {item.path}: {counted(item.requests, 'request')}, {item.bytes:,} bytes")
 
 
-def say_answering(files: Sequence[Path], url: str, model: str, server: str) -> None:
+def say_answering(
+    files: Sequence[Path], url: str, model: str, server: str, key: str = "OPENAI_API_KEY"
+) -> None:
     """The commands by which requests get their answers, to be copied.
 
     Args:
@@ -34,11 +36,12 @@ def say_answering(files: Sequence[Path], url: str, model: str, server: str) -> N
         url: of each request; empty for Anthropic's.
         model: as requests name it.
         server: address up to /v1 of a provider; empty where one runs the model oneself.
+        key: variable that holds the provider's key.
     """
     if not url:
         typer.echo("  Anthropic's batches take the lines in a list: docs/large_runs.md has the script")
     elif server:
-        _say_upload(files, url, server)
+        _say_upload(files, url, server, key)
     elif url.endswith("/chat/completions"):
         command = f"vllm run-batch -i {{}} -o {{}} --model {shlex.quote(model)}"
         typer.echo(f"  {_over_all(files, command)}")
@@ -46,8 +49,8 @@ def say_answering(files: Sequence[Path], url: str, model: str, server: str) -> N
         typer.echo("  `vllm run-batch` takes conversations alone: docs/large_runs.md asks a server with Ray")
 
 
-def _say_upload(files: Sequence[Path], url: str, server: str) -> None:
-    curl, key = f"curl {server}", '-H "Authorization: Bearer $OPENAI_API_KEY"'
+def _say_upload(files: Sequence[Path], url: str, server: str, variable: str) -> None:
+    curl, key = f"curl {server}", f'-H "Authorization: Bearer ${variable}"' if variable else ""
     batch = f'{{"input_file_id": "FILE", "endpoint": "{url}", "completion_window": "24h"}}'
     typer.echo(f"  {_over_all(files, f'{curl}/files {key} -F purpose=batch -F file=@{{}}')}")
     typer.echo(f"  {curl}/batches {key} -H 'Content-Type: application/json' -d '{batch}'")

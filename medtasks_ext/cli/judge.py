@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import time
 from collections import Counter
@@ -18,8 +19,10 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted
+from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.budget import Estimate
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.engine import Ask, Engine, Outcome, RunToJudge
-    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.jury import Judge, Jury
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 LINE_SECONDS = 10.0
+_ASK_AGAIN = "the same command asks for them again"
+_WRITE_AGAIN = "--requests writes them again, and those that follow from the others"
 
 
 def judge_command(
@@ -49,10 +54,16 @@ def judge_command(
     ratings: str | None = None,
     decisions: str | None = None,
     allow_gated: bool = False,
+    requests: str | None = None,
+    responses: list[str] | None = None,
 ) -> int:
     """Judge the open-ended tasks of runs; returns the exit code."""
     quiet()
     check_installed()
+    check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
+    if responses:  # a pattern of the shell puts files behind the option, where folders are expected
+        responses = [*responses, *(name for name in folders if Path(name).is_file())]
+        folders = [name for name in folders if not Path(name).is_file()]
     from medtasks_ext.judge.budget import Budget, spent_so_far
     from medtasks_ext.judge.engine import Engine, RunToJudge
     from medtasks_ext.judge.jury import check_keys, load_jury
@@ -95,19 +106,50 @@ def judge_command(
                     f"of them {len(possible):,} at most to {jury.adjudicator_name}, for disputed cases"
                 )
             return DONE
-        outcome = None
-        if asks:
+        if requests:
+            check_gated(jury, asks, allow_gated=allow_gated)
+            return _write_requests(engine, asks, Path(requests), _again(folders, jury_name))
+        outcome, sound = None, True
+        if responses:
+            sound = _take_responses(engine, responses)
+        elif asks:
             needed = {ask.request.judge for ask in (*asks, *possible)}
             check_keys([judge for judge in jury.models if judge.name in needed])
-            if warn_gated(jury, [*asks, *possible]) and not allow_gated:
-                raise MedtasksError(
-                    "texts that are not open to everyone would leave this machine (see above)",
-                    where="--jury",
-                    remedy="use judges on this machine (--jury local), or add --allow-gated if the data-use "
-                    "agreement permits it",
-                )
+            check_gated(jury, [*asks, *possible], allow_gated=allow_gated)
             outcome = ask_all(engine, asks)
-        return _finish(jury, runs, to_judge, outcome, people, engine.budget.spent, engine.budget.unsure)
+        spent = spent_so_far(jury, _usage([item.store for item in to_judge.values()]))
+        again = _WRITE_AGAIN if responses else _ASK_AGAIN
+        code = _finish(jury, runs, to_judge, outcome, people, spent, engine.budget.unsure, again)
+        return code if sound else code or INCOMPLETE
+
+
+def check_flags(
+    *, dry_run: bool, max_cost: float | None, requests: str | None, responses: list[str] | None
+) -> None:
+    """Refuse flags that have no meaning together."""
+    if requests and responses:
+        raise MedtasksError(
+            "requests are written, or results are taken",
+            where="--requests, --responses",
+            remedy="leave one out",
+        )
+    if (requests or responses) and (dry_run or max_cost is not None):
+        raise MedtasksError(
+            "has no meaning with files: nobody is asked",
+            where="--dry-run" if dry_run else "--max-cost",
+            remedy="leave it out; --requests says what the files cost at most",
+        )
+
+
+def check_gated(jury: Jury, asks: Sequence[Ask], *, allow_gated: bool) -> None:
+    """Refuse to let text leave this machine that is not open, unless that is allowed."""
+    if warn_gated(jury, asks) and not allow_gated:
+        raise MedtasksError(
+            "texts that are not open to everyone would leave this machine (see above)",
+            where="--jury",
+            remedy="use judges on this machine (--jury local), or add --allow-gated if the data-use "
+            "agreement permits it",
+        )
 
 
 def check_installed() -> None:
@@ -264,6 +306,55 @@ def print_estimates(estimates: Sequence[Estimate], spent: float) -> None:
     typer.echo("nothing was asked (--dry-run)")
 
 
+# ---------------------------------------------------------------------- files in place of asking
+
+
+def _again(folders: Sequence[str], jury: str) -> str:
+    """The beginning of the command that takes the results."""
+    return shlex.join(["medtasks", "judge", *folders, "--jury", jury])
+
+
+def _write_requests(engine: Engine, asks: Sequence[Ask], path: Path, again: str) -> int:
+    from medtasks_ext.judge.batch import write_requests
+
+    written = write_requests(engine.jury.models, asks, path)
+    if not written:
+        typer.echo("nothing is left to ask: every answer has its judgements, as far as models give them")
+        return DONE
+    costs = {item.judge: item for item in engine.estimates(asks)}
+    for item in written:
+        typer.echo(f"{item.judge.name}{_at_most(item.judge, costs[item.judge.name])}:")
+        say_files(item.files)
+    typer.echo("next:")
+    for item in written:
+        server = "" if item.judge.is_local else item.judge.base_url
+        paths = [file.path for file in item.files]
+        say_answering(paths, CHAT.url, item.judge.model, server, item.judge.api_key_env or "")
+    results = " ".join(results_named([file.path for file in item.files]) for item in written)
+    typer.echo(f"  {again} --responses {results}")
+    return DONE
+
+
+def _at_most(judge: Judge, item: Estimate) -> str:
+    if judge.is_local or item.cost is None:
+        return ""
+    batch = "" if item.batch_cost is None else f", as a batch {item.batch_cost:,.2f} USD"
+    return f", at most {item.cost:,.2f} USD{batch}"
+
+
+def _take_responses(engine: Engine, files: Sequence[str]) -> bool:
+    """Record what is in files of results; whether every line is a result of these runs."""
+    from medtasks_ext.judge.batch import JudgeIntake
+
+    intake, paths = JudgeIntake(engine), [Path(name) for name in files]
+    intake.check(paths)
+    reports = []
+    for path in paths:
+        reports.append(intake.take(path))
+        say_report(reports[-1])
+    return all(report.is_sound for report in reports)
+
+
 # ---------------------------------------------------------------------- asking
 
 
@@ -345,6 +436,7 @@ def _finish(
     people: Any,
     spent: float,
     unsure: float,
+    again: str,
 ) -> int:
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
@@ -400,7 +492,7 @@ def _finish(
             err=True,
         )
     if any(name != HUMAN for items in scored.values() for _, s in items for x in s for name in x.missing):
-        typer.echo("judgements are missing; the same command asks for them again", err=True)
+        typer.echo(f"judgements are missing; {again}", err=True)
     return DONE if complete else INCOMPLETE
 
 

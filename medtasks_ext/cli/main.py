@@ -273,6 +273,16 @@ def judge(
     allow_gated: Annotated[
         bool, typer.Option("--allow-gated", help="Send text that is not open to judges elsewhere.")
     ] = False,
+    requests: Annotated[
+        str | None,
+        typer.Option(
+            "--requests", help="Ask nobody: write what can be asked now to FILE-JUDGE, for batches."
+        ),
+    ] = None,
+    responses: Annotated[
+        list[str] | None,
+        typer.Option("--responses", help="Take the results of batches back; files, one after the other."),
+    ] = None,
 ) -> None:
     """Let a jury of models rate open-ended answers.
 
@@ -294,6 +304,8 @@ def judge(
             ratings=ratings,
             decisions=decisions,
             allow_gated=allow_gated,
+            requests=requests,
+            responses=responses,
         )
     )
 

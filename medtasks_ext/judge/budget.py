@@ -103,8 +103,4 @@ def highest_cost(judge: Judge, prompt_bytes: int) -> float:
 
 def spent_so_far(jury: Jury, usage: Mapping[str, Iterable[Usage]]) -> float:
     """USD at the jury's prices."""
-    return sum(
-        judge.cost(item.prompt_tokens, item.completion_tokens)
-        for judge in jury.models
-        for item in usage.get(judge.name, ())
-    )
+    return sum(judge.spent(item) for judge in jury.models for item in usage.get(judge.name, ()))

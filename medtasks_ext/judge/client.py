@@ -99,7 +99,7 @@ class Endpoint:
 
     async def _refusal(self, listed: list[str], is_listed: bool) -> str:
         """Why a request for one token gets no answer; empty if it gets one, or may get one later."""
-        body = self._body([{"role": "user", "content": "1"}], None, limit=1)
+        body = chat_body(self.judge, [{"role": "user", "content": "1"}], None, limit=1)
         seconds = min(self.judge.timeout, PROBE_SECONDS)
         reply = await self._client.exchange("POST", _CHATS, body, seconds=seconds, quote=True)
         if not isinstance(reply, Failed):
@@ -131,30 +131,43 @@ class Endpoint:
         """
         if self.takes_schema:
             found = await self._client.ask(
-                self._body(messages, schema), chat_answer, path=_CHATS, quote=quote
+                chat_body(self.judge, messages, schema), chat_answer, path=_CHATS, quote=quote
             )
             if not isinstance(found, Failed) or found.fault.kind is not FaultKind.REFUSED:
                 return found
-        plain = await self._client.ask(self._body(messages, None), chat_answer, path=_CHATS, quote=quote)
+        plain = await self._client.ask(
+            chat_body(self.judge, messages, None), chat_answer, path=_CHATS, quote=quote
+        )
         if isinstance(plain, Answer):  # refused again, it would not have been the schema
             self.takes_schema = False
         return plain
 
-    def _body(
-        self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None, limit: int | None = None
-    ) -> dict[str, Any]:
-        judge = self.judge
-        body: dict[str, Any] = {
-            "model": judge.model,
-            "messages": messages,
-            judge.max_tokens_key: limit or judge.max_tokens,
-        }
-        if judge.temperature is not None:
-            body["temperature"] = judge.temperature
-        if schema is not None:
-            wanted = {"name": "verdict", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": wanted}
-        return {**body, **judge.extra_body}
+
+def chat_body(
+    judge: Judge,
+    messages: list[dict[str, str]],
+    schema: Mapping[str, Any] | None,
+    limit: int | None = None,
+) -> dict[str, Any]:
+    """A request to a judge.
+
+    Args:
+        judge: as the jury file describes it.
+        messages: the conversation.
+        schema: of the verdict; None to ask without.
+        limit: tokens of the reply; those of the jury file by default.
+    """
+    body: dict[str, Any] = {
+        "model": judge.model,
+        "messages": messages,
+        judge.max_tokens_key: limit or judge.max_tokens,
+    }
+    if judge.temperature is not None:
+        body["temperature"] = judge.temperature
+    if schema is not None:
+        wanted = {"name": "verdict", "strict": True, "schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    return {**body, **judge.extra_body}
 
 
 def usage_of(answer: Answer, messages: list[dict[str, str]]) -> Usage:

@@ -7,10 +7,11 @@ import signal
 import time
 from collections import deque
 from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.engines.http import FIRST_PAUSE, Failed, Retry
+from medtasks_ext.engines.records import Fault
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.budget import Budget, estimate, highest_cost
 from medtasks_ext.judge.cases import response_hash
@@ -22,12 +23,12 @@ from medtasks_ext.judge.store import Usage
 from medtasks_ext.privacy import shows_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from medtasks_ext.engines.records import Answer, Fault
+    from medtasks_ext.engines.records import Answer
     from medtasks_ext.judge.budget import Estimate
     from medtasks_ext.judge.cases import Case, JudgedTask
-    from medtasks_ext.judge.jury import Judge, Jury
+    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.procedures import Request
     from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.judge.store import JudgementStore
@@ -54,6 +55,11 @@ class Ask(NamedTuple):
     def rubric(self) -> Rubric:
         """How it is put and read."""
         return self.case.rubric_of(self.request)
+
+    @property
+    def quotable(self) -> bool:
+        """Whether messages may quote a server, which may quote the texts."""
+        return self.task.open_access or self.case.synthetic or shows_text()
 
 
 @dataclass
@@ -254,8 +260,7 @@ class Engine:
 
     async def _ask(self, endpoint: Endpoint, ask: Ask) -> None:
         """Ask until there is a verdict, or none can be had."""
-        judge, rubric = endpoint.judge, ask.rubric
-        messages = rubric.messages(ask.request.texts)
+        messages = ask.rubric.messages(ask.request.texts)
         tries = replies = requests = 0
         while await self._turn(endpoint):
             got = await self._try(endpoint, ask, messages)
@@ -269,19 +274,11 @@ class Engine:
                     return
                 await self._pause(self._retry.pause(tries, got.after))
                 continue
-            self._given_up[judge.name] = 0
+            self._given_up[endpoint.judge.name] = 0
             replies += 1
-            usage = usage_of(got, messages)
-            try:
-                verdict = rubric.read(got.text, messages)
-            except UnreadableError as error:
-                last = replies >= MAX_REPLIES
-                self._fail(ask, shortfall(got) or str(error), usage, requests, last=last)
-                if last:
-                    return
-                continue
-            self._keep(ask, judge, verdict, usage, requests)
-            return
+            last = replies >= MAX_REPLIES
+            if self._read(ask, got, messages, usage_of(got, messages), requests, last=last) or last:
+                return
 
     async def _try(
         self, endpoint: Endpoint, ask: Ask, messages: list[dict[str, str]]
@@ -291,10 +288,9 @@ class Engine:
         if not await self.budget.reserve(reserve):
             return None
         spent, unsure = 0.0, reserve  # unless a reply says otherwise
-        public = ask.task.open_access or ask.case.synthetic
         self._under_way += 1
         try:
-            got = await endpoint.complete(messages, ask.rubric.schema, quote=public or shows_text())
+            got = await endpoint.complete(messages, ask.rubric.schema, quote=ask.quotable)
             if isinstance(got, Failed):
                 unsure = reserve if got.fault.maybe_paid else 0.0
             else:
@@ -317,20 +313,60 @@ class Engine:
 
     # ------------------------------------------------------------------ what becomes of a request
 
-    def _keep(
-        self, ask: Ask, judge: Judge, verdict: dict[str, dict[str, Any]], usage: Usage, requests: int
-    ) -> None:
+    def take(self, ask: Ask, outcome: Answer | Fault, *, charged: bool = True) -> bool:
+        """Record what a batch gave for a request; whether it is a verdict.
+
+        Args:
+            ask: the request.
+            outcome: of it.
+            charged: False where the same reply is recorded in another run.
+        """
+        if isinstance(outcome, Fault):
+            self._fail(ask, outcome.reason, Usage(), 1, more={"fault": outcome.kind.value})
+            return False
+        messages = ask.rubric.messages(ask.request.texts)
+        usage = replace(usage_of(outcome, messages), batch=True) if charged else Usage()
+        return self._read(ask, outcome, messages, usage, 1, last=True)
+
+    def _read(
+        self,
+        ask: Ask,
+        reply: Answer,
+        messages: list[dict[str, str]],
+        usage: Usage,
+        requests: int,
+        *,
+        last: bool,
+    ) -> bool:
+        """Keep the verdict of a reply; False if it holds none."""
+        try:
+            verdict = ask.rubric.read(reply.text, messages)
+        except UnreadableError as error:
+            reason, more = shortfall(reply) or str(error), {"request_id": reply.request_id}
+            self._fail(ask, reason, usage, requests, last=last, more=more if usage.batch else {})
+            return False
         record = {
             **self._common(ask, usage, requests),
             "ratings": ask.case.ratings(ask.request, verdict),
             "verdict": verdict,
         }
         ask.store.add(ask.task.name, record)
-        self.report(judge.name, True)
+        self.report(ask.request.judge, True)
+        return True
 
-    def _fail(self, ask: Ask, reason: str, usage: Usage, requests: int, *, last: bool = True) -> None:
-        record = {**self._common(ask, usage, requests), "reason": reason}
-        ask.store.fail(ask.task.name, record)
+    def _fail(
+        self,
+        ask: Ask,
+        reason: str,
+        usage: Usage,
+        requests: int,
+        *,
+        last: bool = True,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        ask.store.fail(
+            ask.task.name, {**self._common(ask, usage, requests), "reason": reason, **(more or {})}
+        )
         if last:
             self.report(ask.request.judge, False)
 

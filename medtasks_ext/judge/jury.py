@@ -16,6 +16,8 @@ from medtasks_ext.registry.tasks import describe, read_yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from medtasks_ext.judge.store import Usage
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -93,6 +95,11 @@ class Judge(_Strict):
         if self.price is None:
             return 0.0
         return (prompt_tokens * self.price.input + completion_tokens * self.price.output) / 1e6
+
+    def spent(self, usage: Usage) -> float:
+        """USD that a reply cost."""
+        cost = self.cost(usage.prompt_tokens, usage.completion_tokens)
+        return cost * (self.batch_share or 1) if usage.batch else cost
 
     @property
     def batch_share(self) -> float | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
@@ -29,17 +30,19 @@ QUEUE = "disputed_"
 class Usage:
     """What replies took: tokens as the server counts them, and bytes of the prompts.
 
-    `counted` is False where the server gave no usage and the tokens are an estimate.
+    `counted` is False where the server gave no usage and the tokens are an estimate; `batch` says that the
+    reply came from a batch, which may cost less.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_bytes: int = 0
     counted: bool = True
+    batch: bool = False
 
     def record(self) -> dict[str, Any]:
         """As it is stored."""
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "batch" or value}
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,22 @@ class Judgement:
 
 
 class JudgementStore:
-    """The judgements of one run folder."""
+    """The judgements of one run folder.
+
+    Attributes:
+        by_key: what was judged.
+        failed: key -> why the last try gave no verdict.
+        refused: keys of requests in a batch that the server did not take.
+        read_before: the server's numbers of replies in a batch that hold no verdict.
+        usage: judge -> what its replies took.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "judgements"
         self.by_key: dict[str, Judgement] = {}
         self.failed: dict[str, str] = {}
+        self.refused: set[str] = set()
+        self.read_before: set[str] = set()
         self.usage: dict[str, list[Usage]] = {}
         self._files: dict[Path, int] = {}
         self._lock = FileLock(self.folder / ".lock", timeout=0)
@@ -103,6 +116,10 @@ class JudgementStore:
     def _remember_failure(self, record: Mapping[str, Any]) -> None:
         if record["key"] not in self.by_key:
             self.failed[record["key"]] = record["reason"]
+        if record.get("fault") == FaultKind.REFUSED.value:
+            self.refused.add(record["key"])
+        if request := record.get("request_id"):
+            self.read_before.add(request)
         self.usage.setdefault(record["judge"], []).append(Usage(**record["usage"]))
 
     def add(self, task: str, record: Mapping[str, Any]) -> None:
