@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", TOKENIZERS_PARALLELISM="
 os.environ["MEDTASKS_SHOW_TEXT"] = "1"  # all rows of tests are invented; test_privacy.py tests the default
 for name in ("MEDTASKS_DATA", "MEDTASKS_DATA_DIR", "MEDTASKS_TASKS_DIR", "MEDTASKS_BERTSCORE", "COLUMNS"):
     os.environ.pop(name, None)
+
+if find_spec("hypothesis"):  # the environment of the engine tests has none
+    from hypothesis import settings
+
+    settings.register_profile("any machine", deadline=None)  # a busy one takes its time
+    settings.load_profile("any machine")
 
 ROOT = Path(__file__).resolve().parents[1]
 
