@@ -49,9 +49,9 @@ class Alarms:
         return None
 
     def _line(self, kind: Kind, task: str, n: int, of: int, request: Request) -> str:
-        what = f"! {task}: {n} of {of} answers {kind.value}"
+        budget = int(request.settings.get("max_gen_toks") or 0)
+        what = f"! {task}: {n} of {of} answers {kind.value}" + f" of {budget:,}" * (kind is Kind.CUT)
         if (n_tasks := len(self._said[kind])) <= SINGLY:
-            budget = int(request.settings.get("max_gen_toks") or 0)
             return f"{what}: {self._remedy(kind, task, budget)}"
         if n_tasks == SINGLY + 1:
             return f"{what}, too; further tasks are counted, and named at the end"
@@ -62,8 +62,8 @@ class Alarms:
         template = "chat template" if self._chat_template else "chat template: --apply_chat_template"
         if kind is Kind.CUT:
             return (
-                f"they break off after {budget:,} tokens: the model may not know where to stop ({template}; "
-                f"end token), or it reasons and needs more ({more}, in another --output_path)"
+                f"the model may not know where to stop (end token, {template}), or it reasons and needs more "
+                f"({more}, in another --output_path)"
             )
         if kind is Kind.EMPTY:
             return f"check the {template}; hidden reasoning may have used up the budget ({more})"

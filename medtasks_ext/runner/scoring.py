@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from contextlib import redirect_stdout, suppress
@@ -21,6 +22,7 @@ from medtasks_ext.runs.manifest import Manifest, TaskEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import IO
 
     from medtasks_ext.registry import Registry
 
@@ -37,12 +39,21 @@ class Scorer:
         registry: of tasks.
         here: scores a task in this process.
         alone: never start a process.
+        say: called with what the process prints, line by line: written straight to the terminal, it would
+            go through the display of the run.
     """
 
     def __init__(
-        self, folder: Path, registry: Registry, here: Callable[[str], TaskEntry], *, alone: bool
+        self,
+        folder: Path,
+        registry: Registry,
+        here: Callable[[str], TaskEntry],
+        *,
+        alone: bool,
+        say: Callable[[str], None],
     ) -> None:
         self._folder, self._registry, self._here, self._alone = folder, registry, here, alone
+        self._say = say
         self._waiting: deque[str] = deque()
         self._process: subprocess.Popen[bytes] | None = None
         self._in_hand: str | None = None
@@ -86,8 +97,14 @@ class Scorer:
                 [sys.executable, "-m", "medtasks_ext.runner.scoring", self._folder, self._registry.root],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
+            threading.Thread(target=self._hand_on, args=(self._process.stderr,), daemon=True).start()
         return self._process is not None
+
+    def _hand_on(self, printed: IO[bytes]) -> None:
+        for line in printed:
+            self._say(line.decode(errors="replace").rstrip())
 
     def _give(self, task: str) -> None:
         assert self._process is not None and self._process.stdin is not None

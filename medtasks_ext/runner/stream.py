@@ -193,7 +193,7 @@ class Stream:
         self._lock = threading.Lock()  # of logs and counts
         self._fresh: deque[tuple[Request, Outcome]] = deque()
         self._complete: deque[Work] = deque()
-        self._scorer = Scorer(run.folder, run.registry, self._scored_here, alone=instant)
+        self._scorer = Scorer(run.folder, run.registry, self._scored_here, alone=instant, say=say)
         self._feed = ThreadedFeed(self._requests(), engine.window, self._taken)
         self._ended = threading.Event()
         self._keeper_error: Exception | None = None
