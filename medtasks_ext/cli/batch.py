@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import typer
 from medtasks_ext.cli.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from medtasks_ext.engines.batch import FileReport, Written
@@ -39,41 +38,55 @@ def say_answering(
         key: variable that holds the provider's key.
     """
     if not url:
-        typer.echo("  Anthropic's batches take the lines in a list: docs/large_runs.md has the script")
+        _say_messages(files)
     elif server:
         _say_upload(files, url, server, key)
     elif url.endswith("/chat/completions"):
-        command = f"vllm run-batch -i {{}} -o {{}} --model {shlex.quote(model)}"
-        typer.echo(f"  {_over_all(files, command)}")
+        name = shlex.quote(model)
+        _say_each(files, lambda given, got: f"vllm run-batch -i {given} -o {got} --model {name}")
     else:
         typer.echo("  `vllm run-batch` takes conversations alone: docs/large_runs.md asks a server with Ray")
 
 
 def _say_upload(files: Sequence[Path], url: str, server: str, variable: str) -> None:
-    curl, key = f"curl {server}", f'-H "Authorization: Bearer ${variable}"' if variable else ""
+    curl, key = f"curl {server}", f' -H "Authorization: Bearer ${variable}"' if variable else ""
     batch = f'{{"input_file_id": "FILE", "endpoint": "{url}", "completion_window": "24h"}}'
-    typer.echo(f"  {_over_all(files, f'{curl}/files {key} -F purpose=batch -F file=@{{}}')}")
-    typer.echo(f"  {curl}/batches {key} -H 'Content-Type: application/json' -d '{batch}'")
-    typer.echo(f"  {curl}/batches/BATCH {key}   # until it names output_file_id, and error_file_id")
-    typer.echo(f"  {curl}/files/FILE/content {key} > {results_named(files[:1])}")
+    _say_each(files, lambda given, got: f"{curl}/files{key} -F purpose=batch -F file=@{given}")
+    typer.echo(f"  {curl}/batches{key} -H 'Content-Type: application/json' -d '{batch}'")
+    typer.echo(f"  {curl}/batches/BATCH{key}   # until it names output_file_id, and error_file_id")
+    typer.echo(f"  {curl}/files/FILE/content{key} > {results_named(files[:1])}")
 
 
-def _over_all(files: Sequence[Path], command: str) -> str:
-    """A command over all files, their names and those of their results in its two places."""
+def _say_messages(files: Sequence[Path]) -> None:
+    """Anthropic takes the lines in a list."""
+    curl = "curl https://api.anthropic.com/v1/messages/batches"
+    key = '-H "x-api-key: $ANTHROPIC_API_KEY" -H "anthropic-version: 2023-06-01"'
+    send = f"{curl} {key} -H 'Content-Type: application/json' --data-binary @-"
+    _say_each(files, lambda given, got: f"jq -cs '{{requests: .}}' {given} | {send}")
+    typer.echo(f"  {curl}/BATCH {key}   # until its processing_status is ended")
+    typer.echo(f"  {curl}/BATCH/results {key} > {results_named(files[:1])}")
+
+
+def _say_each(files: Sequence[Path], command: Callable[[str, str], str]) -> None:
+    """A command over all files, given the names of requests and results as a shell writes them."""
     if len(files) == 1:
-        return command.format(_named(files), results_named(files))
-    return f"for part in {_named(files)}; do {command.format('$part', '${part%.jsonl}.results.jsonl')}; done"
+        typer.echo(f"  {command(_named(files, '.jsonl'), results_named(files))}")
+        return
+    one = command('"$part"', '"${part%.jsonl}.results.jsonl"')
+    typer.echo(f"  for part in {_named(files, '.jsonl')}; do {one}; done")
 
 
 def results_named(files: Sequence[Path]) -> str:
     """The files of results that the commands make, as a shell names them."""
-    return f"{_named(files).removesuffix('.jsonl')}.results.jsonl"
+    return _named(files, ".results.jsonl")
 
 
-def _named(files: Sequence[Path]) -> str:
-    """Files of requests as a shell names them."""
-    name = shlex.quote(str(files[0]))
-    return name if len(files) == 1 else re.sub(r"-00001-(?=of-\d{5})", "-*-", name)
+def _named(files: Sequence[Path], ending: str) -> str:
+    stem = str(files[0]).removesuffix(".jsonl")
+    if len(files) == 1:
+        return shlex.quote(stem + ending)
+    front, _, back = stem.rpartition("-00001-of-")
+    return f"{shlex.quote(front)}-*-of-{back}{ending}"
 
 
 def say_report(report: FileReport) -> None:

@@ -112,14 +112,15 @@ def judge_command(
         outcome, sound = None, True
         if responses:
             sound = _take_responses(engine, responses)
+            engine.budget.spent = spent_so_far(jury, _usage([item.store for item in to_judge.values()]))
         elif asks:
             needed = {ask.request.judge for ask in (*asks, *possible)}
             check_keys([judge for judge in jury.models if judge.name in needed])
             check_gated(jury, [*asks, *possible], allow_gated=allow_gated)
             outcome = ask_all(engine, asks)
-        spent = spent_so_far(jury, _usage([item.store for item in to_judge.values()]))
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
-        code = _finish(jury, runs, to_judge, outcome, people, spent, engine.budget.unsure, again)
+        money = (engine.budget.spent, engine.budget.unsure)
+        code = _finish(jury, runs, to_judge, outcome, people, *money, again)
         return code if sound else code or INCOMPLETE
 
 

@@ -12,7 +12,15 @@ import typer
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files
 from medtasks_ext.cli.model import create_model, output_folder
-from medtasks_ext.cli.run import check_conversations, fitted, open_run, own_flags, run_config, wanted_tasks
+from medtasks_ext.cli.run import (
+    check_conversations,
+    finish,
+    fitted,
+    open_run,
+    own_flags,
+    run_config,
+    wanted_tasks,
+)
 from medtasks_ext.cli.words import counted
 from medtasks_ext.engines.address import is_loopback
 from medtasks_ext.errors import MedtasksError
@@ -66,19 +74,25 @@ def requests_command(arguments: list[str]) -> int:
     run = Run(output_folder(config), wanted.registry)
     with Lease(run.folder, "medtasks requests"):
         waiting = open_run(run, wanted, config)
+        if not waiting:
+            return _nothing_left(run, wanted)
         model = create_model(config, endpoint=None).lm
         waiting, settings = fitted(run, model, waiting, wanted.settings)
         with BatchFiles(Path(own.o)) as files:
             amount, watch = write_requests(run, model, waiting, settings, files)
-        if files.written:
-            names = [str(item.path) for item in files.written]
-            run.manifest.batches.append(Batch(files=names, requests=amount.requests))
-            run.save()
-    if files.written:
-        _say_written(run, files.written, amount, interface, config, model)
-    else:
-        typer.echo("nothing is left to ask: every request has its answer")
-    return _say_missing(run, wanted, watch.faults)
+            if amount.requests:  # noted before the files are there, so that the folder keeps its settings
+                run.manifest.batches.append(Batch(file=own.o, requests=amount.requests))
+                run.save()
+        code = _say_missing(run, wanted, watch.faults)
+        if not files.written:
+            return _nothing_left(run, wanted) or code
+    _say_written(run, files.written, amount, interface, config, model)
+    return code
+
+
+def _nothing_left(run: Run, wanted: Wanted) -> int:
+    typer.echo("nothing is left to ask", err=True)
+    return finish(run, len(wanted.missing))
 
 
 def _say_written(

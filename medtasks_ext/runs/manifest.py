@@ -133,12 +133,12 @@ class Batch(_Record):
 
     Attributes:
         written: local time.
-        files: names of the files.
-        requests: in all of them.
+        file: as the user named it; above the limits of one file, several with numbers in their names.
+        requests: in it.
     """
 
     written: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
-    files: list[str]
+    file: str
     requests: int
 
 

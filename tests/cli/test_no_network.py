@@ -121,6 +121,7 @@ def test_no_command_opens_a_connection_unless_it_must(watched, local_data, tmp_p
         ["data", "template", "medhelm_clear", "-o", "own"],
         ["run", "--data", "sample", "--model", "oracle", "--tasks", tasks, "--output_path", "run"],
         ["run", "--model", "nearest-shot", "--tasks", "bridge_chip_ctc", "--output_path", "own_run"],
+        ["requests", "--config", "openai", "--tasks", "bridge_chip_ctc", "--output_path", "for_files"],
         ["rescore", "run"],
         ["validate", "bridge_mie"],
         ["export", "bridge", "own_run", "-o", "submission"],

@@ -121,10 +121,10 @@ def test_no_server_is_asked_and_no_key_is_needed(medtasks, monkeypatch):
 
 
 def test_what_follows_is_printed_to_be_copied(medtasks):
-    own = medtasks("requests", *FLAGS, "-o", "asked.jsonl").out
-    assert "52 requests of 2 tasks in 1 file:" in own and "  asked.jsonl: 52 requests, " in own
-    assert "  vllm run-batch -i asked.jsonl -o asked.results.jsonl --model m\n" in own
-    assert "  medtasks responses run asked.results.jsonl\n" in own
+    own = medtasks("requests", *FLAGS, "-o", "to ask.jsonl").out
+    assert "52 requests of 2 tasks in 1 file:" in own and "  to ask.jsonl: 52 requests, " in own
+    assert "  vllm run-batch -i 'to ask.jsonl' -o 'to ask.results.jsonl' --model m\n" in own
+    assert "  medtasks responses run 'to ask.results.jsonl'\n" in own
     theirs = medtasks("requests", *ASKED, "--config", "openai", "--output_path", "theirs").out
     assert "curl https://api.openai.com/v1/files" in theirs and "-F file=@requests.jsonl" in theirs
     assert '"endpoint": "/v1/chat/completions"' in theirs and "vllm" not in theirs
@@ -148,9 +148,8 @@ def test_files_keep_the_limits_of_providers_and_make_way_for_the_next(medtasks, 
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == names
     assert [len(request_lines(tmp_path / name)) for name in names] == [20, 20, 12]
     assert all(name in outcome.out for name in names)
-    assert "for part in requests-*-of-00003.jsonl; do vllm run-batch -i $part -o ${part%.jsonl}.results" in (
-        outcome.out
-    )
+    loop = 'do vllm run-batch -i "$part" -o "${part%.jsonl}.results.jsonl" --model m; done'
+    assert f"  for part in requests-*-of-00003.jsonl; {loop}\n" in outcome.out
     assert "medtasks responses run requests-*-of-00003.results.jsonl\n" in outcome.out
     monkeypatch.setattr(batch_lines, "MOST_REQUESTS", 50_000)
     (tmp_path / "requests-mine.jsonl").write_text("mine")
@@ -214,7 +213,7 @@ def test_results_in_any_order_and_several_files_give_what_an_unbroken_run_gives(
     # sealed, chained, and nothing left to ask
     assert medtasks("rescore", "run").code == 0
     again = medtasks("requests", *FLAGS)
-    assert again.code == 0 and "nothing is left to ask" in again.out
+    assert again.code == 0 and "nothing is left to ask" in again.err and again.out == outcome.out
 
 
 def test_an_answer_is_kept_with_what_the_provider_says_of_it(results, medtasks, tmp_path):
@@ -480,7 +479,10 @@ def test_text_completions(medtasks, tmp_path):
 def test_anthropics_batches(medtasks, tmp_path):
     flags = ("--tasks", TASKS[0], "--data", "sample", "--config", "anthropic", "--output_path", "run")
     outcome = medtasks("requests", *flags)
-    assert outcome.code == 0 and "Anthropic" in outcome.out, outcome.text
+    assert outcome.code == 0, outcome.text
+    assert "  jq -cs '{requests: .}' requests.jsonl | curl https://api.anthropic.com/v1/messages/batches" in (
+        outcome.out
+    )
     lines = request_lines(tmp_path / "requests.jsonl")
     assert all(set(line) == {"custom_id", "params"} and line["params"]["max_tokens"] for line in lines)
     message = {"id": "msg_1", "type": "message", "model": "claude", "stop_reason": "end_turn",
