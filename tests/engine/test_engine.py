@@ -87,8 +87,13 @@ def test_the_five_shot_prompt_is_a_conversation_in_the_models_own_template(liter
 
 
 def counted(folder: Path) -> dict[str, list[str]]:
+    """Task -> keys of the requests that are answered."""
     return {
-        path.stem: [json.loads(line)["key"] for line in path.read_bytes().splitlines() if line.endswith(b"}")]
+        path.stem: [
+            json.loads(line)["key"]
+            for line in path.read_bytes().splitlines()
+            if line.endswith(b"}") and b'"response": ' in line
+        ]
         for path in (folder / "responses").glob("*.jsonl")
     }
 
