@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from tests.engine.streams import PLACES, ListFeed, answered, arguments, request
 from tests.engine.tiny_model import LINES, make
 
+psutil = pytest.importorskip("psutil")  # vLLM brings it
 pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).resolve().parents[2]
