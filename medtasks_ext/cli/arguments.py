@@ -34,6 +34,7 @@ _CONFIG_FOLDERS = (".", "open", "api")
 
 def quiet() -> None:
     """One progress display instead of one per library."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # `hide_bars` knows the one model that needs them
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a failed request is reported with its task

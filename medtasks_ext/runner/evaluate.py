@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.api import task as lm_eval_task
 from lm_eval.evaluator import evaluate as lm_eval_evaluate
 from lm_eval.evaluator_utils import get_sample_size
 from lm_eval.tasks import TaskManager
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
 
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
-
-
-# a bar per task, whose prompts are stored already, would go through the display of the run
-lm_eval_task.tqdm = lambda items, **_: items
 
 
 @dataclass(frozen=True)
