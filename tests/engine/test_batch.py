@@ -67,16 +67,17 @@ def test_a_run_through_run_batch_and_what_did_not_fit_in_a_second_file(call, mod
     assert "vllm run-batch -i requests.jsonl -o requests.results.jsonl --model tiny" in call(*requests)
     written = lines(tmp_path / "requests.jsonl")
     tokenizer = AutoTokenizer.from_pretrained(model)
+    template = {"add_generation_prompt": True, "return_dict": False}
     sizes = sorted(
-        len(tokenizer.encode(tokenizer.apply_chat_template(
-            line["body"]["messages"], tokenize=False, add_generation_prompt=True
-        )))
-        for line in written
-    )  # fmt: skip
+        len(tokenizer.apply_chat_template(line["body"]["messages"], **template)) for line in written
+    )
     context = sizes[len(sizes) // 2] + LONGEST_ANSWER
+    room = [context - size for size in sizes]
     results = answer_file(call, model, "requests.jsonl", context)
     said = call("medtasks", "responses", "run", results, code=1)
-    fit = sum(size + LONGEST_ANSWER <= context for size in sizes)
+    # versions differ in whether an answer that has less room than its budget is refused or cut
+    fit = sum(item["response"]["status_code"] == 200 for item in lines(tmp_path / results))
+    assert sum(left >= LONGEST_ANSWER for left in room) <= fit <= sum(left > 0 for left in room)
     assert f"{fit} new answers, {len(written) - fit} new faults" in said and 0 < fit < len(written)
     faults = [record["fault"] for record in stored(tmp_path / "run") if "fault" in record]
     assert set(faults) == {"too_long"} and len(faults) == len(written) - fit
