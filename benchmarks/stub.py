@@ -96,7 +96,7 @@ def asked(n: int) -> dict[str, float]:
         def ignored(self, *_: Any) -> None:
             pass
 
-        stored = faulted = finished = ignored
+        began = stored = faulted = finished = ignored
 
     class Unscored(Run):
         def places(self, task: Any, settings: Settings) -> range:
