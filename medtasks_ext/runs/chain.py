@@ -57,7 +57,7 @@ def _checked(path: Path, number: int, line: bytes, head: str) -> tuple[dict[str,
         raise MedtasksError(
             f"line {number} is damaged, or not the one that was written there",
             where=path,
-            remedy="delete this line and those after it; only their responses are asked for again",
+            remedy="delete this line and those after it; only what they hold is asked for again",
         )
     return record, expected
 

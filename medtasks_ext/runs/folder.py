@@ -25,6 +25,11 @@ class RunFolder:
         """Outcomes of requests."""
         return self.path / "responses"
 
+    @property
+    def judgements(self) -> Path:
+        """What judges said."""
+        return self.path / "judgements"
+
     def asked_file(self, task: str, rank: int = 0) -> Path:
         """Requests of a task as they were sent, until the task is scored."""
         return self.path / "prompts" / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl")

@@ -1,0 +1,370 @@
+"""What judges said about the answers of a task: `RUN/judgements/TASK.jsonl`.
+
+One JSON object a line, each chained to the one before it, in the order in which they came. A judgement has
+`ratings`, and the judge's own `verdict`; a failure has `fault` and `reason`; an intent, written before a
+request that costs money is sent, has `intent`. A judgement or failure that ends such a request `settles` its
+intent. An intent that nothing settles counts as spent: the process was killed, or no reply came.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from medtasks_ext.atomic import sync_folder
+from medtasks_ext.engines.records import FaultKind
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs.chain import ChainedFile, Seal
+from medtasks_ext.runs.outcomes import Intent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["About", "Failure", "Intent", "Judgement", "JudgementLog", "Said", "Usage", "judged_files"]
+
+#: How the names of files begin that hold what waits for a physician.
+QUEUE = "disputed_"
+#: Failures of an older version, which had a file of their own.
+_OLD_FAILURES = ".failures"
+_TIME = "%Y-%m-%dT%H:%M:%S"
+
+#: Why there is no verdict: no reply came, or one that holds none. Older versions did not always say.
+FailureKind: TypeAlias = FaultKind | Literal["no_verdict", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a reply took.
+
+    Attributes:
+        prompt_tokens: as the server counts them.
+        completion_tokens: likewise.
+        prompt_bytes: of the texts that were sent.
+        counted: False where the server gave no usage and the tokens are an estimate.
+        batch: the reply came from a batch, which may cost less.
+        cost: US dollars, at the price of the jury file at the time; None where it had none.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_bytes: int = 0
+    counted: bool = True
+    batch: bool = False
+    cost: float | None = None
+
+    def record(self) -> dict[str, Any]:
+        """As it is stored."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: value for name, value in found.items() if value or name not in ("batch", "cost")}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Whose word on which answer.
+
+    Attributes:
+        key: identifies judge, prompt, document and the texts shown.
+        judge: its name in the jury file; `human` for a physician.
+        document: key of the document within the task.
+        model: as the judge's server calls it.
+        protocol: under which it was asked.
+        prompt_version: of the prompt.
+        run: of the benchmark that the document belongs to, where it has several.
+        point: the scoring point that was asked about alone.
+        response_hash: of the answer.
+    """
+
+    key: str
+    judge: str
+    document: str
+    model: str = ""
+    protocol: str = ""
+    prompt_version: str = ""
+    run: str | None = None
+    point: str | None = None
+    response_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict on one answer.
+
+    Attributes:
+        ratings: axis or point -> rating.
+        verdict: the judge's object; empty for a physician.
+        usage: None where nothing was charged here.
+        requests: that it took.
+        settles: US dollars of the intent that is settled.
+        decisions: the file that a physician's decision came from.
+    """
+
+    ratings: Mapping[str, float]
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage | None = None
+    requests: int = 0
+    settles: float | None = None
+    decisions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request, or a reply, that gave no verdict.
+
+    Attributes:
+        kind: why.
+        reason: in words, without text of the row.
+        usage: None where nothing was charged here.
+        requests: that were sent.
+        settles: US dollars of the intent that is settled.
+        request_id: of the server, in a batch.
+    """
+
+    kind: FailureKind
+    reason: str
+    usage: Usage | None = None
+    requests: int = 0
+    settles: float | None = None
+    request_id: str = ""
+
+
+Entry: TypeAlias = Judgement | Failure | Intent
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line: what was judged by whom, and what happened.
+
+    Attributes:
+        at: seconds since 1970.
+    """
+
+    about: About
+    entry: Entry
+    at: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """As it is stored; what is empty is left out."""
+        about = _filled(self.about)
+        if isinstance(self.entry, Intent):
+            what: dict[str, Any] = {"intent": self.entry.cost}
+        else:
+            what = _filled(self.entry, "kind", "ratings")
+            if isinstance(self.entry, Failure):
+                kind = self.entry.kind
+                what = {"fault": kind.value if isinstance(kind, FaultKind) else kind, **what}
+            else:
+                what = {"ratings": dict(self.entry.ratings), **what}
+            if self.entry.usage is not None:
+                what["usage"] = self.entry.usage.record()
+        return {**about, **what, **({"at": self.at} if self.at else {})}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Said:
+        """From a stored line.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is none.
+        """
+        about = About(**_known(About, record))
+        if not all(isinstance(text, str) for text in (about.key, about.judge, about.document)):
+            raise TypeError("key, judge and document are texts")
+        return cls(about, _entry(record), record.get("at", 0.0))
+
+
+def _filled(item: About | Judgement | Failure, *but: str) -> dict[str, Any]:
+    values = {part.name: getattr(item, part.name) for part in fields(item) if part.name not in but}
+    always = ("key", "judge", "document", "reason", "settles")
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and (name in always or value not in ("", {}, 0))
+    }
+
+
+def _known(kind: type[About | Judgement | Failure], record: Mapping[str, Any], *but: str) -> dict[str, Any]:
+    return {
+        item.name: record[item.name] for item in fields(kind) if item.name in record and item.name not in but
+    }
+
+
+def _entry(record: Mapping[str, Any]) -> Entry:
+    if "intent" in record:
+        return Intent(float(record["intent"]))
+    usage = Usage(**record["usage"]) if "usage" in record else None
+    if "ratings" in record:
+        ratings = {name: float(value) for name, value in record["ratings"].items()}
+        return Judgement(ratings, usage=usage, **_known(Judgement, record, "ratings", "usage"))
+    fault, reason = record["fault"], record["reason"]
+    if not isinstance(reason, str):
+        raise TypeError("a reason is a text")
+    kind: FailureKind = fault if fault in ("no_verdict", "unknown") else FaultKind(fault)
+    return Failure(kind, reason, usage=usage, **_known(Failure, record, "kind", "reason", "usage"))
+
+
+def judged_files(folder: Path) -> list[str]:
+    """The tasks that `RUN/judgements` holds a file of, old files among them."""
+    names = {path.stem.removesuffix(_OLD_FAILURES) for path in folder.glob("*.jsonl")}
+    return sorted(name for name in names if not name.startswith(QUEUE))
+
+
+class JudgementLog:
+    """What judges said about one task, as one process reads and writes it.
+
+    Attributes:
+        is_old: the files are those of an older version, whose lines carry no chain. `renew` writes them anew.
+        unsettled: key -> highest costs in US dollars of requests that were sent and never settled.
+    """
+
+    def __init__(self, folder: Path, task: str, *, chained: bool = False) -> None:
+        """Name a file.
+
+        Args:
+            folder: `RUN/judgements`.
+            task: its name.
+            chained: the file is known to be of this version, so that lines without a chain are damaged ones.
+        """
+        self._chained = chained
+        self._file = ChainedFile(folder / f"{task}.jsonl")
+        self._old_failures = folder / f"{task}{_OLD_FAILURES}.jsonl"
+        self.is_old = False
+        self.unsettled: dict[str, list[float]] = {}
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    def read(self) -> Iterator[Said]:
+        """What is there; to be read to its end before the first `add`.
+
+        A last line that a crash cut short is left out.
+
+        Raises:
+            MedtasksError: a line is damaged, or not the one that was written there.
+        """
+        self.is_old = not self._chained and _is_plain(self.path, self._old_failures)
+        if self.is_old:
+            said = [*_plain(self.path), *_plain(self._old_failures)]
+            yield from sorted(said, key=lambda item: item.at)
+            return
+        for number, record in enumerate(self._file.read(), start=1):
+            try:
+                said_here = Said.read(record)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise MedtasksError(
+                    f"line {number} is no judgement, failure or intent",
+                    where=self.path,
+                    remedy="delete this line and those after it; only their judgements are asked for again",
+                ) from None
+            self._remember(said_here)
+            yield said_here
+
+    def renew(self, said: Iterable[Said]) -> None:
+        """Write the lines of older files into a chained one, which takes their place whole.
+
+        Raises:
+            MedtasksError: the disk does not take it.
+        """
+        beside = self.path.parent / f".{self.path.stem}.new"
+        new = ChainedFile(beside / self.path.name)  # a chain begins with the name of the file
+        for item in said:
+            new.add(item.record())
+        new.close()
+        if new.path.is_file():
+            new.path.replace(self.path)
+            beside.rmdir()
+            sync_folder(self.path.parent)
+        self._old_failures.unlink(missing_ok=True)
+        self.is_old = False
+        for _ in self.read():
+            pass
+
+    def _remember(self, said: Said) -> None:
+        key = said.about.key
+        if isinstance(said.entry, Intent):
+            self.unsettled.setdefault(key, []).append(said.entry.cost)
+        elif said.entry.settles is not None and said.entry.settles in self.unsettled.get(key, ()):
+            self.unsettled[key].remove(said.entry.settles)
+
+    @property
+    def unsure(self) -> float:
+        """US dollars at most of requests that were sent and never settled."""
+        return sum(cost for costs in self.unsettled.values() for cost in costs)
+
+    def add(self, about: About, entry: Entry) -> Said:
+        """Append a line, which reaches the operating system at once.
+
+        Raises:
+            MedtasksError: the disk does not take it.
+        """
+        said = Said(about, entry, round(time.time(), 3))
+        self._file.add(said.record())
+        self._remember(said)
+        return said
+
+    def sync(self) -> None:
+        """Bring everything added so far to the disk."""
+        self._file.sync()
+
+    @property
+    def seal(self) -> Seal:
+        """The state of the file, for the manifest."""
+        return self._file.seal
+
+    def close(self) -> None:
+        """Sync and close."""
+        self._file.close()
+
+
+# ---------------------------------------------------------------------- files of older versions
+
+
+def _is_plain(path: Path, failures: Path) -> bool:
+    """Whether the files of a task are those of a version that knew no chain.
+
+    A file of failures beside a chained file is what a crash left over when they were written anew.
+    """
+    try:
+        with path.open("rb") as file:
+            line = file.readline()
+    except FileNotFoundError:
+        line = b""
+    if not line:
+        return failures.is_file()
+    try:
+        return "chain" not in json.loads(line)
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _plain(path: Path) -> Iterator[Said]:
+    content = path.read_bytes() if path.is_file() else b""
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        try:
+            yield Said.read(_renewed(json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if number == len(lines):  # a crash cut it short
+                return
+            raise MedtasksError(
+                f"line {number} is damaged",
+                where=path,
+                remedy="delete that line; only its judgement is asked for again",
+            ) from None
+
+
+def _renewed(record: dict[str, Any]) -> dict[str, Any]:
+    """A line of an older version as this one has it."""
+    if "chain" in record:
+        raise ValueError("older versions wrote no chain")
+    usage = Usage(**record.pop("usage"))
+    replied = bool(usage.prompt_bytes or usage.prompt_tokens or usage.completion_tokens)
+    said = time.mktime(time.strptime(record.pop("time"), _TIME)) if "time" in record else 0.0
+    if "ratings" not in record:
+        record.setdefault("fault", "no_verdict" if replied else "unknown")
+    return {**record, **({"usage": usage.record()} if replied else {}), "at": said}

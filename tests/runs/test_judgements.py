@@ -1,0 +1,238 @@
+"""What judges said, on disk: one chained file a task, total on every string, old files read."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtasks_ext.engines import FaultKind
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs.chain import sealed_head
+from medtasks_ext.runs.judgements import (
+    About,
+    Failure,
+    Intent,
+    Judgement,
+    JudgementLog,
+    Said,
+    Usage,
+    judged_files,
+)
+
+TASK = "medhelm_mediqa"
+USAGE = Usage(100, 20, 380, cost=0.25)
+VERDICT = Judgement({"accuracy": 4.0}, {"accuracy": {"score": 4, "explanation": "so"}}, USAGE, 1, 0.5)
+FAILURE = Failure("no_verdict", "no JSON object in the reply", USAGE, 1, 0.5)
+
+halves = st.text(st.characters(min_codepoint=0xD800, max_codepoint=0xDFFF), max_size=2)
+any_text = st.lists(st.one_of(st.text(max_size=20), halves), max_size=4).map("".join)
+money = st.floats(0, 1e6)
+tokens = st.integers(0, 9)
+usages = st.builds(Usage, tokens, tokens, tokens, st.booleans(), st.booleans(), st.none() | money)
+abouts = st.builds(About, any_text, any_text, any_text, any_text, any_text, any_text, response_hash=any_text)
+ratings = st.dictionaries(any_text, st.floats(0, 5), max_size=3)
+verdicts = st.dictionaries(any_text, any_text, max_size=3)
+judgements = st.builds(
+    Judgement, ratings, verdicts, st.none() | usages, st.integers(0, 9), st.none() | money, any_text
+)
+kinds = st.sampled_from([*FaultKind, "no_verdict", "unknown"])
+failures = st.builds(
+    Failure, kinds, any_text, st.none() | usages, st.integers(0, 9), st.none() | money, any_text
+)
+entries = st.one_of(judgements, failures, st.builds(Intent, money))
+
+
+def about(key="k", judge="one", document="d"):
+    return About(key, judge, document)
+
+
+def log_of(folder, *items):
+    log = JudgementLog(folder, TASK)
+    list(log.read())
+    for who, entry in items:
+        log.add(who, entry)
+    log.close()
+    return log
+
+
+def read(folder):
+    return list(JudgementLog(folder, TASK).read())
+
+
+def again(who, entry):
+    """As JSON has it: two halves that meet in a text are one character after reading."""
+    said = Said.read(json.loads(json.dumps(Said(who, entry).record())))
+    return said.about, said.entry
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(abouts, entries), max_size=5))
+def test_whatever_was_stored_is_read_again(tmp_path_factory, items):
+    folder = tmp_path_factory.mktemp("judgements")
+    log_of(folder, *items)
+    assert [(said.about, said.entry) for said in read(folder)] == [again(*item) for item in items]
+    if items:
+        for line in (folder / f"{TASK}.jsonl").read_bytes().splitlines():
+            assert isinstance(json.loads(line.decode("utf-8")), dict)
+
+
+def test_a_line_says_what_it_is(tmp_path):
+    log_of(tmp_path, (about(), Intent(0.5)), (about(), VERDICT), (about("k2"), FAILURE))
+    intent, verdict, failure = map(json.loads, (tmp_path / f"{TASK}.jsonl").read_bytes().splitlines())
+    assert intent["intent"] == 0.5 and "ratings" not in intent
+    assert verdict["ratings"] == {"accuracy": 4} and verdict["verdict"]["accuracy"]["explanation"] == "so"
+    assert verdict["usage"]["cost"] == 0.25 and verdict["settles"] == 0.5
+    assert failure["fault"] == "no_verdict" and failure["reason"] and "ratings" not in failure
+
+
+@pytest.mark.parametrize(
+    ("entries", "unsure"),
+    [
+        ([Intent(0.5)], 0.5),
+        ([Intent(0.5), VERDICT], 0),
+        ([Intent(0.5), FAILURE, Intent(0.5), VERDICT], 0),
+        # the first process was killed: what its request may have cost stays
+        ([Intent(0.5), Intent(0.5), VERDICT], 0.5),
+        # a reply in a batch, or to a judge whose price is not named any more, settles nothing
+        ([Intent(0.5), Judgement({"accuracy": 4.0}, usage=Usage(1, 1, 1, batch=True))], 0.5),
+        ([Intent(0.5), Failure(FaultKind.TIMEOUT, "no reply within 300 s", requests=1)], 0.5),
+    ],
+)
+def test_an_intent_that_nothing_settles_counts(tmp_path, entries, unsure):
+    log = log_of(tmp_path, *((about(), entry) for entry in entries))
+    assert log.unsure == unsure
+    after = JudgementLog(tmp_path, TASK)
+    list(after.read())
+    assert after.unsure == unsure
+
+
+def test_another_requests_intent_is_not_settled(tmp_path):
+    assert log_of(tmp_path, (about("other"), Intent(0.5)), (about(), VERDICT)).unsure == 0.5
+
+
+CHANGES = {
+    "another rating": lambda found: [found[0].replace(b"4.0", b"5.0"), *found[1:]],
+    "a line taken out": lambda found: [found[0], *found[2:]],
+    "a line put in twice": lambda found: [found[0], *found],
+    "no chain in the middle": lambda found: [found[0], b'{"key": "k"}\n', *found[1:]],
+    "no chain at the beginning": lambda found: [b'{"key": "k"}\n', *found[1:]],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_line_that_is_not_the_one_that_was_written_is_named(tmp_path, change):
+    log_of(tmp_path, *((about(f"k{i}"), VERDICT) for i in range(4)))
+    path = tmp_path / f"{TASK}.jsonl"
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+    with pytest.raises(MedtasksError, match=r"line \d is damaged") as error:
+        read(tmp_path)
+    assert error.value.where == path
+
+
+def test_a_chained_line_that_says_nothing_is_named(tmp_path):
+    log = log_of(tmp_path, (about(), VERDICT))
+    log._file.add({"key": "k", "judge": "one", "document": "d", "ratings": "high"})
+    log.close()
+    with pytest.raises(MedtasksError, match="line 2 is no judgement, failure or intent"):
+        read(tmp_path)
+
+
+def test_a_sealed_file_shows_lines_that_are_missing_at_its_end(tmp_path):
+    path = tmp_path / f"{TASK}.jsonl"
+    seal = log_of(tmp_path, *((about(f"k{i}"), VERDICT) for i in range(3))).seal
+    assert seal.lines == 3 and sealed_head(path, seal)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+    assert len(read(tmp_path)) == 2 and not sealed_head(path, seal)
+
+
+# ---------------------------------------------------------------------- files of an older version
+
+OLD_USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_bytes": 380, "counted": True}
+NONE = dict.fromkeys(("prompt_tokens", "completion_tokens", "prompt_bytes"), 0) | {"counted": True}
+OLD = {
+    "key": "k1", "judge": "one", "model": "m", "protocol": "likert_jury", "prompt_version": "0123",
+    "document": "d1", "response_hash": "ab", "usage": OLD_USAGE, "requests": 1,
+    "time": "2026-03-01T10:00:02", "ratings": {"accuracy": 4}, "verdict": {"accuracy": {"score": 4}},
+}  # fmt: skip
+HUMAN = {
+    "key": "k2", "judge": "human", "protocol": "dual_assessor", "document": "d2", "response_hash": "cd",
+    "ratings": {"p1": 1.0}, "decisions": "decisions.jsonl", "usage": NONE, "time": "2026-03-01T10:00:03",
+}  # fmt: skip
+common = {name: value for name, value in OLD.items() if name not in ("ratings", "verdict")}
+OLD_FAILURES = [
+    {**common, "time": "2026-03-01T10:00:01", "reason": "no JSON object in the reply"},
+    {**common, "key": "k3", "time": "2026-03-01T10:00:04", "usage": NONE, "reason": "HTTP 503"},
+    {**common, "key": "k4", "time": "2026-03-01T10:00:05", "usage": NONE, "reason": "no", "fault": "refused"},
+]
+
+
+def old_store(folder, *, failures=True):
+    write = lambda path, items: path.write_text("".join(json.dumps(item) + "\n" for item in items))  # noqa: E731
+    write(folder / f"{TASK}.jsonl", [OLD, HUMAN])
+    if failures:
+        write(folder / f"{TASK}.failures.jsonl", OLD_FAILURES)
+
+
+def test_old_files_are_read_in_the_order_in_which_replies_came(tmp_path):
+    old_store(tmp_path)
+    log = JudgementLog(tmp_path, TASK)
+    said = list(log.read())
+    assert log.is_old and judged_files(tmp_path) == [TASK]
+    assert [item.about.key for item in said] == ["k1", "k1", "k2", "k3", "k4"]
+    unread, verdict, human, unanswered, refused = (item.entry for item in said)
+    assert unread.kind == "no_verdict" and unread.usage.prompt_tokens == 100
+    assert verdict.ratings == {"accuracy": 4} and verdict.usage == Usage(100, 20, 380)
+    assert human.ratings == {"p1": 1} and human.usage is None and human.decisions == "decisions.jsonl"
+    assert unanswered.kind == "unknown" and unanswered.reason == "HTTP 503" and unanswered.usage is None
+    assert refused.kind is FaultKind.REFUSED
+    assert all(later.at > earlier.at for earlier, later in pairwise(said))
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["whole", "a crash left the file of failures"])
+def test_old_files_become_one_chained_file(tmp_path, left):
+    old_store(tmp_path)
+    failures = (tmp_path / f"{TASK}.failures.jsonl").read_bytes()
+    log = JudgementLog(tmp_path, TASK)
+    said = list(log.read())
+    log.renew(said)
+    log.add(about("k9"), VERDICT)
+    log.close()
+    assert [path.name for path in tmp_path.iterdir()] == [f"{TASK}.jsonl"]
+    if left:
+        (tmp_path / f"{TASK}.failures.jsonl").write_bytes(failures)
+    after = JudgementLog(tmp_path, TASK)
+    found = list(after.read())
+    assert found[:-1] == said and found[-1].about.key == "k9" and not after.is_old
+    assert sealed_head(log.path, log.seal)
+
+
+def test_an_old_file_may_lack_its_last_line_end_or_part_of_its_last_line(tmp_path):
+    path = tmp_path / f"{TASK}.jsonl"
+    old_store(tmp_path, failures=False)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [item.about.key for item in read(tmp_path)] == ["k1", "k2"]
+    path.write_bytes(path.read_bytes()[:-10])
+    assert [item.about.key for item in read(tmp_path)] == ["k1"]
+
+
+def test_a_damaged_line_of_an_old_file_is_named(tmp_path):
+    old_store(tmp_path)
+    path = tmp_path / f"{TASK}.failures.jsonl"
+    path.write_text("oops\n" + path.read_text())
+    with pytest.raises(MedtasksError, match="line 1 is damaged") as error:
+        read(tmp_path)
+    assert error.value.where == path
+
+
+def test_where_a_chain_was_written_lines_without_one_are_no_old_file(tmp_path):
+    old_store(tmp_path)
+    with pytest.raises(MedtasksError, match="line 1 is damaged, or not the one"):
+        list(JudgementLog(tmp_path, TASK, chained=True).read())
+
+
+def test_what_waits_for_a_physician_is_no_judgement(tmp_path):
+    old_store(tmp_path)
+    (tmp_path / f"disputed_{TASK}.jsonl").write_text("{}\n")
+    assert judged_files(tmp_path) == [TASK]
