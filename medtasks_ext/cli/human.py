@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -160,23 +161,25 @@ def jury(
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
     asking.check_installed()
     from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
-    from medtasks_ext.judge.budget import Budget, spent_so_far
-    from medtasks_ext.judge.engine import Engine, RunToJudge
+    from medtasks_ext.judge.asks import RunToJudge
+    from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.runs.lease import Lease
 
     judges, compared = load_jury(jury_name), comparisons(drawn)
     asking.check_jury(judges, compared)
     asking.check_prices(judges, max_cost)
     store = JudgementStore(folder)
-    store.open(lock=not dry_run)
-    try:
-        budget = Budget(max_cost, spent_so_far(judges, store.usage))
+    with nullcontext() if dry_run else Lease(folder, "medtasks human jury"), closing(store):
+        store.open(write=not dry_run)
+        budget = budget_of(max_cost, judges, [store])
         engine = Engine(judges, [RunToJudge(compared, store)], budget, say=asking.say)
         asks, outcome = engine.pending(), None
         away = asking.warn_gated(judges, asks)
         if dry_run:
-            asking.print_estimates(engine.estimates(asks), budget.spent)
+            asking.print_estimates(engine.estimates(asks), budget)
             raise typer.Exit(DONE)
         if asks:
             check_keys([judge for judge in judges.models if any(a.request.judge == judge.name for a in asks)])
@@ -189,10 +192,7 @@ def jury(
                 )
             outcome = asking.ask_all(engine, asks)
         found = jury_figures(drawn, compared, judges, store)
-    finally:
-        if not dry_run:
-            store.close()
-    write_jury(folder, found, drawn, judges)
+        write_jury(folder, found, drawn, judges)
     title = "jury of models (not a human evaluation)"
     _print_rates(title, [item.criterion for item in found.verdicts], drawn.record)
     _print_agreement(

@@ -29,9 +29,10 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from medtasks_ext.judge.budget import Estimate
+    from medtasks_ext.judge.asks import Ask, RunToJudge
+    from medtasks_ext.judge.budget import Budget, Estimate
     from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.engine import Ask, Engine, Outcome, RunToJudge
+    from medtasks_ext.judge.engine import Engine, Outcome
     from medtasks_ext.judge.jury import Judge, Jury
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
@@ -64,12 +65,14 @@ def judge_command(
     if responses:  # a pattern of the shell puts files behind the option, where folders are expected
         responses = [*responses, *(name for name in folders if Path(name).is_file())]
         folders = [name for name in folders if not Path(name).is_file()]
-    from medtasks_ext.judge.budget import Budget, spent_so_far
-    from medtasks_ext.judge.engine import Engine, RunToJudge
+    from medtasks_ext.judge.asks import RunToJudge
+    from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.ratings import read_ratings
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.lease import Lease
 
     jury = load_jury(jury_name)
     wanted = _wanted(tasks)
@@ -78,13 +81,16 @@ def judge_command(
     with ExitStack() as stack:
         for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
             runs[name] = run = Run(Path(name), registry())
+            if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
+                stack.enter_context(Lease(run.folder, "medtasks judge"))
             run.load()
             chosen = _tasks_of(run, wanted)
             check_jury(jury, chosen)
             store = JudgementStore(run.folder)
-            store.open(lock=not dry_run)
+            store.open(write=not dry_run, sealed=run.manifest.judgements)
+            _say_changed(run, store)
             if not dry_run:
-                stack.callback(store.close)
+                stack.callback(_seal, run, store)
             to_judge[name] = RunToJudge(chosen, store)
         if decisions:
             _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
@@ -93,14 +99,14 @@ def judge_command(
             if ratings
             else None
         )
-        usage = _usage([item.store for item in to_judge.values()])
-        engine = Engine(jury, list(to_judge.values()), Budget(max_cost, spent_so_far(jury, usage)), say=say)
+        stores = [item.store for item in to_judge.values()]
+        engine = Engine(jury, list(to_judge.values()), budget_of(max_cost, jury, stores), say=say)
         asks = engine.pending()
         possible = engine.possible(asks)
         check_prices(jury, max_cost)
         if dry_run:
             warn_gated(jury, [*asks, *possible])
-            print_estimates(engine.estimates([*asks, *possible]), engine.budget.spent)
+            print_estimates(engine.estimates([*asks, *possible]), engine.budget)
             if possible:
                 typer.echo(
                     f"of them {len(possible):,} at most to {jury.adjudicator_name}, for disputed cases"
@@ -112,15 +118,14 @@ def judge_command(
         outcome, sound = None, True
         if responses:
             sound = _take_responses(engine, responses)
-            engine.budget.spent = spent_so_far(jury, _usage([item.store for item in to_judge.values()]))
+            engine.budget = budget_of(None, jury, stores)
         elif asks:
             needed = {ask.request.judge for ask in (*asks, *possible)}
             check_keys([judge for judge in jury.models if judge.name in needed])
             check_gated(jury, [*asks, *possible], allow_gated=allow_gated)
             outcome = ask_all(engine, asks)
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
-        money = (engine.budget.spent, engine.budget.unsure)
-        code = _finish(jury, runs, to_judge, outcome, people, *money, again)
+        code = _finish(jury, runs, to_judge, outcome, people, engine.budget, again)
         return code if sound else code or INCOMPLETE
 
 
@@ -157,7 +162,6 @@ def check_installed() -> None:
     """Refuse, with the remedy, where a package that judging needs is missing."""
     try:
         import aiohttp  # noqa: F401
-        import filelock  # noqa: F401
     except ImportError as error:
         raise MedtasksError(
             f"judging needs a package that is not installed ({error.name})",
@@ -260,12 +264,20 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
             typer.echo(f"{path}: {count:,} cases {what}", err=True)
 
 
-def _usage(stores: Sequence[JudgementStore]) -> dict[str, list[Any]]:
-    usage: dict[str, list[Any]] = {}
-    for store in stores:
-        for judge, items in store.usage.items():
-            usage.setdefault(judge, []).extend(items)
-    return usage
+def _say_changed(run: Run, store: JudgementStore) -> None:
+    """Name files that do not hold any more what they held when a call ended."""
+    for task in store.changed:
+        line = f"judgements/{task}.jsonl does not hold any more what it held when it was judged"
+        typer.echo(f"note: {line}; what is missing is asked again", err=True)
+        run.manifest.note([line])
+
+
+def _seal(run: Run, store: JudgementStore) -> None:
+    """Bring what was said to the disk, and its state into the manifest."""
+    store.close()
+    if store.seals != run.manifest.judgements:
+        run.manifest.judgements = store.seals
+        run.save()
 
 
 def say(line: str) -> None:
@@ -273,7 +285,15 @@ def say(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def print_estimates(estimates: Sequence[Estimate], spent: float) -> None:
+def money_words(budget: Budget) -> str:
+    """What was spent, in this call and before, and what may have been; nothing where nothing was."""
+    if not budget.spent and not budget.unsure:
+        return ""
+    unsure = f", and up to {budget.unsure:,.2f} for requests whose reply never came" if budget.unsure else ""
+    return f"{budget.spent:,.2f} USD{unsure}"
+
+
+def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("judge", no_wrap=True)
@@ -302,8 +322,8 @@ def print_estimates(estimates: Sequence[Estimate], spent: float) -> None:
         typer.echo(
             "~ estimated: four bytes of a prompt count as one token, until the server has counted some"
         )
-    if spent:
-        typer.echo(f"spent on these runs so far: {spent:,.2f} USD")
+    if words := money_words(budget):
+        typer.echo(f"spent on these runs so far: {words}")
     typer.echo("nothing was asked (--dry-run)")
 
 
@@ -435,8 +455,7 @@ def _finish(
     to_judge: Mapping[str, Any],
     outcome: Outcome | None,
     people: Any,
-    spent: float,
-    unsure: float,
+    budget: Budget,
     again: str,
 ) -> int:
     from medtasks_ext.judge.disputed import queue_file
@@ -467,9 +486,8 @@ def _finish(
         _print_figures(name if len(runs) > 1 else "", own)
     _print_common(common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
-    if spent or unsure:
-        note = f", and up to {unsure:,.2f} for requests whose reply never came" if unsure else ""
-        typer.echo(f"spent on these runs: {spent:,.2f} USD{note}", err=True)
+    if words := money_words(budget):
+        typer.echo(f"spent on these runs: {words}", err=True)
     for name, reason in stopped.items():
         typer.echo(f"✗ judge {name}: {reason}", err=True)
     if outcome and outcome.out_of_money:

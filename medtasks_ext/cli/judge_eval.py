@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,11 +151,13 @@ def _ask(
     from medtasks_ext.cli.judge import ask_all, check_installed
 
     check_installed()
+    from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
     from medtasks_ext.judge.budget import Budget
-    from medtasks_ext.judge.engine import NOT_ASKED, Engine, RunToJudge
+    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.evaluation import judge_decisions, points_to_judge
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.runs.lease import Lease
 
     jury = load_jury(name)
     check_keys(jury.judges)
@@ -167,8 +170,8 @@ def _ask(
         )
     task, keys = points_to_judge(cases, truth)
     store = JudgementStore(out)
-    store.open()
-    try:
+    with Lease(out, "medtasks judge-eval"), closing(store):
+        store.open()
         engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0))
         asks = engine.pending()
         outcome = ask_all(engine, asks) if asks else None
@@ -180,8 +183,6 @@ def _ask(
         for (judge, reason), count in reasons.most_common():
             typer.echo(f"missing: {judge}: {count:,} ({reason})", err=True)
         return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)
-    finally:
-        store.close()
 
 
 def _all_open(cases: Mapping[str, Case]) -> bool:

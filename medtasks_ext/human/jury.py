@@ -15,8 +15,8 @@ from medtasks_ext.human.kinds import load_kind
 from medtasks_ext.human.rates import OUTCOMES, TIE, Votes, rates
 from medtasks_ext.human.results import MERGING, Criterion, agreement_row, rate_row, write_csv
 from medtasks_ext.jsonfile import write_json
+from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
-from medtasks_ext.judge.engine import done_requests
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.results.bootstrap import METHOD, RESAMPLES
 

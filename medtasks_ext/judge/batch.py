@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from medtasks_ext.engines.batch import Written
     from medtasks_ext.engines.records import Outcome
-    from medtasks_ext.judge.engine import Ask, Engine
+    from medtasks_ext.judge.asks import Ask
+    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import Judge
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from medtasks_ext.judge.client import BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from medtasks_ext.judge.jury import Judge, Jury
-    from medtasks_ext.judge.store import Usage
+    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.runs.judgements import Usage
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,11 @@ class Budget:
     Args:
         limit: USD, or None.
         spent: USD that earlier calls spent.
+        unsure: USD at most of their requests that were sent and whose reply never came.
     """
 
-    def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
-        self.limit, self.spent, self.unsure = limit, spent, 0.0
+    def __init__(self, limit: float | None = None, spent: float = 0.0, unsure: float = 0.0) -> None:
+        self.limit, self.spent, self.unsure = limit, spent, unsure
         self.exhausted = False
         self._reserved: list[float] = []
         self._freed = asyncio.Condition()
@@ -101,6 +103,20 @@ def highest_cost(judge: Judge, prompt_bytes: int) -> float:
     return judge.cost(prompt_bytes, judge.max_tokens)
 
 
-def spent_so_far(jury: Jury, usage: Mapping[str, Iterable[Usage]]) -> float:
-    """USD at the jury's prices."""
-    return sum(judge.spent(item) for judge in jury.models for item in usage.get(judge.name, ()))
+def budget_of(limit: float | None, jury: Jury, stores: Iterable[JudgementStore]) -> Budget:
+    """The budget of a call, with what earlier calls on the same folders spent.
+
+    Args:
+        limit: USD, or None.
+        jury: whose prices hold for replies that were recorded without a cost.
+        stores: of the folders.
+    """
+    judges = {judge.name: judge for judge in jury.models}
+    spent = unsure = 0.0
+    for store in stores:
+        unsure += store.unsure
+        for name, replies in store.usage.items():
+            for usage in replies:
+                judge = judges.get(name)
+                spent += usage.cost if usage.cost is not None else judge.spent(usage) if judge else 0.0
+    return Budget(limit, spent, unsure)

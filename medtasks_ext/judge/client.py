@@ -9,7 +9,7 @@ from medtasks_ext.engines.completion import chat_answer
 from medtasks_ext.engines.faults import shortened
 from medtasks_ext.engines.http import Client, Failed, Server
 from medtasks_ext.engines.records import Answer, FaultKind
-from medtasks_ext.judge.store import Usage
+from medtasks_ext.runs.judgements import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

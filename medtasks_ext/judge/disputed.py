@@ -7,27 +7,26 @@ The queue is what `medtasks human export --kind points` reads; the decisions are
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
+from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import response_hash
-from medtasks_ext.judge.engine import done_requests
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import Request, is_disputed
-from medtasks_ext.judge.store import QUEUE, Usage
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.runs.judgements import QUEUE, About, Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.cases import Case, JudgedTask
-    from medtasks_ext.judge.engine import RunToJudge
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
 
@@ -188,19 +187,13 @@ def _take(found: Decided, decision: _Decision, place: _Place, jury: Jury, path: 
     found.taken += known is None
     found.replaced += known is not None
     if keep:
-        store.add(task.name, _record(task, case, met, path))
-
-
-def _record(task: JudgedTask, case: Case, met: dict[str, float], path: Path) -> dict[str, Any]:
-    return {
-        "key": _key(task, case),
-        "judge": HUMAN,
-        "protocol": task.rubric.judging.protocol,
-        "document": case.document,
-        **({} if case.run is None else {"run": case.run}),
-        "response_hash": response_hash(case),
-        "ratings": {name: met[name] for name in case.rubric.axes},
-        "decisions": str(path),
-        "usage": Usage().record(),
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
-    }
+        about = About(
+            _key(task, case),
+            HUMAN,
+            case.document,
+            protocol=task.rubric.judging.protocol,
+            run=case.run,
+            response_hash=response_hash(case),
+        )
+        ratings = {name: met[name] for name in case.rubric.axes}
+        store.add(task.name, about, Judgement(ratings, decisions=str(path)))

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections import deque
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.engines.http import FIRST_PAUSE, Failed, Retry
 from medtasks_ext.engines.records import Fault
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.asks import Ask, open_requests
 from medtasks_ext.judge.budget import Budget, estimate, highest_cost
-from medtasks_ext.judge.cases import response_hash
 from medtasks_ext.judge.client import Endpoint, n_bytes, shortfall, usage_of
 from medtasks_ext.judge.jury import HUMAN
-from medtasks_ext.judge.procedures import PROCEDURES, Judged, adjudication
+from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.judge.store import Usage
-from medtasks_ext.privacy import shows_text
+from medtasks_ext.runs.judgements import About, Failure, Intent, Judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from medtasks_ext.engines.records import Answer
+    from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import Estimate
-    from medtasks_ext.judge.cases import Case, JudgedTask
-    from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.procedures import Request
-    from medtasks_ext.judge.protocol import Rubric
-    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.judge.jury import Judge, Jury
+    from medtasks_ext.runs.judgements import FailureKind, Usage
 
 #: Tries of a request that fails on the way, and replies asked for where they cannot be read.
 MAX_TRIES, MAX_REPLIES = 8, 3
@@ -39,27 +35,20 @@ MAX_TRIES, MAX_REPLIES = 8, 3
 MAX_GIVEN_UP = 3
 #: How often judgements are brought to the disk: what a power cut can cost.
 SYNC_SECONDS = 1.0
-NOT_ASKED = "not asked yet"
 
 
-class Ask(NamedTuple):
-    """One request that a response still needs."""
+class Took(NamedTuple):
+    """What became of a request, apart from the verdict.
 
-    key: str
-    task: JudgedTask
-    case: Case
-    request: Request
-    store: JudgementStore
+    Attributes:
+        requests: that were sent for it.
+        usage: of the reply; None where nothing is charged here.
+        settles: US dollars of its intent, if that is settled.
+    """
 
-    @property
-    def rubric(self) -> Rubric:
-        """How it is put and read."""
-        return self.case.rubric_of(self.request)
-
-    @property
-    def quotable(self) -> bool:
-        """Whether messages may quote a server, which may quote the texts."""
-        return self.task.open_access or self.case.synthetic or shows_text()
+    requests: int
+    usage: Usage | None = None
+    settles: float | None = None
 
 
 @dataclass
@@ -75,49 +64,6 @@ class Outcome:
     stopped: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
     out_of_money: bool = False
-
-
-class RunToJudge(NamedTuple):
-    """A run folder's judged tasks and its judgements."""
-
-    tasks: list[JudgedTask]
-    store: JudgementStore
-
-
-def done_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Judged]:
-    """What has been judged of a case under the task's protocol, further rounds and physicians included."""
-    return [judged for _, judged in _rounds(task, case, jury, store) if judged is not None]
-
-
-def open_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Ask]:
-    """What a case still needs, as far as is known before the answers to it are there.
-
-    Among it may be a physician's decision, which no model is asked for.
-    """
-    return [ask for ask, judged in _rounds(task, case, jury, store) if judged is None]
-
-
-def _rounds(
-    task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
-) -> list[tuple[Ask, Judged | None]]:
-    if not case.asked:
-        return []
-    protocol = task.rubric.protocol
-    procedure, panel = PROCEDURES[protocol.procedure], protocol.panel(jury)
-    identities = {HUMAN: {"name": HUMAN}, **{judge.name: judge.identity() for judge in jury.models}}
-    found: dict[str, tuple[Ask, Judged | None]] = {}
-    while True:
-        done = [judged for _, judged in found.values() if judged is not None]
-        new = 0
-        for request in procedure(case.subject, panel, done):
-            key = task.key(identities[request.judge], case, request)
-            if key not in found:
-                known = store.by_key.get(key)
-                ask = Ask(key, task, case, request, store)
-                found[key] = (ask, Judged(request, known.ratings) if known else None)
-                new += known is not None
-        if not new:
-            return list(found.values())
 
 
 class Engine:
@@ -145,6 +91,7 @@ class Engine:
         self._stop = asyncio.Event()
         self._under_way = 0
         self._retry = Retry(MAX_TRIES - 1, FIRST_PAUSE)
+        self._judges = {judge.name: judge for judge in jury.models}
         self._given_up = dict.fromkeys((judge.name for judge in jury.models), 0)
 
     def pending(self) -> list[Ask]:
@@ -220,18 +167,22 @@ class Engine:
             if first:
                 await self._check(endpoints)
             endpoints = [endpoint for endpoint in endpoints if endpoint.judge.name in queues]
-            workers = [
-                asyncio.ensure_future(self._work(endpoint, queues[endpoint.judge.name]))
-                for endpoint in endpoints
-                for _ in range(min(endpoint.judge.max_concurrent, len(queues[endpoint.judge.name])))
-            ]
-            syncing = asyncio.ensure_future(self._sync_now_and_then())
+            asking = asyncio.gather(
+                *(
+                    self._work(endpoint, queues[endpoint.judge.name])
+                    for endpoint in endpoints
+                    for _ in range(min(endpoint.judge.max_concurrent, len(queues[endpoint.judge.name])))
+                )
+            )
+            both = (asking, asyncio.ensure_future(self._sync_now_and_then()))
             try:
-                await asyncio.gather(*workers)
+                done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:  # a disk that takes nothing ends the asking
+                    task.result()
             finally:
-                for task in (*workers, syncing):
+                for task in both:
                     task.cancel()
-                await asyncio.gather(*workers, syncing, return_exceptions=True)
+                await asyncio.gather(*both, return_exceptions=True)
 
     async def _sync_now_and_then(self) -> None:
         while True:
@@ -259,47 +210,65 @@ class Engine:
             await self._ask(endpoint, queue.popleft())
 
     async def _ask(self, endpoint: Endpoint, ask: Ask) -> None:
-        """Ask until there is a verdict, or none can be had."""
+        """Ask until there is a verdict, or none can be had.
+
+        Money is set aside for a request, and its intent is on record before it is sent. A reply settles the
+        intent; a fault that cost nothing leaves the money to the next try. Where a reply may have been
+        charged and never came, the intent stays as it is, which counts as spent.
+        """
         messages = ask.rubric.messages(ask.request.texts)
+        judge = endpoint.judge
         tries = replies = requests = 0
+        money: float | None = None
+        fault: Fault | None = None
         while await self._turn(endpoint):
-            got = await self._try(endpoint, ask, messages)
-            if got is None:
-                return
+            if money is None and (money := await self._set_aside(ask, messages)) is None:
+                break
+            got = await self._send(endpoint, ask, messages)
             requests += 1
             if isinstance(got, Failed):
-                tries += 1
-                if not self._retry.again(got.fault, tries):
-                    self._end(endpoint, ask, got.fault, requests)
-                    return
+                fault, tries = got.fault, tries + 1
+                if fault.maybe_paid:
+                    await self.budget.settle(money, unsure=money)
+                    money = None
+                if not self._retry.again(fault, tries):
+                    self._ended_in(fault, endpoint)
+                    break
                 await self._pause(self._retry.pause(tries, got.after))
                 continue
-            self._given_up[endpoint.judge.name] = 0
+            fault = None
+            self._given_up[judge.name] = 0
             replies += 1
             last = replies >= MAX_REPLIES
-            if self._read(ask, got, messages, usage_of(got, messages), requests, last=last) or last:
+            took = Took(requests, _usage(judge, got, messages), _settled(judge, money))
+            found = self._read(ask, got, messages, took, last=last)
+            await self.budget.settle(money, spent=judge.spent(took.usage) if took.usage else 0.0)
+            money = None
+            if found or last:
                 return
+        if fault is not None:
+            self._fail(ask, fault.kind, fault.reason, Took(requests, settles=_settled(judge, money)))
+        if money is not None:
+            await self.budget.settle(money)
 
-    async def _try(
-        self, endpoint: Endpoint, ask: Ask, messages: list[dict[str, str]]
-    ) -> Answer | Failed | None:
-        """One request, for which money is set aside; None if the limit does not allow it."""
-        reserve = highest_cost(endpoint.judge, n_bytes(messages))
-        if not await self.budget.reserve(reserve):
+    async def _set_aside(self, ask: Ask, messages: list[dict[str, str]]) -> float | None:
+        """What the request may cost at most, set aside and on record; None if the limit does not allow it."""
+        judge = self._judges[ask.request.judge]
+        cost = highest_cost(judge, n_bytes(messages))
+        if not await self.budget.reserve(cost):
             return None
-        spent, unsure = 0.0, reserve  # unless a reply says otherwise
+        if judge.price is not None:
+            about = About(ask.key, judge.name, ask.case.document)
+            ask.store.add(ask.task.name, about, Intent(cost))
+        return cost
+
+    async def _send(self, endpoint: Endpoint, ask: Ask, messages: list[dict[str, str]]) -> Answer | Failed:
+        """One request."""
         self._under_way += 1
         try:
-            got = await endpoint.complete(messages, ask.rubric.schema, quote=ask.quotable)
-            if isinstance(got, Failed):
-                unsure = reserve if got.fault.maybe_paid else 0.0
-            else:
-                usage = usage_of(got, messages)
-                spent, unsure = endpoint.judge.cost(usage.prompt_tokens, usage.completion_tokens), 0.0
-            return got
+            return await endpoint.complete(messages, ask.rubric.schema, quote=ask.quotable)
         finally:
             self._under_way -= 1
-            await self.budget.settle(reserve, spent=spent, unsure=unsure)
 
     async def _turn(self, endpoint: Endpoint) -> bool:
         """Wait for the endpoint's next turn; False if there is none any more."""
@@ -322,82 +291,61 @@ class Engine:
             charged: False where the same reply is recorded in another run.
         """
         if isinstance(outcome, Fault):
-            self._fail(ask, outcome.reason, Usage(), 1, more={"fault": outcome.kind.value})
+            self._fail(ask, outcome.kind, outcome.reason, Took(1))
             return False
         messages = ask.rubric.messages(ask.request.texts)
-        usage = replace(usage_of(outcome, messages), batch=True) if charged else Usage()
-        return self._read(ask, outcome, messages, usage, 1, last=True)
+        judge = self._judges[ask.request.judge]
+        usage = _usage(judge, outcome, messages, batch=True) if charged else None
+        request_id = outcome.request_id if charged else ""
+        return self._read(ask, outcome, messages, Took(1, usage), last=True, request_id=request_id)
 
     def _read(
         self,
         ask: Ask,
         reply: Answer,
         messages: list[dict[str, str]],
-        usage: Usage,
-        requests: int,
+        took: Took,
         *,
         last: bool,
+        request_id: str = "",
     ) -> bool:
         """Keep the verdict of a reply; False if it holds none."""
         try:
             verdict = ask.rubric.read(reply.text, messages)
         except UnreadableError as error:
-            reason, more = shortfall(reply) or str(error), {"request_id": reply.request_id}
-            self._fail(ask, reason, usage, requests, last=last, more=more if usage.batch else {})
+            reason = shortfall(reply) or str(error)
+            self._fail(ask, "no_verdict", reason, took, last=last, request_id=request_id)
             return False
-        record = {
-            **self._common(ask, usage, requests),
-            "ratings": ask.case.ratings(ask.request, verdict),
-            "verdict": verdict,
-        }
-        ask.store.add(ask.task.name, record)
+        ratings = ask.case.ratings(ask.request, verdict)
+        entry = Judgement(ratings, verdict, took.usage, took.requests, took.settles)
+        ask.store.add(ask.task.name, ask.about(self._judges[ask.request.judge]), entry)
         self.report(ask.request.judge, True)
         return True
 
     def _fail(
         self,
         ask: Ask,
+        kind: FailureKind,
         reason: str,
-        usage: Usage,
-        requests: int,
+        took: Took,
         *,
         last: bool = True,
-        more: Mapping[str, str] | None = None,
+        request_id: str = "",
     ) -> None:
-        ask.store.fail(
-            ask.task.name, {**self._common(ask, usage, requests), "reason": reason, **(more or {})}
-        )
+        entry = Failure(kind, reason, took.usage, took.requests, took.settles, request_id)
+        ask.store.add(ask.task.name, ask.about(self._judges[ask.request.judge]), entry)
         if last:
             self.report(ask.request.judge, False)
 
-    def _common(self, ask: Ask, usage: Usage, requests: int) -> dict[str, Any]:
-        return {
-            "key": ask.key,
-            "judge": ask.request.judge,
-            "model": next(item.model for item in self.jury.models if item.name == ask.request.judge),
-            "protocol": ask.rubric.judging.protocol,
-            "prompt_version": ask.rubric.version,
-            "document": ask.case.document,
-            **({} if ask.case.run is None else {"run": ask.case.run}),
-            **({} if ask.request.point is None else {"point": ask.request.point}),
-            "response_hash": response_hash(ask.case),
-            "usage": usage.record(),
-            "requests": requests,
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
-        }
-
-    def _end(self, endpoint: Endpoint, ask: Ask, fault: Fault, requests: int) -> None:
-        """A request that gets no reply: what it means for its judge."""
+    def _ended_in(self, fault: Fault, endpoint: Endpoint) -> None:
+        """A request gets no reply: what it means for its judge."""
         if fault.kind.ends_all:
             self._drop(endpoint, fault.reason)
-            return
-        self._fail(ask, fault.reason, Usage(), requests)
-        if not fault.kind.may_pass:
-            return
-        name = endpoint.judge.name
-        self._given_up[name] += 1
-        if self._given_up[name] >= MAX_GIVEN_UP:
-            self._drop(endpoint, f"{self._given_up[name]} requests in a row failed ({fault.reason})")
+        elif fault.kind.may_pass:
+            name = endpoint.judge.name
+            self._given_up[name] += 1
+            if self._given_up[name] >= MAX_GIVEN_UP:
+                self._drop(endpoint, f"{self._given_up[name]} requests in a row failed ({fault.reason})")
 
     def _drop(self, endpoint: Endpoint, reason: str) -> None:
         if not endpoint.stopped:
@@ -432,3 +380,14 @@ class Engine:
         finally:
             for number in handled:
                 loop.remove_signal_handler(number)
+
+
+def _usage(judge: Judge, answer: Answer, messages: list[dict[str, str]], *, batch: bool = False) -> Usage:
+    """What a reply took, and its price where there is one."""
+    usage = replace(usage_of(answer, messages), batch=batch)
+    return usage if judge.price is None else replace(usage, cost=judge.spent(usage))
+
+
+def _settled(judge: Judge, money: float | None) -> float | None:
+    """What a record settles: requests to a judge without a price have no intent."""
+    return None if judge.price is None else money

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case as JudgedCase
 from medtasks_ext.judge.cases import JudgedTask
-from medtasks_ext.judge.engine import done_requests
 from medtasks_ext.judge.scoring_point import AXIS, point_rubric
 from medtasks_ext.judge.sft import groups_by_question, point_texts
 from medtasks_ext.metrics.statistic import Statistic, as_they_are, f1_scores, ratios

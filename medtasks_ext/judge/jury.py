@@ -16,7 +16,7 @@ from medtasks_ext.registry.tasks import describe, read_yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from medtasks_ext.judge.store import Usage
+    from medtasks_ext.runs.judgements import Usage
 
 
 class _Strict(BaseModel):

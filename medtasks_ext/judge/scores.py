@@ -10,9 +10,9 @@ import numpy as np
 
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.agreement import kappa
+from medtasks_ext.judge.asks import NOT_ASKED, done_requests, open_requests
 from medtasks_ext.judge.cases import judged_tasks
 from medtasks_ext.judge.disputed import write_queue
-from medtasks_ext.judge.engine import NOT_ASKED, done_requests, open_requests
 from medtasks_ext.judge.jury import HUMAN, Jury
 from medtasks_ext.judge.procedures import (
     AGGREGATIONS,
@@ -268,7 +268,7 @@ def reattach(run: Run) -> None:
     if not results:
         return
     store = JudgementStore(run.folder)
-    store.open(lock=False)
+    store.open(write=False, sealed=run.manifest.judgements)
     for task in judged_tasks(run.folder, run.registry, results):
         stored = read_json(snapshots[task.name])
         jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator"))

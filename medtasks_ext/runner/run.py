@@ -453,7 +453,7 @@ class Run:
         """`results.json`: all finished tasks in lm-eval's layout, and the groups asked for."""
         results = self.results()
         rows = self.rows(results, self._names_of_results())
-        manifest = {key: value for key, value in self.manifest.record().items() if key != "tasks"}
+        manifest = {key: value for key, value in self.manifest.record().items() if key not in _STATES}
         write_json(
             self.files.results_file,
             {
@@ -527,6 +527,8 @@ class Run:
         ]
 
 
+#: What of the manifest changes with every call, and stands in the manifest alone.
+_STATES = ("tasks", "judgements")
 #: What a task that is complete may be.
 DONE_STATES = (TaskState.DONE, TaskState.GENERATED)
 

@@ -156,6 +156,7 @@ class Manifest(_Record):
         context: tokens of prompt and answer together that the model takes, where it says so.
         system_role: False where the chat template refused a system turn.
         merged: how many shards were joined.
+        judgements: task -> state of its file of judgements when a call of judges ended.
         batches: requests that were written to files.
     """
 
@@ -175,6 +176,7 @@ class Manifest(_Record):
     context: int | None = None
     system_role: bool | None = None
     merged: dict[str, Any] | None = None
+    judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     batches: list[Batch] = Field(default_factory=list)
 

@@ -84,8 +84,9 @@ def metrics(tmp_path):
     return read
 
 
-def judgements(folder: Path, task: str = "medhelm_qa", kind: str = "") -> list[dict]:
-    """The stored judgements of a task, or its failures."""
-    path = folder / "judgements" / f"{task}{kind}.jsonl"
-    lines = path.read_text().splitlines(keepends=True) if path.is_file() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]  # one may be being written
+def judgements(folder: Path, task: str = "medhelm_qa", kind: str = "ratings") -> list[dict]:
+    """The stored judgements of a task, or its lines of another kind: `fault`, `intent`."""
+    path = folder / "judgements" / f"{task}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
+    found = [json.loads(line) for line in lines if line.endswith(b"\n")]  # one may be being written
+    return [item for item in found if kind in item]

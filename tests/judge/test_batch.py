@@ -48,9 +48,9 @@ def rated(line):
     return verdict(who.axes, 1 + (len(who.model) + int(re.search(r"\d+", who.texts["question"])[0])) % 5)
 
 
-def stored(folder, kind=""):
-    found = judgements(folder, TASK, kind)
-    return sorted(({**item, "time": "", "usage": ""} for item in found), key=lambda item: item["key"])
+def stored(folder):
+    own = {"at": 0, "usage": "", "chain": ""}
+    return sorted(({**item, **own} for item in judgements(folder, TASK)), key=lambda item: item["key"])
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_what_gives_no_verdict_is_a_failure_and_is_written_again(run, jury, medt
     outcome = medtasks(*arguments, "--responses", results)
     assert outcome.code == 1 and "results.jsonl: 1 new answer, 4 new faults" in outcome.err
     assert "1 results of other requests: x" in outcome.err and "line 7 is cut short" in outcome.err
-    reasons = {item["reason"] for item in judgements(folder, TASK, ".failures")}
+    reasons = {item["reason"] for item in judgements(folder, TASK, "fault")}
     assert reasons == {
         "no JSON object in the reply", "reply cut at max_tokens", "HTTP 500: try later",
         "the batch expired before this request was worked on",
@@ -141,7 +141,7 @@ def test_what_gives_no_verdict_is_a_failure_and_is_written_again(run, jury, medt
     assert "--requests writes them again" in outcome.err
     again = medtasks(*arguments, "--responses", results)
     assert "results.jsonl: 0 new answers, 5 stored before" in again.err
-    assert len(judgements(folder, TASK, ".failures")) == 4
+    assert len(judgements(folder, TASK, "fault")) == 4
     medtasks(*arguments, "--requests", "j.jsonl")
     rest = lines(tmp_path / "j-one.jsonl")
     assert rest == [*written[:4], written[5]]
@@ -262,7 +262,7 @@ def test_bad_input(run, jury, medtasks, tmp_path, more, message):
     )
     outcome = medtasks("judge", "run", "--jury", jury("one"), *more)
     assert outcome.code == 2 and message in outcome.err, outcome.text
-    assert not judgements(folder, TASK) and not judgements(folder, TASK, ".failures")
+    assert not judgements(folder, TASK) and not judgements(folder, TASK, "fault")
 
 
 def test_gated_text_is_not_quoted_by_a_server(run, jury, medtasks, tmp_path, monkeypatch):
@@ -276,6 +276,6 @@ def test_gated_text_is_not_quoted_by_a_server(run, jury, medtasks, tmp_path, mon
     ]
     outcome = medtasks(*arguments, "--responses", write(tmp_path / "errors.jsonl", told))
     assert outcome.code == 1 and "Doe" not in outcome.text
-    assert {item["reason"] for item in judgements(folder, "medhelm_gated", ".failures")} == {
+    assert {item["reason"] for item in judgements(folder, "medhelm_gated", "fault")} == {
         "HTTP 400, invalid_request_error"
     }

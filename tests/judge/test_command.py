@@ -201,7 +201,7 @@ def test_faults_on_the_way_cost_no_judgement(run, jury, medtasks, metrics, serve
     assert metrics(folder)["jury_1_to_5"] == 3 and metrics(folder)["judged"] == 1
     keys = [item["key"] for item in judgements(folder)]
     assert len(keys) == len(set(keys)) == 48
-    reasons = {item["reason"] for item in judgements(folder, kind=".failures")}
+    reasons = {item["reason"] for item in judgements(folder, kind="fault")}
     assert reasons == {
         "no JSON object in the reply", "accuracy.score is not one of 1, 2, 3, 4, 5"
     }  # fmt: skip
@@ -225,7 +225,7 @@ def test_an_unreadable_judge_leaves_a_gap_that_is_shown_and_asked_again(run, jur
     assert "missing: medhelm_qa, two: 2 (no JSON object in the reply)" in outcome.out
     assert (found["judged"], found["judgements_missing"], found["scored"]) == (4 / 6, 2, 1)
     assert found["score"] == 0.75  # over the judge that is there
-    failures = judgements(folder, kind=".failures")
+    failures = judgements(folder, kind="fault")
     assert Counter(item["document"] for item in failures) == {"d0": 3, "d1": 3}
     server.asked.clear()
     server.script = fair
@@ -405,9 +405,6 @@ def test_a_line_that_a_crash_cut_short_is_asked_for_again(run, jury, medtasks, s
     server.asked.clear()
     assert medtasks("judge", "run", "--jury", jury("one")).code == 0
     assert len(server.asked) == 1 and len(judgements(folder)) == 6
-    path.write_bytes(path.read_bytes()[:-1])  # a whole record that lacks only its line end was paid for, too
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
-    assert len(server.asked) == 1 and len(judgements(folder)) == 6
 
 
 def test_a_damaged_line_is_named(run, jury, medtasks):
@@ -416,7 +413,7 @@ def test_a_damaged_line_is_named(run, jury, medtasks):
     path = folder / "judgements" / f"{TASK}.jsonl"
     path.write_text("{}\n" + path.read_text())
     outcome = medtasks("judge", "run", "--jury", jury("one"))
-    assert outcome.code == 2 and "line 1 is damaged" in outcome.err and "delete that line" in outcome.err
+    assert outcome.code == 2 and "line 1 is damaged" in outcome.err and "delete this line" in outcome.err
 
 
 def test_two_processes_on_one_run_are_refused(run, jury, medtasks, server, tmp_path):
@@ -425,7 +422,7 @@ def test_two_processes_on_one_run_are_refused(run, jury, medtasks, server, tmp_p
     child = process("run", "--jury", path, cwd=tmp_path)
     wait_for(lambda: server.asked)
     outcome = medtasks("judge", "run", "--jury", path)
-    assert outcome.code == 2 and "another process judges this run" in outcome.err
+    assert outcome.code == 2 and f"medtasks judge works in this folder (process {child.pid}" in outcome.err
     assert child.wait(timeout=60) == 0
     child.communicate()
     assert len(judgements(folder)) == 6
@@ -481,7 +478,7 @@ def test_an_estimate_uses_what_the_server_has_counted(run, jury, medtasks, serve
     assert tokens == round(sizes * rate) and "~" not in out
 
 
-def cost(folder, kinds=("", ".failures")):
+def cost(folder, kinds=("ratings", "fault")):
     usage = [item["usage"] for kind in kinds for item in judgements(folder, kind=kind)]
     return sum(10e-6 * item["prompt_tokens"] + 100e-6 * item["completion_tokens"] for item in usage)
 
@@ -624,7 +621,7 @@ def test_a_server_that_quotes_gated_text_is_not_quoted(run, jury, medtasks, serv
     server.script = lambda asked, seen: Reply(status=400, body=json.dumps({"error": error}))
     folder = run("qa", "gated")
     outcome = medtasks("judge", "run", "--jury", jury("one"), "--tasks", "medhelm_gated")
-    failures = judgements(folder, "medhelm_gated", ".failures")
+    failures = judgements(folder, "medhelm_gated", "fault")
     assert outcome.code == 1 and "6 (HTTP 400, invalid_request_error)" in outcome.out
     assert "Secret" not in outcome.text and "Secret" not in json.dumps(failures)
     outcome = medtasks("judge", "run", "--jury", jury("one"), "--tasks", TASK)
@@ -638,7 +635,7 @@ def test_a_reply_that_holds_no_completion_is_asked_for_again(run, jury, medtasks
     server.script = lambda asked, seen: broken[seen] if seen < 2 else fair(asked, seen)
     folder = run("qa")
     assert medtasks("judge", "run", "--jury", jury("one")).code == 0
-    assert metrics(folder)["judged"] == 1 and not judgements(folder, kind=".failures")
+    assert metrics(folder)["judged"] == 1 and not judgements(folder, kind="fault")
     message = {"content": None, "refusal": "I cannot judge this."}
     refusal = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
     server.script = lambda asked, seen: Reply(body=refusal)

@@ -1,0 +1,98 @@
+"""What a run's answers still need: one request after the other, as their protocols say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from medtasks_ext.judge.cases import response_hash
+from medtasks_ext.judge.jury import HUMAN
+from medtasks_ext.judge.procedures import PROCEDURES, Judged
+from medtasks_ext.privacy import shows_text
+from medtasks_ext.runs.judgements import About
+
+if TYPE_CHECKING:
+    from medtasks_ext.judge.cases import Case, JudgedTask
+    from medtasks_ext.judge.jury import Judge, Jury
+    from medtasks_ext.judge.procedures import Request
+    from medtasks_ext.judge.protocol import Rubric
+    from medtasks_ext.judge.store import JudgementStore
+
+#: Why a judgement is missing that nobody was asked for.
+NOT_ASKED = "not asked yet"
+
+
+class Ask(NamedTuple):
+    """One request that a response still needs."""
+
+    key: str
+    task: JudgedTask
+    case: Case
+    request: Request
+    store: JudgementStore
+
+    @property
+    def rubric(self) -> Rubric:
+        """How it is put and read."""
+        return self.case.rubric_of(self.request)
+
+    @property
+    def quotable(self) -> bool:
+        """Whether messages may quote a server, which may quote the texts."""
+        return self.task.open_access or self.case.synthetic or shows_text()
+
+    def about(self, judge: Judge) -> About:
+        """What the record says of it."""
+        return About(
+            self.key,
+            judge.name,
+            self.case.document,
+            model=judge.model,
+            protocol=self.rubric.judging.protocol,
+            prompt_version=self.rubric.version,
+            run=self.case.run,
+            point=self.request.point,
+            response_hash=response_hash(self.case),
+        )
+
+
+class RunToJudge(NamedTuple):
+    """A run folder's judged tasks and its judgements."""
+
+    tasks: list[JudgedTask]
+    store: JudgementStore
+
+
+def done_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Judged]:
+    """What has been judged of a case under the task's protocol, further rounds and physicians included."""
+    return [judged for _, judged in _rounds(task, case, jury, store) if judged is not None]
+
+
+def open_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Ask]:
+    """What a case still needs, as far as is known before the answers to it are there.
+
+    Among it may be a physician's decision, which no model is asked for.
+    """
+    return [ask for ask, judged in _rounds(task, case, jury, store) if judged is None]
+
+
+def _rounds(
+    task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
+) -> list[tuple[Ask, Judged | None]]:
+    if not case.asked:
+        return []
+    protocol = task.rubric.protocol
+    procedure, panel = PROCEDURES[protocol.procedure], protocol.panel(jury)
+    identities = {HUMAN: {"name": HUMAN}, **{judge.name: judge.identity() for judge in jury.models}}
+    found: dict[str, tuple[Ask, Judged | None]] = {}
+    while True:
+        done = [judged for _, judged in found.values() if judged is not None]
+        new = 0
+        for request in procedure(case.subject, panel, done):
+            key = task.key(identities[request.judge], case, request)
+            if key not in found:
+                known = store.by_key.get(key)
+                ask = Ask(key, task, case, request, store)
+                found[key] = (ask, Judged(request, known.ratings) if known else None)
+                new += known is not None
+        if not new:
+            return list(found.values())

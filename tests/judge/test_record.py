@@ -1,0 +1,326 @@
+"""The record of `medtasks judge`: one chained file a task, sealed, and money over calls and kills."""
+
+import json
+import signal
+
+import pytest
+
+from medtasks_ext.judge import engine
+from medtasks_ext.runs.chain import sealed_head
+from medtasks_ext.runs.lease import Lease
+from medtasks_ext.runs.manifest import Manifest
+from tests.judge.conftest import judgements
+from tests.judge.made import make_rows, rows
+from tests.judge.server import Reply, fair
+from tests.judge.test_command import number, process, wait_for
+
+TASK = "medhelm_qa"
+PRICE = {"input": 0, "output": 1000}
+#: US dollars of a request at this price, at most: 1,000 tokens. A fair reply has 50.
+TOKENS, HIGHEST, REPLY = 1000, 1.0, 0.05
+
+
+@pytest.fixture
+def priced(jury):
+    """A jury file of judges that cost one dollar a request at most."""
+    return lambda *names, **more: jury(*names, **{"price": PRICE, "max_tokens": TOKENS, **more})
+
+
+def file_of(folder):
+    return folder / "judgements" / f"{TASK}.jsonl"
+
+
+def held_back(server, n):
+    """A script that answers `n` requests and holds the others."""
+
+    def script(asked, seen):
+        return fair(asked, seen) if len(server.asked) <= n else Reply(delay=1000)
+
+    return script
+
+
+# ---------------------------------------------------------------------- money
+
+
+def test_an_intent_stands_in_the_file_before_its_request_is_sent(run, priced, medtasks, server):
+    folder = run("qa")
+    before = []
+
+    def script(asked, seen):
+        open_now = len(judgements(folder, kind="intent")) - len(judgements(folder))
+        before.append(open_now)
+        return fair(asked, seen)
+
+    server.script = script
+    assert medtasks("judge", "run", "--jury", priced("one", max_concurrent=1)).code == 0
+    assert before == [1] * 6
+    lines = [json.loads(line) for line in file_of(folder).read_bytes().splitlines()]
+    assert all("intent" in item for item in lines[::2]) and all("ratings" in item for item in lines[1::2])
+    assert {item["intent"] for item in lines[::2]} == {item["settles"] for item in lines[1::2]} == {HIGHEST}
+    assert {item["usage"]["cost"] for item in lines[1::2]} == {REPLY}
+
+
+def test_a_judge_without_a_price_has_no_intents(run, jury, medtasks):
+    folder = run("qa")
+    medtasks("judge", "run", "--jury", jury("one"))
+    assert len(judgements(folder)) == 6 and not judgements(folder, kind="intent")
+    assert not any("settles" in item or "cost" in item["usage"] for item in judgements(folder))
+
+
+def test_a_killed_judge_leaves_open_intents_that_count(
+    run, priced, medtasks, metrics, server, data_dir, tasks, tmp_path
+):
+    make_rows(data_dir, "qa", rows(20))
+    folder, path = run("qa"), priced("one", max_concurrent=4)
+    server.script = held_back(server, 3)
+    limit = 6.5
+    child = process("run", "--jury", path, "--max-cost", limit, cwd=tmp_path)
+    wait_for(lambda: len(server.asked) == 7 and len(judgements(folder)) == 3)
+    child.send_signal(signal.SIGKILL)
+    child.communicate(timeout=60)
+    assert len(judgements(folder, kind="intent")) == 7 and len(judgements(folder)) == 3
+    known = f"spent on these runs so far: {3 * REPLY:.2f} USD, and up to {4 * HIGHEST:.2f} for requests"
+    assert known in medtasks("judge", "run", "--jury", path, "--dry-run").out
+
+    charged = 3 * REPLY + 4 * HIGHEST  # what was held may have been answered
+    server.script = fair
+    server.asked.clear()
+    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", 4)
+    assert outcome.code == 1 and "--max-cost is reached" in outcome.err and not server.asked
+    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", 5.3)
+    asked = len(server.asked)
+    assert outcome.code == 1 and 0 < asked < 17 and charged + asked * REPLY <= 5.3
+    assert medtasks("judge", "run", "--jury", path, "--max-cost", limit).code == 0
+    assert len(server.asked) == 17 and metrics(folder)["judged"] == 1
+    # the same answers were judged later: that settles nothing of what was sent before
+    said = f"spent on these runs so far: {20 * REPLY:.2f} USD, and up to {4 * HIGHEST:.2f} for"
+    assert said in medtasks("judge", "run", "--jury", path, "--dry-run").out
+
+
+def test_requests_without_a_reply_count_in_later_calls(run, priced, medtasks, server):
+    server.script = lambda asked, seen: Reply(hang_up=True)
+    folder, path = run("qa"), priced("one", max_concurrent=1)
+    assert medtasks("judge", "run", "--jury", path, "--max-cost", 3).code == 1
+    assert len(server.asked) == 3
+    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", 3)
+    assert len(server.asked) == 3 and "up to 3.00 for requests whose reply never came" in outcome.err
+    assert medtasks("judge", "run", "--jury", path, "--max-cost", 5).code == 1
+    assert len(server.asked) == 5
+    assert {item["fault"] for item in judgements(folder, kind="fault")} == {"unreachable"}
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+def test_a_request_that_the_server_did_not_work_on_costs_nothing(
+    run, priced, medtasks, server, monkeypatch, status
+):
+    monkeypatch.setattr(engine, "MAX_TRIES", 2)
+    server.script = lambda asked, seen: Reply(status=status)
+    folder, path = run("qa"), priced("one", max_concurrent=1)
+    assert medtasks("judge", "run", "--jury", path, "--max-cost", 1).code == 1
+    assert "spent" not in medtasks("judge", "run", "--jury", path, "--dry-run").out
+    failures = judgements(folder, kind="fault")
+    # one intent, whose money its further tries may use
+    assert len(failures) == len(judgements(folder, kind="intent")) and failures
+    assert all(item["settles"] == HIGHEST for item in failures)
+    server.script = fair
+    assert medtasks("judge", "run", "--jury", path, "--max-cost", 1.25).code == 0
+
+
+def test_what_another_jury_has_spent_counts(run, priced, medtasks, server):
+    run("qa")
+    medtasks("judge", "run", "--jury", priced("one"))
+    server.asked.clear()
+    outcome = medtasks("judge", "run", "--jury", priced("two"), "--max-cost", 6 * REPLY + 0.99)
+    assert outcome.code == 1 and not server.asked
+    assert f"spent on these runs: {6 * REPLY:.2f} USD" in outcome.err
+
+
+def test_an_interrupted_judge_leaves_no_open_intent(run, priced, medtasks, server, tmp_path):
+    """A server that answers, and one that asks to come back later: nothing is owed to either."""
+    later = Reply(status=429, headers=(("Retry-After", "50"),))
+    server.script = lambda asked, seen: later if number(asked) == 5 else fair(asked, seen)
+    folder, path = run("qa"), priced("one", max_concurrent=1)
+    child = process("run", "--jury", path, cwd=tmp_path)
+    wait_for(lambda: len(server.asked) == 6)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130, err
+    assert f"spent on these runs: {5 * REPLY:.2f} USD\n" in err
+    assert [item["fault"] for item in judgements(folder, kind="fault")] == ["busy"]
+    again = medtasks("judge", "run", "--jury", path, "--dry-run").out
+    assert "USD, and up to" not in again
+
+
+def test_replies_in_batches_are_in_the_same_record(run, jury, medtasks, tmp_path):
+    folder = run("qa")
+    path = jury("one", price={"input": 0, "output": 1000, "batch": 0.5}, max_tokens=TOKENS)
+    medtasks("judge", "run", "--jury", path, "--requests", "j.jsonl")
+    assert not file_of(folder).exists()
+    replies = []
+    for line in (tmp_path / "j-one.jsonl").read_text().splitlines():
+        text = json.dumps({axis: {"score": 4, "explanation": "x"} for axis in
+                           ("accuracy", "completeness", "clarity")})  # fmt: skip
+        body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 100}}  # fmt: skip
+        response = {"status_code": 200, "request_id": "r", "body": body}
+        replies.append({"custom_id": json.loads(line)["custom_id"], "response": response})
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies))
+    outcome = medtasks("judge", "run", "--jury", path, "--responses", "r.jsonl")
+    assert outcome.code == 0 and "spent on these runs: 0.30 USD\n" in outcome.err
+    assert all(item["usage"]["batch"] and item["usage"]["cost"] == 0.05 for item in judgements(folder))
+    assert sealed_head(file_of(folder), Manifest.read(folder).judgements[TASK])
+
+
+# ---------------------------------------------------------------------- the chain and its seal
+
+
+def test_a_call_seals_what_was_said(run, jury, medtasks, server):
+    folder = run("qa")
+    assert not Manifest.read(folder).judgements
+    medtasks("judge", "run", "--jury", jury("one"))
+    first = Manifest.read(folder).judgements
+    assert list(first) == [TASK] and first[TASK].lines == 6 and sealed_head(file_of(folder), first[TASK])
+    medtasks("judge", "run", "--jury", jury("one", "two"))
+    second = Manifest.read(folder).judgements
+    assert second[TASK].lines == 12 and sealed_head(file_of(folder), second[TASK])
+    medtasks("rescore", "run")
+    assert Manifest.read(folder).judgements == second
+
+
+def test_an_edited_line_is_refused_with_file_and_line(run, jury, medtasks, server):
+    folder = run("qa")
+    medtasks("judge", "run", "--jury", jury("one"))
+    lines = file_of(folder).read_text().splitlines(keepends=True)
+    lines[3] = lines[3].replace("4.0", "5.0")
+    file_of(folder).write_text("".join(lines))
+    server.asked.clear()
+    for command in (("judge", "run", "--jury", jury("one", "two")), ("rescore", "run")):
+        outcome = medtasks(*command)
+        assert outcome.code == 2 and outcome.err.count("medtasks: ") == 1
+        assert (
+            f"judgements/{TASK}.jsonl: line 4 is damaged, or not the one that was written there"
+            in outcome.err
+        )
+    assert not server.asked
+
+
+def test_lines_without_their_chains_are_no_older_file(run, jury, medtasks):
+    folder = run("qa")
+    medtasks("judge", "run", "--jury", jury("one"))
+    plain = [json.loads(line) for line in file_of(folder).read_text().splitlines()]
+    for item in plain:
+        del item["chain"]
+        item["ratings"] = dict.fromkeys(item["ratings"], 5.0)
+    file_of(folder).write_text("".join(json.dumps(item) + "\n" for item in plain))
+    outcome = medtasks("judge", "run", "--jury", jury("one"))
+    assert outcome.code == 2 and "line 1 is damaged, or not the one" in outcome.err
+
+
+def test_lines_that_are_missing_at_the_end_are_noted_and_asked_again(run, jury, medtasks, metrics, server):
+    folder = run("qa")
+    medtasks("judge", "run", "--jury", jury("one"))
+    file_of(folder).write_bytes(b"".join(file_of(folder).read_bytes().splitlines(keepends=True)[:4]))
+    server.asked.clear()
+    outcome = medtasks("judge", "run", "--jury", jury("one"))
+    note = f"judgements/{TASK}.jsonl does not hold any more what it held when it was judged"
+    assert outcome.code == 0 and note in outcome.err
+    assert len(server.asked) == 2 and metrics(folder)["judged"] == 1
+    manifest = Manifest.read(folder)
+    assert note in manifest.notes and sealed_head(file_of(folder), manifest.judgements[TASK])
+    assert "does not hold" not in medtasks("judge", "run", "--jury", jury("one")).err
+
+
+def test_replies_with_half_a_character_are_kept(run, jury, medtasks, metrics, server):
+    halves = json.dumps("\ud83d and \udc00")
+    server.script = lambda asked, seen: Reply(
+        "{" + ", ".join(f'"{axis}": {{"score": 4, "explanation": {halves}}}' for axis in asked.axes) + "}"
+    )
+    folder = run("qa")
+    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert judgements(folder)[0]["verdict"]["accuracy"]["explanation"] == "\ud83d and \udc00"
+    server.asked.clear()
+    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert not server.asked and metrics(folder)["judged"] == 1
+
+
+# ---------------------------------------------------------------------- files of an older version
+
+
+def made_old(folder):
+    """Rewrites a task's judgements as the version before the chain kept them."""
+    files = {"": [], ".failures": []}
+    for line in file_of(folder).read_bytes().splitlines():
+        item = json.loads(line)
+        del item["chain"], item["at"]
+        item["time"] = "2026-03-01T10:00:00"
+        files["" if "ratings" in item else ".failures"].append(item)
+        item.pop("fault", None)
+    for kind, items in files.items():
+        path = folder / "judgements" / f"{TASK}{kind}.jsonl"
+        path.write_text("".join(json.dumps(item) + "\n" for item in items))
+    manifest = json.loads((folder / "run.json").read_text())
+    del manifest["judgements"]
+    (folder / "run.json").write_text(json.dumps(manifest))
+
+
+def test_an_old_store_is_read_and_written_into_the_new_file(run, jury, medtasks, metrics, server):
+    server.script = lambda asked, seen: Reply("no") if number(asked) == 0 else fair(asked, seen)
+    folder, path = run("qa"), jury("one")
+    medtasks("judge", "run", "--jury", path)
+    before = metrics(folder)
+    made_old(folder)
+    old = {file: file.read_bytes() for file in (folder / "judgements").iterdir()}
+    assert medtasks("rescore", "run").code == 0 and metrics(folder) == before
+    server.asked.clear()
+    dry = medtasks("judge", "run", "--jury", path, "--dry-run").out
+    assert next(line for line in dry.splitlines() if line.split()[:1] == ["one"]).split()[1] == "1"
+    assert all(file.read_bytes() == content for file, content in old.items() if file.suffix == ".jsonl")
+    server.script = fair
+    assert medtasks("judge", "run", "--jury", path).code == 0
+    assert [number(asked) for asked in server.asked] == [0] and metrics(folder)["judged"] == 1
+    assert not list((folder / "judgements").glob("*.failures.jsonl"))
+    assert len(judgements(folder)) == 6 and len(judgements(folder, kind="fault")) == 3
+    assert sealed_head(file_of(folder), Manifest.read(folder).judgements[TASK])
+    assert medtasks("judge", "run", "--jury", path).code == 0
+
+
+def test_what_an_old_store_cost_counts_at_the_jurys_price(run, jury, priced, medtasks, server):
+    folder = run("qa")
+    medtasks("judge", "run", "--jury", jury("one"))
+    made_old(folder)
+    assert f"spent on these runs so far: {6 * REPLY:.2f} USD\n" in medtasks(
+        "judge", "run", "--jury", priced("one", "two"), "--dry-run"
+    ).out  # fmt: skip
+
+
+# ---------------------------------------------------------------------- one process writes
+
+
+def test_a_folder_that_a_run_works_in_is_not_judged_and_can_be_read(run, jury, medtasks, server, tmp_path):
+    folder = run("qa")
+    with Lease(folder, "medtasks run"):
+        for more in ((), ("--requests", "j.jsonl")):
+            outcome = medtasks("judge", "run", "--jury", jury("one"), *more)
+            assert outcome.code == 2 and "medtasks run works in this folder (process" in outcome.err
+            assert outcome.err.count("medtasks: ") == 1
+        assert not server.asked and not server.listed and not list(tmp_path.glob("j-*"))
+        assert medtasks("judge", "run", "--jury", jury("one"), "--dry-run").code == 0
+    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert not (folder / ".lease").exists()
+
+
+def test_the_lease_of_a_judge_that_was_killed_is_taken_over(run, jury, medtasks, metrics, server, tmp_path):
+    server.script = held_back(server, 0)
+    folder, path = run("qa"), jury("one")
+    child = process("run", "--jury", path, cwd=tmp_path)
+    wait_for(lambda: server.asked)
+    child.kill()
+    child.communicate(timeout=60)
+    assert (folder / ".lease").is_file()
+    server.script = fair
+    assert medtasks("judge", "run", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
+
+
+def test_a_folder_that_holds_no_run_stays_as_it_is(jury, medtasks, tmp_path):
+    outcome = medtasks("judge", "nowhere", "--jury", jury("one"))
+    assert outcome.code == 2 and "no such file" in outcome.err and not (tmp_path / "nowhere").exists()
