@@ -240,9 +240,10 @@ class Engine:
             self._given_up[judge.name] = 0
             replies += 1
             last = replies >= MAX_REPLIES
-            took = Took(requests, _usage(judge, got, messages), _settled(judge, money))
+            usage = _usage(judge, got, messages)
+            took = Took(requests, usage, _settled(judge, money))
             found = self._read(ask, got, messages, took, last=last)
-            await self.budget.settle(money, spent=judge.spent(took.usage) if took.usage else 0.0)
+            await self.budget.settle(money, spent=judge.spent(usage))
             money = None
             if found or last:
                 return
