@@ -76,14 +76,17 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     Raises:
         MedtasksError: a path holds no results at all.
     """
-    from medtasks_ext.results.store import is_store, read_store
+    from medtasks_ext.results.store.layout import is_store
 
     found = Results()
     read: list[Entry] = []
     for path in paths:
-        read.extend(
-            read_store(path, tasks, found.faults) if is_store(path) else read_runs(path, tasks, found.faults)
-        )
+        if is_store(path):
+            from medtasks_ext.results.store.read import read_store
+
+            read.extend(read_store(path, tasks, found.faults))
+        else:
+            read.extend(read_runs(path, tasks, found.faults))
     found.entries = _joined(read, found.faults)
     told_apart(found.entries)
     return found

@@ -2,23 +2,20 @@
 
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 
-import pyarrow.dataset as ds
 import pytest
+from filelock import FileLock
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results.store.ingest import ingest
+from medtasks_ext.results.store.layout import is_store
 from medtasks_ext.results.store.read import read_store
 
 TASKS = ("mlb_cmexam", "bridge_mie_cot", "medhelm_hospice_referral")
-CHANGES = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "fsync")
-can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a copy of this process")
+CHANGES = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir")
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +36,14 @@ def runs(tmp_path_factory):
     return folder
 
 
-def put(store, *folders):
-    return ingest(folders, store, registry())
+def put(store, *folders, **options):
+    return ingest(folders, store, registry(), **options)
 
 
 def seen(store):
-    """Model -> task -> metrics and documents, as our reader finds them; nothing may be wrong."""
-    faults = []
-    found = {}
-    for entry in read_store(store, registry(), faults):
+    """(model, task) -> metrics and documents as our reader finds them, nothing wrong; {} without a store."""
+    found, faults = {}, []
+    for entry in read_store(store, registry(), faults) if is_store(store) else []:
         for task, item in entry.experiments.items():
             documents = item.read_documents()
             found[entry.model, task] = item.metrics, documents.documents, documents.value
@@ -55,172 +51,66 @@ def seen(store):
     return found
 
 
-def counted(store):
-    """Model and task -> rows of documents, as readers of the files alone find them."""
-    table = ds.dataset(str(store / "documents"), partitioning="hive").to_table(columns=["model", "task"])
-    rows = table.group_by(["model", "task"]).aggregate([([], "count_all")]).to_pylist()
-    return {(row["model"], row["task"]): row["count_all"] for row in rows}
-
-
-@pytest.fixture(scope="module")
-def states(runs, tmp_path_factory):
-    """The store before `later` is put in, and what is seen of it before and after."""
-    folder = tmp_path_factory.mktemp("stores")
-    put(folder / "before", runs / "earlier", runs / "other")
-    shutil.copytree(folder / "before", folder / "after")
-    put(folder / "after", runs / "later")
-    both = [folder / "before", folder / "after"]
-    return both[0], [(seen(store), counted(store)) for store in both]
-
-
 class Killed(BaseException):
     """Stands for the death of the process: from then on no operation on files succeeds."""
 
 
 class Countdown:
-    """Strikes just before the n-th operation that changes files, flushing them included."""
+    """Counts the operations that change files, and lets none happen from the n-th on."""
 
     def __init__(self):
-        self.left, self.store, self.strike, self._sync = 0, "", None, os.fsync
+        self.folder, self.count, self.last = None, 0, 0
 
     def __call__(self, event, arguments):
-        if self.strike is None or event not in CHANGES:
+        if self.folder is None or event not in CHANGES:
             return
         if event == "open":
             path, _, flags = arguments
-            if not (flags & (os.O_WRONLY | os.O_RDWR) and str(path).startswith(self.store)):
+            if not (flags & (os.O_WRONLY | os.O_RDWR) and str(path).startswith(self.folder)):
                 return
-        self.left -= 1
-        if self.left <= 0:
-            self.strike()
+        self.count += 1
+        if self.count >= self.last:
+            raise Killed
 
-    def fsync(self, descriptor):
-        self("fsync", ())
-        self._sync(descriptor)
-
-
-countdown = Countdown()
-
-
-@pytest.fixture
-def watched(monkeypatch):
-    """Operations on files are counted."""
-    if not getattr(sys, "_medtasks_countdown", None):
-        sys._medtasks_countdown = True
-        sys.addaudithook(countdown)  # hooks stay as long as the process
-    monkeypatch.setattr(os, "fsync", countdown.fsync)
-    yield
-    countdown.strike = None
+    def put(self, store, *folders, last=10**6):
+        """Ingest, and die at the n-th operation; the number of operations if there were fewer."""
+        self.folder, self.count, self.last = str(store), 0, last
+        try:
+            put(store, *folders)
+        except Killed:
+            return None
+        finally:
+            self.folder = None
+        return self.count
 
 
-def die_at(operation, store, folder):
-    """Ingest, and die at the n-th operation; False if there were fewer."""
-
-    def strike():
-        raise Killed
-
-    countdown.left, countdown.store, countdown.strike = operation, str(store), strike
-    try:
-        put(store, folder)
-    except Killed:
-        return True
-    finally:
-        countdown.strike = None
-    return False
+@pytest.fixture(scope="module")
+def countdown():
+    hook = Countdown()
+    sys.addaudithook(hook)  # stays as long as the process, and does nothing between two calls of `put`
+    return hook
 
 
-def kill_at(operation, store, folder):
-    """The same with a copy of this process that is really killed."""
-    child = os.fork()
-    if child:
-        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    try:
-        countdown.left, countdown.store = operation, str(store)
-        countdown.strike = lambda: os.kill(os.getpid(), signal.SIGKILL)
-        put(store, folder)
-    finally:
-        os._exit(0)
-
-
-def check_and_complete(store, states, folder):
-    """After a kill: nothing lost, nothing half; the next ingest makes it whole."""
-    (before, rows_before), (after, rows_after) = states
-    found = counted(store)  # by other readers, before anyone mends anything
-    assert found.items() <= {*rows_before.items(), *rows_after.items()}
-    assert found.keys() >= rows_before.keys() & rows_after.keys()
-    assert seen(store) in (before, after)
-    put(store, folder)
-    assert seen(store) == after and counted(store) == rows_after
-    assert not (store / "_staging").exists() and not (store / "_journal.json").exists()
-
-
-def test_an_ingest_that_dies_at_any_operation_leaves_the_store_whole(runs, states, tmp_path, watched):
-    before, expected = states
-    operation, died = 0, True
-    while died:
-        operation += 1
-        store = shutil.copytree(before, tmp_path / f"{operation}")
-        died = die_at(operation, store, runs / "later")
-        check_and_complete(store, expected, runs / "later")
-    assert operation > 60
-
-
-@can_fork
-def test_an_ingest_that_is_really_killed_leaves_the_store_whole(runs, states, tmp_path, watched):
-    before, expected = states
-    operation, killed = 0, True
-    while killed:
-        operation += 3
-        store = shutil.copytree(before, tmp_path / f"{operation}")
-        killed = kill_at(operation, store, runs / "later")
-        check_and_complete(store, expected, runs / "later")
-    assert operation > 60
-
-
-@can_fork
-def test_an_ingest_that_is_killed_at_random_moments_leaves_the_store_whole(runs, states, tmp_path):
-    before, expected = states
-    store = shutil.copytree(before, tmp_path / "timed")
-    began = time.perf_counter()
-    put(store, runs / "later")
-    longest, rng = time.perf_counter() - began, random.Random(0)
-    for number in range(20):
-        store = shutil.copytree(before, tmp_path / f"{number}")
-        child = os.fork()
-        if not child:
-            try:
-                put(store, runs / "later")
-            finally:
-                os._exit(0)
-        time.sleep(rng.uniform(0, longest))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        check_and_complete(store, expected, runs / "later")
-
-
-def test_its_completion_may_die_as_often_as_it_likes(runs, states, tmp_path, watched):
-    before, expected = states
-    store, operation = tmp_path / "store", 0
-    while not (store / "_journal.json").exists():  # just past the moment at which the change has happened
-        operation += 1
-        shutil.rmtree(store, ignore_errors=True)
-        shutil.copytree(before, store)
-        assert die_at(operation, store, runs / "later")
-    operation = 0
-    while die_at(operation := operation + 1, store, runs / "other"):
-        pass
-    assert operation > 10 and seen(store) == expected[1][0]
-
-
-def test_the_first_ingest_that_dies_leaves_a_place_for_the_next(runs, tmp_path, watched):
-    operation, died = 0, True
-    while died:
-        operation += 4
-        store = tmp_path / f"{operation}"
-        died = die_at(operation, store, runs / "later")
-        put(store, runs / "later")
-        assert len(seen(store)) == 2
-    assert operation > 40
+@pytest.mark.parametrize("first", [False, True], ids=["a run is replaced", "the store is new"])
+def test_an_ingest_that_dies_leaves_the_old_or_the_new_and_can_be_repeated(runs, tmp_path, countdown, first):
+    new, before, after = (runs / "later", runs / "other"), tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    if not first:
+        put(before, runs / "earlier")
+    shutil.copytree(before, after)
+    operations = countdown.put(after, *new)
+    old, expected, ends = seen(before), seen(after), []
+    assert old != expected
+    for last in range(1, operations + 1):
+        store = shutil.copytree(before, tmp_path / f"{last}")
+        assert countdown.put(store, *new, last=last) is None
+        found = seen(store)
+        assert found in (old, expected)
+        ends.append(found == expected)
+        put(store, *new)
+        assert seen(store) == expected
+        assert {item.name for item in store.iterdir()} == {item.name for item in after.iterdir()}
+    assert ends[0] is False and ends[-1] is True and ends == sorted(ends)
 
 
 def test_ingests_at_the_same_time_wait_for_each_other(runs, tmp_path):
@@ -235,4 +125,11 @@ def test_ingests_at_the_same_time_wait_for_each_other(runs, tmp_path):
     ]
     assert [process.wait() for process in processes] == [0, 0, 0], [item.stderr.read() for item in processes]
     assert {model for model, _ in seen(store)} == {"random-label", "org/other"}
-    assert not (store / "_staging").exists()
+
+
+def test_who_waits_for_another_ingest_is_told(runs, tmp_path):
+    (tmp_path / "store").mkdir()
+    lock = FileLock(tmp_path / "store" / ".lock")
+    lock.acquire()
+    [item], _ = put(tmp_path / "store", runs / "other", waiting=lock.release)
+    assert item.state == "new" and not lock.is_locked

@@ -3,48 +3,43 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
+from filelock import FileLock, Timeout
 
-from medtasks_ext import __version__
-from medtasks_ext.data.documents import document_key
+from medtasks_ext.atomic import sync_folder
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.results.reading import check_runs, read_runs, samples_file
-from medtasks_ext.results.store.change import changing
 from medtasks_ext.results.store.layout import (
-    DOCUMENTS,
-    INFO,
-    RESPONSES,
-    RESULTS,
-    SCHEMA,
-    Part,
-    Rows,
+    LOCK,
+    RUN,
+    STAGING,
     StoredRun,
     check_folder,
     fingerprint,
+    folder_name,
     is_store,
-    partition,
+    read_index,
     run_id,
-    stored_runs,
+    sweep,
+    write_index,
 )
-from medtasks_ext.results.store.tables import Responses, documents_table, results_table, rows_of, write
+from medtasks_ext.results.store.tables import write_documents, write_responses, write_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.results.store.change import Change
-
-State = Literal["new", "replaced", "unchanged"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class Ingested:
     run: str
     model: str
     folder: str
-    state: State
+    state: Literal["new", "replaced", "unchanged"]
     tasks: int
     documents: int
     sample: bool
@@ -98,64 +93,82 @@ def ingest(
         What became of each run, and what was left out or must be known.
 
     Raises:
-        MedtasksError: a path holds no runs, or the folder can be no store.
+        MedtasksError: a path holds no runs, or the folder can be no store or cannot be written to.
     """
     check_folder(folder)
     for path in paths:
         if is_store(path):
             raise MedtasksError("is a store, not a run", where=path, remedy="name the folders of runs")
         check_runs(path)
-    faults: list[Fault] = []
-    with changing(folder, waiting) as change, ThreadPoolExecutor(os.cpu_count()) as pool:
-        work = _Ingest(folder, change, pool, with_text, faults)
+    with _alone(folder, waiting), ThreadPoolExecutor(os.cpu_count()) as pool:
+        work = _Ingest(folder, pool, with_text)
         for path in paths:
-            for entry in read_runs(path, tasks, faults):
+            for entry in read_runs(path, tasks, work.faults):
                 item = work.take(entry)
                 if item is not None:
                     report(item)
-        if change:
-            if not (folder / INFO).is_file():
-                change.write_json(INFO, {"schema": SCHEMA, "medtasks": __version__})
-            change.commit()
-    return list(work.done.values()), faults
+        work.commit()
+    return list(work.done.values()), work.faults
+
+
+@contextmanager
+def _alone(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """One ingest at a time; before and after it, the store holds nothing that does not count."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK)
+        try:
+            held = lock.acquire(timeout=0.5)
+        except Timeout:
+            waiting()
+            held = lock.acquire()
+        with held:
+            check_folder(folder)
+            try:
+                sweep(folder)
+                yield
+            finally:
+                sweep(folder)
+    except (OSError, NotImplementedError) as error:  # no room, no permission, no locks on this file system
+        remedy = "mend that and ingest again; nothing is lost"
+        raise MedtasksError(f"the ingest stopped: {error}", where=folder, remedy=remedy) from None
 
 
 class _Ingest:
-    """The runs of one call."""
+    """The runs of one call; nothing of them counts before `commit`."""
 
-    def __init__(
-        self, folder: Path, change: Change, pool: ThreadPoolExecutor, with_text: bool, faults: list[Fault]
-    ) -> None:
-        self.known = stored_runs(folder)
-        self.change, self.pool, self.with_text, self.faults = change, pool, with_text, faults
+    def __init__(self, folder: Path, pool: ThreadPoolExecutor, with_text: bool) -> None:
+        self.folder, self.pool, self.with_text = folder, pool, with_text
         self.done: dict[str, Ingested] = {}
-        self._lacking: dict[str, MedtasksError] = {}
+        self.faults: list[Fault] = []
+        self._index = read_index(folder) if is_store(folder) else {}
+        self._staging = Path(tempfile.mkdtemp(prefix=STAGING, dir=folder))
 
     def take(self, entry: Entry) -> Ingested | None:
-        """Stage a run unless it is stored; None if there is nothing to store or it was given twice."""
+        """Write a run unless it is stored; None if there is nothing to store or it was given twice."""
         place = str(entry.folders[0])
         if not entry.experiments:
             self.faults.append(
                 Fault(place, "no task has results, so nothing of it is stored", "finish the run first")
             )
             return None
-        name = run_id(entry)
-        mark = fingerprint(_files(entry, self.with_text), entry.experiments, text=self.with_text)
-        former = self.known.get(name)
-        same = former is not None and former.fingerprint == mark
-        if name in self.done:
-            if same:
+        run = run_id(entry)
+        state = fingerprint(_files(entry, self.with_text), entry.experiments, text=self.with_text)
+        name, former = folder_name(run, state), self._index.get(run)
+        if run in self.done:
+            if former == name:
                 return None
             raise MedtasksError(
-                f"is the run of {self.done[name].folder}, in another state",
+                f"is the run of {self.done[run].folder}, in another state",
                 where=place,
                 remedy="name one of the two",
             )
+        same = former == name and (self.folder / name).is_dir()
         if not same:
-            self.known[name] = self._store(entry, name, mark)
-            self._replace(former, self.known[name])
-        self.done[name] = Ingested(
-            run=name,
+            self._write(entry, run, state)
+            self._index[run] = name
+        self.done[run] = Ingested(
+            run=run,
             model=entry.model,
             folder=place,
             state="unchanged" if same else "new" if former is None else "replaced",
@@ -164,72 +177,46 @@ class _Ingest:
             sample=entry.sample,
             text=self.with_text,
         )
-        return self.done[name]
+        return self.done[run]
 
-    def _replace(self, former: StoredRun | None, run: StoredRun) -> None:
-        if former is not None:
-            self.change.delete(sorted({*former.files()} - {*run.files()}))
-        self.change.write_json(run.file(), run.content())
+    def commit(self) -> None:
+        """Move what was written into place, and let it count."""
+        written = sorted(self._staging.iterdir())
+        for place in written:
+            place.rename(self.folder / place.name)
+        if written:
+            sync_folder(self.folder)
+            write_index(self._staging, self.folder, self._index)
 
-    def _store(self, entry: Entry, name: str, mark: str) -> StoredRun:
-        """Stage the tables of a run."""
-        self._lacking = {}
-        parts = []
-        for path, experiments in _by_file(entry, name):
-            table = results_table(name, entry.settings, experiments)
-            write(self.change.new(f"{RESULTS}/{path}"), table, mark)
-            documents = self._store_documents(path, experiments, name, mark)
-            texts = self.with_text and self._store_texts(path, experiments, name, mark)
-            parts.append(Part(path, documents, texts))
-        if self._lacking:
-            self.faults.append(_fault(entry, self._lacking))
-        return StoredRun(
-            run=name,
-            fingerprint=mark,
-            kind=entry.kind,
-            model=entry.model,
-            folder=str(entry.folders[0].resolve()),
-            text=self.with_text,
-            notes=list(entry.notes),
-            manifest=_without_text(entry.manifest),
-            parts=parts,
-        )
-
-    def _store_documents(
-        self, path: str, experiments: Sequence[Experiment], name: str, mark: str
-    ) -> dict[str, Rows]:
-        """Stage the documents of tasks that have them; where those of each lie."""
+    def _write(self, entry: Entry, run: str, state: str) -> None:
+        place = self._staging / folder_name(run, state)
+        place.mkdir()
+        # models are read side by side in the order of datasets
+        experiments = sorted(entry.experiments.values(), key=lambda item: (item.dataset.id, item.strategy))
+        lacking: dict[str, MedtasksError] = {}
         found: list[tuple[Experiment, DocumentScores]] = []
         for item, scores in zip(experiments, self.pool.map(_documents, experiments), strict=True):
             if isinstance(scores, MedtasksError):
-                self._lacking[item.task] = scores
+                lacking[item.task] = scores
             elif scores is not None:
                 found.append((item, scores))
-        # what follows from `score` lies together, so that `counts` need not be read with it
-        found.sort(key=lambda pair: pair[1].statistic.name)
-        tables, rows, first = [], {}, 0
-        for item, scores in found:
-            tables.append(documents_table(item.task, name, item.sample, scores))
-            rows[item.task] = rows_of(first, tables[-1], scores)
-            first += tables[-1].num_rows
-        if tables:
-            write(self.change.new(f"{DOCUMENTS}/{path}"), pa.concat_tables(tables), mark)
-        return rows
-
-    def _store_texts(self, path: str, experiments: Sequence[Experiment], name: str, mark: str) -> bool:
-        """Stage the texts of tasks that have them; whether there are any."""
-        readers = [(item.task, item.read_samples) for item in experiments if item.read_samples is not None]
-        if not readers:
-            return False
-        with closing(Responses(self.change.new(f"{RESPONSES}/{path}"), name, mark)) as responses:
-            for task, read in readers:
-                try:
-                    samples = read()
-                except MedtasksError as error:
-                    self._lacking[task] = error
-                    continue
-                responses.add(task, [document_key(sample["doc"]) for sample in samples], samples)
-        return True
+        write_results(place, entry.model, run, entry.settings, experiments)
+        documents = write_documents(place, entry.model, run, found)
+        texts = write_responses(place, entry.model, run, experiments, lacking) if self.with_text else []
+        stored = StoredRun(
+            run=run,
+            state=state,
+            kind=entry.kind,
+            model=entry.model,
+            folder=str(entry.folders[0].resolve()),
+            notes=list(entry.notes),
+            manifest=_without_text(entry.manifest),
+            documents=documents,
+            texts=texts,
+        )
+        write_json(place / RUN, stored.model_dump())
+        if lacking:
+            self.faults.append(_fault(entry, lacking))
 
 
 def _files(entry: Entry, with_text: bool) -> Iterator[Path]:
@@ -244,15 +231,6 @@ def _files(entry: Entry, with_text: bool) -> Iterator[Path]:
         yield from (place / "tasks" / f"{task}.{suffix}" for suffix in ("json", "parquet"))
         if with_text:
             yield from (place / f"samples_{task}.jsonl", place / "judgements" / f"{task}.json")
-
-
-def _by_file(entry: Entry, name: str) -> Iterator[tuple[str, list[Experiment]]]:
-    """Experiments that share their files, in the order of datasets: models are read side by side in it."""
-    found: dict[tuple[str, str], list[Experiment]] = {}
-    for item in sorted(entry.experiments.values(), key=lambda item: item.dataset.id):
-        found.setdefault((item.dataset.metadata.benchmark, item.strategy), []).append(item)
-    for (suite, strategy), experiments in sorted(found.items()):
-        yield f"{partition(suite, entry.model, strategy)}/{name}.parquet", experiments
 
 
 def _documents(item: Experiment) -> DocumentScores | MedtasksError | None:

@@ -1,43 +1,48 @@
-"""Where things lie in a store, and what tells its runs apart.
+"""Where things lie in a store, which is a cache of run folders: ingest makes it again at any time.
 
-DIR/medtasks-store.json                                      the layout's number, and the version that made it
-DIR/runs/RUN.json                                            a run: its manifest, and what is stored of it
-DIR/results/suite=S/model=M/strategy=T/RUN.parquet           a row per task and metric
-DIR/documents/suite=S/model=M/strategy=T/RUN.parquet         a row per task and document
-DIR/responses/suite=S/model=M/strategy=T/RUN.parquet         texts, only where they were asked for
+DIR/medtasks-store.json             the index: number of the layout, and which folder holds each run
+DIR/run-ID-STATE/run.json           a run: its manifest, and what is stored of it
+DIR/run-ID-STATE/results.parquet    a row per task and metric
+DIR/run-ID-STATE/documents.parquet  a row per task and document
+DIR/run-ID-STATE/responses.parquet  texts, only where they were asked for
+
+The folder of a run never changes: a run in another state gets another folder. A store changes in one step,
+when a new index takes the place of the old one. Folders that the index does not name do not count.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import re
+import shutil
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from medtasks_ext import __version__
+from medtasks_ext.atomic import sync_folder
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json
+from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.results.experiments import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from medtasks_ext.results.experiments import Entry
 
-#: layout that this version writes, and the newest that it reads
-SCHEMA = 1
-INFO, RUNS = "medtasks-store.json", "runs"
-RESULTS, DOCUMENTS, RESPONSES = "results", "documents", "responses"
-JOURNAL, STAGING = "_journal.json", "_staging"
-INGEST_LOCK, COMMIT_LOCK = "_ingest.lock", "_commit.lock"
-#: what a first ingest that was killed may leave
-_TRACES = {JOURNAL, STAGING, INGEST_LOCK, COMMIT_LOCK}
-#: characters of a partition's value; folders may have 255 bytes, and paths are short on some systems
-LONGEST = 120
+#: layout that this version writes, and the only one that it reads
+SCHEMA = 2
+INDEX, LOCK, STAGING = "medtasks-store.json", ".lock", ".ingest-"
+RUN, RESULTS = "run.json", "results.parquet"
+DOCUMENTS, RESPONSES = "documents.parquet", "responses.parquet"
+_FOLDER = re.compile(r"run-[0-9a-f]{12}-[0-9a-f]{32}")
+_RUNS = TypeAdapter(dict[str, str])
+_AGAIN = "ingest again from the run folders, into a new store: medtasks ingest RUN... --store NEW"
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(BaseModel):
     """Where the documents of a task lie in their file.
 
     Attributes:
@@ -48,6 +53,8 @@ class Rows:
         plain: whether every document takes part in the score, each a unit of its own.
     """
 
+    model_config = ConfigDict(frozen=True)
+
     first: int
     n: int
     width: int
@@ -55,167 +62,149 @@ class Rows:
     plain: bool
 
 
-@dataclass(frozen=True)
-class Part:
-    """A run's tasks of one suite and strategy, which share their files.
-
-    Attributes:
-        path: of the files below `results/`, `documents/` and `responses/`.
-        documents: task -> where its documents lie; tasks without documents are left out.
-        responses: whether texts are stored.
-    """
-
-    path: str
-    documents: dict[str, Rows]
-    responses: bool = False
-
-    def files(self) -> list[str]:
-        """Paths below the store."""
-        tables = [RESULTS] + [DOCUMENTS] * bool(self.documents) + [RESPONSES] * self.responses
-        return [f"{table}/{self.path}" for table in tables]
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """`runs/RUN.json`.
+class StoredRun(BaseModel):
+    """`run.json` of a store.
 
     Attributes:
         run: its id.
-        fingerprint: of the files that it was read from, and of whether texts were asked for.
+        state: fingerprint of the files that it was read from, and of whether texts were asked for.
         kind: where it comes from.
         model: as its user names it.
         folder: where it lay when it was stored.
-        text: whether texts were asked for.
         notes: what is known to have gone wrong in it.
         manifest: of the run; reasons of failures without text of rows.
-        parts: what is stored of it.
+        documents: task -> where its documents lie; tasks without documents are left out.
+        texts: tasks whose texts are stored.
     """
 
+    model_config = ConfigDict(frozen=True)
+
     run: str
-    fingerprint: str
-    kind: str
+    state: str
+    kind: Kind
     model: str
     folder: str
-    text: bool
     notes: list[str]
     manifest: dict[str, Any]
-    parts: list[Part] = field(default_factory=list)
+    documents: dict[str, Rows]
+    texts: list[str]
 
-    def content(self) -> dict[str, Any]:
-        """As it is written."""
-        return {"schema": SCHEMA, **vars(self), "parts": [asdict(part) for part in self.parts]}
+    @property
+    def name(self) -> str:
+        """Of its folder in the store."""
+        return folder_name(self.run, self.state)
 
-    def file(self) -> str:
-        """Its own path below the store."""
-        return f"{RUNS}/{self.run}.json"
 
-    def files(self) -> list[str]:
-        """All paths of it below the store."""
-        return [path for part in self.parts for path in part.files()]
+def folder_name(run: str, state: str) -> str:
+    """Name of the folder of a run in one state."""
+    return f"run-{run}-{state}"
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder is a store, or becomes one as soon as it is opened."""
-    return (folder / INFO).is_file() or (folder / JOURNAL).is_file()
+    """Whether a folder is a store."""
+    return (folder / INDEX).is_file()
 
 
 def check_folder(folder: Path) -> None:
     """Refuse a place that neither is a store nor can become one.
 
     Raises:
-        MedtasksError: it is a file, holds something else, or a store of a newer version.
+        MedtasksError: it is a file, holds something else, or a store that this version cannot read.
     """
     remedy = "name another folder; a new one is made"
-    if folder.exists() and not folder.is_dir():
-        raise MedtasksError("is a file, not the folder of a store", where=folder, remedy=remedy)
     if is_store(folder):
-        check_schema(folder)
-    elif folder.exists() and (others := {item.name for item in folder.iterdir()} - _TRACES):
-        raise MedtasksError(
-            f"holds something else (such as {min(others)}) and no store", where=folder, remedy=remedy
-        )
+        read_index(folder)
+    elif folder.is_dir():
+        others = {item.name for item in folder.iterdir() if item.name != LOCK and not _own(item.name)}
+        if others:
+            what = f"holds something else (such as {min(others)}) and no store"
+            raise MedtasksError(what, where=folder, remedy=remedy)
+    elif folder.exists():
+        raise MedtasksError("is a file, not the folder of a store", where=folder, remedy=remedy)
 
 
-def check_schema(folder: Path) -> None:
-    """Refuse a store of a newer version.
+def read_index(folder: Path) -> dict[str, str]:
+    """Id of a run -> name of the folder that holds it.
 
     Raises:
-        MedtasksError: it is of a newer version, or `medtasks-store.json` is damaged.
+        MedtasksError: there is no store, it is damaged, or of another layout.
     """
-    for file in (folder / INFO, folder / JOURNAL):
-        if not file.is_file():
-            continue
-        schema = _number(read_json(file))
-        if schema is None:
-            raise MedtasksError(
-                "damaged: it does not say which layout the store has",
-                where=file,
-                remedy="ingest the runs into a new store",
-            )
-        if schema > SCHEMA:
-            raise MedtasksError(
-                f"was written by a newer version (schema {schema}, known: {SCHEMA})",
-                where=file,
-                remedy="pip install --upgrade medtasks",
-            )
+    if not is_store(folder):
+        remedy = "medtasks ingest RUN... --store DIR makes one"
+        raise MedtasksError("holds no store", where=folder, remedy=remedy)
+    file = folder / INDEX
+    try:
+        content = read_json(file)
+        schema = int(content["schema"])
+        if schema == SCHEMA:
+            return _RUNS.validate_python(content["runs"])
+    except (MedtasksError, ValidationError, KeyError, TypeError, ValueError):
+        raise MedtasksError("damaged: not the index of a store", where=file, remedy=_AGAIN) from None
+    version, remedy = (
+        ("an older", _AGAIN) if schema < SCHEMA else ("a newer", "pip install --upgrade medtasks")
+    )
+    what = f"was written by {version} version (layout {schema}, this one reads {SCHEMA})"
+    raise MedtasksError(what, where=file, remedy=remedy)
 
 
-def _number(content: Any) -> int | None:
-    schema = content.get("schema") if isinstance(content, dict) else None
-    return schema if isinstance(schema, int) else None
+def write_index(staging: Path, folder: Path, runs: Mapping[str, str]) -> None:
+    """Let these folders be what a store holds, in one step.
+
+    Args:
+        staging: a folder of the same file system, for the index before it takes its place.
+        folder: of the store.
+        runs: id -> name of the folder.
+    """
+    write_json(staging / INDEX, {"schema": SCHEMA, "medtasks": __version__, "runs": runs})
+    (staging / INDEX).replace(folder / INDEX)
+    sync_folder(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what the index does not name: former states of runs, and what a killed ingest left."""
+    named = set(read_index(folder).values()) if is_store(folder) else set()
+    for item in folder.iterdir():
+        if _own(item.name) and item.name not in named:
+            shutil.rmtree(item)
+
+
+def _own(name: str) -> bool:
+    return name.startswith(STAGING) or _FOLDER.fullmatch(name) is not None
 
 
 def stored_runs(folder: Path) -> dict[str, StoredRun]:
     """Id -> run, in the order of ids.
 
     Raises:
-        MedtasksError: a file is damaged.
+        MedtasksError: there is no store, it is damaged, or of another layout.
     """
-    runs = {}
-    for file in sorted((folder / RUNS).glob("*.json")):
-        content = read_json(file)
-        try:
-            parts = [
-                Part(
-                    part["path"],
-                    {task: Rows(**rows) for task, rows in part["documents"].items()},
-                    part["responses"],
-                )
-                for part in content.pop("parts")
-            ]
-            content.pop("schema")
-            runs[file.stem] = StoredRun(**content, parts=parts)
-        except (AttributeError, KeyError, TypeError):
-            raise MedtasksError(
-                "damaged: not a run as a store records it", where=file, remedy="delete it and ingest again"
-            ) from None
-    return runs
+    return {run: _stored_run(folder / name / RUN) for run, name in sorted(read_index(folder).items())}
 
 
-# ---------------------------------------------------------------------- names
+def _stored_run(file: Path) -> StoredRun:
+    if not file.is_file():
+        raise gone(file)
+    try:
+        return StoredRun.model_validate(read_json(file))
+    except (MedtasksError, ValidationError):
+        raise damaged(file, "damaged: not a run as a store records it") from None
 
 
-def partition(suite: str, model: str, strategy: str) -> str:
-    """The folders of one suite, model and strategy."""
-    return f"suite={encoded(suite)}/model={encoded(model)}/strategy={encoded(strategy)}"
+def gone(file: Path) -> MedtasksError:
+    """The error for a file of a run that is not there: another ingest replaced the run, or it was deleted."""
+    if file.parent.name in read_index(file.parents[1]).values():
+        return damaged(file, "no such file")
+    what = "the run was stored anew since the store was opened"
+    return MedtasksError(what, where=file, remedy="run the command again")
 
 
-def encoded(value: str) -> str:
-    """A value as folders of a partition carry it: percent-encoded, which pyarrow, DuckDB and Polars undo.
-
-    Only letters, digits and `-_.~%` remain, in no order that Windows refuses. What is too long for the
-    name of a folder is cut and ends with `~` and a hash.
-    """
-    whole = quote(value, safe="")
-    if len(whole) > LONGEST:
-        digest, kept = sha256(value.encode()).hexdigest()[:8], ""
-        for character in value:  # whole characters: half of one cannot be decoded
-            more = kept + quote(character, safe="")
-            if len(more) > LONGEST - len(digest) - 1:
-                break
-            kept = more
-        whole = f"{kept}~{digest}"
-    return f"{whole[:-1]}%2E" if whole.endswith(".") else whole
+def damaged(file: Path, what: str) -> MedtasksError:
+    """The error for a file of a run that cannot be used."""
+    folder = file.parent
+    remedy = (
+        f"delete the folder {folder.name}, then ingest again from the run folders: medtasks ingest RUN... "
+    )
+    return MedtasksError(what, where=file, remedy=f"{remedy}--store {folder.parent}")
 
 
 def run_id(entry: Entry) -> str:

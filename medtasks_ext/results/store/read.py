@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.reading import run_settings, unknown_tasks
-from medtasks_ext.results.store.change import at_rest
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, stored_runs
-from medtasks_ext.results.store.tables import (
-    check_statistic,
-    read_document_scores,
-    read_experiments,
-    read_samples,
-)
+from medtasks_ext.results.store.tables import read_document_scores, read_experiments, read_samples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.experiments import Kind
-    from medtasks_ext.results.store.layout import Part, StoredRun
+    from medtasks_ext.results.store.layout import StoredRun
 
 
 class Store:
@@ -63,10 +55,9 @@ def open_store(folder: Path, tasks: Registry) -> Store:
     """Open a store for `task_bootstrap`.
 
     Raises:
-        MedtasksError: there is none, it is of a newer version, or damaged.
+        MedtasksError: there is none, it is damaged, or of another layout.
     """
-    with at_rest(folder):
-        return Store(folder, tasks, stored_runs(folder))
+    return Store(folder, tasks, stored_runs(folder))
 
 
 def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
@@ -78,28 +69,25 @@ def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry
         faults: what is found wrong is added here.
 
     Raises:
-        MedtasksError: there is no store, it is of a newer version, or damaged.
+        MedtasksError: there is no store, it is damaged, or of another layout.
     """
-    with at_rest(folder):
-        store = Store(folder, tasks, stored_runs(folder))
-        runs = sorted(store.runs.values(), key=lambda run: (run.model, str(run.manifest.get("started"))))
-        return [_entry(store, run, faults) for run in runs]
+    store = open_store(folder, tasks)
+    runs = sorted(store.runs.values(), key=lambda run: (run.model, str(run.manifest.get("started"))))
+    return [_entry(store, run, faults) for run in runs]
 
 
 def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
-    experiments: dict[str, Experiment] = {}
-    for part in run.parts:
-        path = store.folder / RESULTS / part.path
-        found, unknown = read_experiments(path, run.fingerprint, store.tasks)
-        if unknown:
-            faults.append(unknown_tasks(unknown, str(path)))
-        for item in found:
-            _readers(store, run, part, item, faults)
-            experiments[item.task] = item
+    path = store.folder / run.name / RESULTS
+    found, unknown = read_experiments(path, store.tasks)
+    if unknown:
+        faults.append(unknown_tasks(unknown, str(path)))
+    for item in found:
+        _readers(store, run, item, faults)
+    experiments = {item.task: item for item in found}
     return Entry(
         model=run.model,
         label="",
-        kind=cast("Kind", run.kind),
+        kind=run.kind,
         settings=run_settings(run.manifest, experiments),
         experiments=experiments,
         folders=(store.folder,),
@@ -108,19 +96,19 @@ def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
     )
 
 
-def _readers(store: Store, run: StoredRun, part: Part, item: Experiment, faults: list[Fault]) -> None:
+def _readers(store: Store, run: StoredRun, item: Experiment, faults: list[Fault]) -> None:
     """Let an experiment read what else is stored of it."""
-    mark = run.fingerprint
-    if part.responses:
-        item.read_samples = partial(read_samples, store.folder / RESPONSES / part.path, mark, item.task)
-    rows = part.documents.get(item.task)
+    folder = store.folder / run.name
+    if item.task in run.texts:
+        item.read_samples = partial(read_samples, folder / RESPONSES, item.task)
+    rows = run.documents.get(item.task)
     if rows is None:
         return
-    path, statistic = store.folder / DOCUMENTS / part.path, score_statistic(item.dataset)
-    try:
-        check_statistic(path, rows, statistic)
-    except MedtasksError as error:
-        faults.append(Fault(f"{path}, {item.task}", error.what, error.remedy, skipped=False))
+    path, statistic = folder / DOCUMENTS, score_statistic(item.dataset)
+    if rows.statistic != statistic.name:
+        what = f"the score was {rows.statistic}, and is {statistic.name} in this version"
+        remedy = "medtasks rescore RUN, then ingest it again"
+        faults.append(Fault(f"{path}, {item.task}", what, remedy, skipped=False))
         return
-    item.read_documents = partial(read_document_scores, path, mark, rows, statistic)
+    item.read_documents = partial(read_document_scores, path, rows, statistic)
     item.read_resampled = partial(store.resampled, item.dataset.id, run.run, item.task)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.metrics.statistic import Array, Statistic
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.results.store.layout import Part, Rows, StoredRun
+    from medtasks_ext.results.store.layout import Rows, StoredRun
     from medtasks_ext.results.store.read import Store
 
 #: counts that are held in memory at once; most take a byte
@@ -69,7 +69,6 @@ class _Stored(NamedTuple):
     """The documents of one experiment, and where they lie."""
 
     run: StoredRun
-    part: Part
     task: str
     rows: Rows
     dataset: Dataset
@@ -103,16 +102,15 @@ def task_bootstrap(store: Store, datasets: Iterable[str] | None = None) -> Itera
 
 def _stored(store: Store, datasets: set[str] | None) -> Iterator[_Stored]:
     for run in store.runs.values():
-        for part in run.parts:
-            for task, rows in part.documents.items():
-                if task not in store.tasks.tasks:
-                    continue
-                dataset, _ = store.tasks.tasks[task]
-                if datasets is not None and dataset.id not in datasets:
-                    continue
-                statistic = score_statistic(dataset)
-                if statistic.name == rows.statistic and rows.n:
-                    yield _Stored(run, part, task, rows, dataset, statistic)
+        for task, rows in run.documents.items():
+            if task not in store.tasks.tasks:
+                continue
+            dataset, _ = store.tasks.tasks[task]
+            if datasets is not None and dataset.id not in datasets:
+                continue
+            statistic = score_statistic(dataset)
+            if statistic.name == rows.statistic and rows.n:
+                yield _Stored(run, task, rows, dataset, statistic)
 
 
 def _batches(by_dataset: Sequence[list[_Stored]]) -> Iterator[list[list[_Stored]]]:
@@ -134,22 +132,27 @@ def _batches(by_dataset: Sequence[list[_Stored]]) -> Iterator[list[list[_Stored]
 
 def _read(store: Store, items: Sequence[_Stored], pool: ThreadPoolExecutor) -> dict[tuple[str, str], Array]:
     """(run, task) -> the columns of its counts, (k, n_units). Each file is read once."""
-    by_file: dict[str, list[_Stored]] = {}
+    by_run: dict[str, list[_Stored]] = {}
     for item in items:
-        by_file.setdefault(item.part.path, []).append(item)
+        by_run.setdefault(item.run.run, []).append(item)
     counts: dict[tuple[str, str], Array] = {}
-    for found in pool.map(partial(_read_file, store), by_file.values()):
+    for found in pool.map(partial(_read_run, store), by_run.values()):
         counts.update(found)
     return counts
 
 
-def _read_file(store: Store, items: list[_Stored]) -> dict[tuple[str, str], Array]:
-    path = store.folder / DOCUMENTS / items[0].part.path
-    file = opened(path, items[0].run.fingerprint)
+def _read_run(store: Store, items: list[_Stored]) -> dict[tuple[str, str], Array]:
+    """The same of one run. Experiments whose scores are made of one column lie together in its file."""
+    path = store.folder / items[0].run.name / DOCUMENTS
+    file = opened(path)
     counts = {}
-    for together in _neighbours(sorted(items, key=lambda item: item.rows.first)):
-        first, last = together[0].rows.first, together[-1].rows
-        table = read_rows(file, path, first, last.first + last.n - first, _columns(together))
+    for means in (True, False):
+        together = [item for item in items if (item.statistic is mean) is means]
+        if not together:
+            continue
+        first = min(item.rows.first for item in together)
+        end = max(item.rows.first + item.rows.n for item in together)
+        table = read_rows(file, path, first, end - first, _columns(together))
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         if "counts" in columns:
             lists = columns.pop("counts")
@@ -171,22 +174,6 @@ def _values(column: pa.Array) -> Array:
         return _values(column.cast(pa.uint8())).astype(bool)
     numbers = np.frombuffer(column.buffers()[1], column.type.to_pandas_dtype())
     return numbers[column.offset : column.offset + len(column)]
-
-
-def _neighbours(items: Iterable[_Stored]) -> list[list[_Stored]]:
-    """Items whose rows follow each other and whose scores are made of the same column."""
-    found: list[list[_Stored]] = []
-    for item in items:
-        before = found[-1][-1] if found else None
-        if (
-            before is not None
-            and before.rows.first + before.rows.n == item.rows.first
-            and (before.statistic is mean) == (item.statistic is mean)
-        ):
-            found[-1].append(item)
-        else:
-            found.append([item])
-    return found
 
 
 def _columns(items: Sequence[_Stored]) -> list[str]:

@@ -3,69 +3,148 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from medtasks_ext.atomic import atomic_file
+from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.statistic import mean
 from medtasks_ext.results.bootstrap import Interval
 from medtasks_ext.results.document_scores import as_table, from_table
 from medtasks_ext.results.experiments import Experiment, task_settings
-from medtasks_ext.results.store.layout import Rows
+from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, Rows, damaged, gone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from medtasks_ext.metrics.statistic import Statistic
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
 
-#: rows of the documents that are read at once
+#: rows that are written, and read, at once
 ROW_GROUP = 2**14
-_MARK = b"medtasks_store"
+#: columns that differ from row to row, so that a dictionary would not help
+_DISTINCT = ("document", "content", "unit", "response", "record")
+#: texts of results that are long, or the same in many rows
 _TEXTS = ("task", "run", "loaded", "cut", "config", "settings")
-_RESULTS = pa.schema(
-    {
-        **dict.fromkeys(("task", "dataset", "run", "version"), pa.string()),
-        "sample": pa.bool_(),
-        "n": pa.int64(),
-        "metric": pa.string(),
-        **dict.fromkeys(("value", "interval_low", "interval_high"), pa.float64()),
-        **dict.fromkeys(("prompt", "data", "rows", "rebuilt"), pa.string()),
-        **dict.fromkeys(("tokens_input", "tokens_output"), pa.int64()),
-        **dict.fromkeys(("cut", "loaded", "settings", "config"), pa.string()),
-    }
+_RESPONSES = pa.schema(
+    dict.fromkeys(
+        ("suite", "model", "strategy", "task", "run", "document", "response", "record"), pa.string()
+    )
 )
 
 
-def write(path: Path, table: pa.Table, mark: str) -> None:
-    """Write a file that says which run it belongs to."""
-    table = table.replace_schema_metadata({_MARK: mark})
-    repeated = [name for name in table.column_names if name not in ("document", "content", "unit", "record")]
-    parquet.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP, use_dictionary=repeated)
+def _columns(
+    model: str, run: str, experiments: Sequence[Experiment], lengths: Sequence[int], **more: pa.Array
+) -> dict[str, pa.Array]:
+    """The columns that say whose rows these are, which all tables have.
+
+    Args:
+        model: as its user names it.
+        run: its id.
+        experiments: (m,) in the order of their rows.
+        lengths: (m,) rows of each.
+        more: further columns, a value per experiment, (m,) each.
+    """
+    columns = {
+        "suite": [item.dataset.metadata.benchmark for item in experiments],
+        "model": [model] * len(experiments),
+        "strategy": [item.strategy for item in experiments],
+        "task": [item.task for item in experiments],
+        "run": [run] * len(experiments),
+    }
+    rows = pa.array(np.repeat(np.arange(len(experiments)), lengths))
+    arrays = {name: pa.array(values, pa.string()) for name, values in columns.items()}
+    # a text is written once, and by number afterwards
+    return {
+        name: (column.dictionary_encode() if pa.types.is_string(column.type) else column).take(rows)
+        for name, column in {**arrays, **more}.items()
+    }
 
 
-def opened(path: Path, mark: str, texts: Sequence[str] = ()) -> parquet.ParquetFile:
-    """Open a file, and see that it is the one that was written with the run.
+def _write(path: Path, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> None:
+    """Write a table; its texts are plain texts for every reader (`store_schema`)."""
+    repeated = [name for name in columns if name not in _DISTINCT]
+    with atomic_file(path) as file:
+        parquet.write_table(
+            pa.table(columns),
+            file,
+            compression="zstd",
+            row_group_size=ROW_GROUP,
+            use_dictionary=repeated,
+            store_schema=False,
+        )
+
+
+def opened(path: Path, texts: Sequence[str] = ()) -> parquet.ParquetFile:
+    """Open a table.
+
+    Args:
+        path: of its file.
+        texts: columns that are read as dictionaries.
 
     Raises:
-        MedtasksError: it is gone, damaged, or of another state of the run.
+        MedtasksError: it is gone or damaged.
     """
+    with _reading(path):
+        return parquet.ParquetFile(path, read_dictionary=list(texts))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        file = parquet.ParquetFile(path, read_dictionary=list(texts))
+        yield
     except FileNotFoundError:
-        raise _damaged(path, "no such file") from None
+        raise gone(path) from None
     except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, f"damaged ({error})") from None
-    if (file.schema_arrow.metadata or {}).get(_MARK, b"").decode() != mark:
-        raise MedtasksError(
-            "the run was stored anew since the store was opened", where=path, remedy="run the command again"
-        )
-    return file
+        raise damaged(path, f"damaged ({error})") from None
+
+
+# ---------------------------------------------------------------------- documents
+
+
+def write_documents(
+    folder: Path, model: str, run: str, found: Sequence[tuple[Experiment, DocumentScores]]
+) -> dict[str, Rows]:
+    """Write a row per document, if there are any; what a document does not have is null: means leave it out.
+
+    Returns:
+        Task -> where its documents lie.
+    """
+    if not found:
+        return {}
+    # what follows from `score` lies together, so that `counts` need not be read with it
+    found = sorted(found, key=lambda pair: pair[1].statistic is not mean)
+    experiments, lengths = [item for item, _ in found], [len(scores.documents) for _, scores in found]
+    sample = pa.array([item.sample for item in experiments])
+    columns = _columns(model, run, experiments, lengths, sample=sample)
+    own = pa.concat_tables([as_table(scores) for _, scores in found])
+    columns |= {name: own[name] for name in own.column_names}
+    for name in ("score", "valid", "unclosed"):
+        columns[name] = pa.array(own[name].to_numpy(), from_pandas=True)
+    _write(folder / DOCUMENTS, columns)
+    starts = np.cumsum([0, *lengths]).tolist()
+    return {item.task: _rows(first, scores) for first, (item, scores) in zip(starts, found, strict=False)}
+
+
+def _rows(first: int, scores: DocumentScores) -> Rows:
+    n, k = scores.counts.shape
+    numbered = int(scores.units.max(initial=-1)) == n - 1  # from 0
+    return Rows(
+        first=first,
+        n=n,
+        width=0 if scores.statistic is mean else k,
+        statistic=scores.statistic.name,
+        plain=bool(scores.scored.all()) and numbered,
+    )
 
 
 def read_rows(file: parquet.ParquetFile, path: Path, first: int, n: int, columns: Sequence[str]) -> pa.Table:
@@ -78,114 +157,72 @@ def read_rows(file: parquet.ParquetFile, path: Path, first: int, n: int, columns
         return file.schema_arrow.empty_table().select(list(columns))
     size = file.metadata.row_group(0).num_rows  # of all row groups but the last
     groups = range(first // size, -(-(first + n) // size))
-    try:
+    with _reading(path):
         table = file.read_row_groups(groups, columns=list(columns), use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, f"damaged ({error})") from None
     return table.slice(first - groups.start * size, n)
 
 
-def _damaged(path: Path, what: str) -> MedtasksError:
-    return MedtasksError(what, where=path, remedy="delete the run's file below `runs`, and ingest it again")
-
-
-# ---------------------------------------------------------------------- documents
-
-
-def documents_table(task: str, run: str, sample: bool, scores: DocumentScores) -> pa.Table:
-    """A row per document; what a document does not have is null, so that means leave it out."""
-    table = as_table(scores)
-    for name in ("score", "valid", "unclosed"):
-        values = pa.array(table[name].to_numpy(), from_pandas=True)
-        table = table.set_column(table.column_names.index(name), name, values)
-    n = table.num_rows
-    table = table.add_column(0, "task", pa.repeat(task, n))
-    return table.append_column("run", pa.repeat(run, n)).append_column("sample", pa.repeat(sample, n))
-
-
-def rows_of(first: int, table: pa.Table, scores: DocumentScores) -> Rows:
-    """Where the documents of a task lie.
-
-    Args:
-        first: place of its first row.
-        table: of `documents_table`.
-        scores: what it was made of.
-    """
-    n = table.num_rows
-    width = len(table["counts"][0]) if n else 0
-    plain = bool(scores.scored.all()) and int(scores.units.max(initial=-1)) == n - 1  # numbered from 0
-    return Rows(first, n, width, scores.statistic.name, plain)
-
-
-def read_document_scores(path: Path, mark: str, rows: Rows, statistic: Statistic) -> DocumentScores:
+def read_document_scores(path: Path, rows: Rows, statistic: Statistic) -> DocumentScores:
     """The documents of one task.
 
     Raises:
-        MedtasksError: the file cannot be read, or the score is made in another way by now.
+        MedtasksError: the file cannot be read.
     """
-    check_statistic(path, rows, statistic)
     columns = ("document", "content", "unit", "scored", "score", "valid", "unclosed", "counts")
-    return from_table(read_rows(opened(path, mark), path, rows.first, rows.n, columns), statistic)
-
-
-def check_statistic(path: Path, rows: Rows, statistic: Statistic) -> None:
-    """Refuse counts that the score does not follow from any more.
-
-    Raises:
-        MedtasksError: they are of another statistic.
-    """
-    if rows.statistic != statistic.name:
-        raise MedtasksError(
-            f"the score was {rows.statistic}, and is {statistic.name} in this version",
-            where=path,
-            remedy="medtasks rescore RUN, then ingest it again",
-        )
+    return from_table(read_rows(opened(path), path, rows.first, rows.n, columns), statistic)
 
 
 # ---------------------------------------------------------------------- results
 
 
-def results_table(run: str, settings: Mapping[str, str], experiments: Iterable[Experiment]) -> pa.Table:
-    """A row per task and metric; a task without any metric has one row."""
-    words = _json(settings)
-    columns: dict[str, list[Any]] = {name: [] for name in _RESULTS.names}
-    for item in experiments:
-        shared = {
-            "task": item.task,
-            "dataset": item.dataset.id,
-            "run": run,
-            "version": item.version,
-            "sample": item.sample,
-            "n": item.n,
-            **{name: item.settings[name] for name in ("prompt", "data", "rows", "rebuilt")},
-            "tokens_input": item.tokens and item.tokens.get("input"),
-            "tokens_output": item.tokens and item.tokens.get("output"),
-            "cut": _json(item.cut),
-            "loaded": _json(item.loaded),
-            "settings": words,
-            "config": _json(_without_loaded(item.config)),
-        }
-        metrics = list(dict.fromkeys([*item.metrics, *item.intervals])) or [""]
-        intervals = [item.intervals.get(metric) for metric in metrics]
-        columns["metric"] += [metric or None for metric in metrics]
-        columns["value"] += [item.metrics.get(metric) for metric in metrics]
-        columns["interval_low"] += [interval and interval.low for interval in intervals]
-        columns["interval_high"] += [interval and interval.high for interval in intervals]
-        for name, value in shared.items():
-            columns[name] += [value] * len(metrics)
-    return pa.table(columns, schema=_RESULTS)
+def write_results(
+    folder: Path, model: str, run: str, settings: Mapping[str, str], experiments: Sequence[Experiment]
+) -> None:
+    """Write a row per task and metric; a task without any metric has one row."""
+    metrics = [list(dict.fromkeys([*item.metrics, *item.intervals])) or [""] for item in experiments]
+    pairs = [(item, metric) for item, names in zip(experiments, metrics, strict=True) for metric in names]
+    intervals = [item.intervals.get(metric) for item, metric in pairs]
+
+    def words(values: Sequence[str | None]) -> pa.Array:
+        return pa.array(values, pa.string())
+
+    def numbers(values: Sequence[int | None]) -> pa.Array:
+        return pa.array(values, pa.int64())
+
+    each = {
+        "dataset": words([item.dataset.id for item in experiments]),
+        "version": words([item.version for item in experiments]),
+        "sample": pa.array([item.sample for item in experiments]),
+        "n": numbers([item.n for item in experiments]),
+        **{
+            name: words([item.settings[name] for item in experiments])
+            for name in ("prompt", "data", "rows", "rebuilt")
+        },
+        "tokens_input": numbers([(item.tokens or {}).get("input") for item in experiments]),
+        "tokens_output": numbers([(item.tokens or {}).get("output") for item in experiments]),
+        "cut": words([_json(item.cut) for item in experiments]),
+        "loaded": words([_json(item.loaded) for item in experiments]),
+        "settings": words([_json(settings)] * len(experiments)),
+        "config": words([_json(_without_loaded(item.config)) for item in experiments]),
+    }
+    columns = _columns(model, run, experiments, list(map(len, metrics)), **each)
+    columns["metric"] = words([metric or None for _, metric in pairs])
+    floats = {
+        "value": [item.metrics.get(metric) for item, metric in pairs],
+        "interval_low": [interval and interval.low for interval in intervals],
+        "interval_high": [interval and interval.high for interval in intervals],
+    }
+    _write(folder / RESULTS, columns | {name: pa.array(floats[name], pa.float64()) for name in floats})
 
 
-def read_experiments(path: Path, mark: str, tasks: Registry) -> tuple[list[Experiment], list[str]]:
-    """The experiments of one file, and its tasks that the registry does not know.
+def read_experiments(path: Path, tasks: Registry) -> tuple[list[Experiment], list[str]]:
+    """The experiments of one run, and its tasks that the registry does not know.
 
     Raises:
         MedtasksError: the file cannot be read.
     """
-    try:
-        table = opened(path, mark, _TEXTS).read(use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, f"damaged ({error})") from None
+    with _reading(path):
+        table = opened(path, _TEXTS).read(use_threads=False)
     column = {name: _values(table[name]) for name in table.column_names}
     experiments: dict[str, Experiment] = {}
     unknown: dict[str, None] = {}
@@ -256,40 +293,46 @@ def _json(content: Any) -> str:
 # ---------------------------------------------------------------------- responses
 
 
-class Responses:
-    """Writes texts: a row per document with its `response`, and the rest of lm-eval's `record` as JSON."""
+def write_responses(
+    folder: Path, model: str, run: str, experiments: Sequence[Experiment], lacking: dict[str, MedtasksError]
+) -> list[str]:
+    """Write a row per document with its `response`, and the rest of lm-eval's `record` as JSON.
 
-    _schema = pa.schema(dict.fromkeys(("task", "run", "document", "response", "record"), pa.string()))
+    Args:
+        folder: of the run in the store.
+        model: as its user names it.
+        run: its id.
+        experiments: tasks that have logged no texts are left out.
+        lacking: tasks whose texts cannot be read are added here.
 
-    def __init__(self, path: Path, run: str, mark: str) -> None:
-        self._run = run
-        schema = self._schema.with_metadata({_MARK: mark})
-        self._writer = parquet.ParquetWriter(path, schema, compression="zstd", use_dictionary=["task", "run"])
-
-    def add(self, task: str, documents: Sequence[str], samples: Sequence[Mapping[str, Any]]) -> None:
-        """Add the texts of a task.
-
-        Args:
-            task: its name.
-            documents: keys, in the order of samples.
-            samples: lm-eval's records.
-        """
-        rows = [
-            {
-                "task": task,
-                "run": self._run,
-                "document": document,
-                "response": _response(sample),
-                "record": _json({key: sample[key] for key in sample if key != "resps"}),
+    Returns:
+        The tasks whose texts are stored; without any, nothing is written.
+    """
+    logged = [(item, item.read_samples) for item in experiments if item.read_samples is not None]
+    if not logged:
+        return []
+    stored = []
+    with (
+        atomic_file(folder / RESPONSES) as file,
+        parquet.ParquetWriter(file, _RESPONSES, compression="zstd", store_schema=False) as writer,
+    ):
+        for item, read in logged:
+            try:
+                samples = read()
+            except MedtasksError as error:
+                lacking[item.task] = error
+                continue
+            columns = {
+                **_columns(model, run, [item], [len(samples)]),
+                "document": [document_key(sample["doc"]) for sample in samples],
+                "response": [_response(sample) for sample in samples],
+                "record": [
+                    _json({key: sample[key] for key in sample if key != "resps"}) for sample in samples
+                ],
             }
-            for document, sample in zip(documents, samples, strict=True)
-        ]
-        table = pa.Table.from_pylist(rows, schema=self._schema)
-        self._writer.write_table(table.replace_schema_metadata(self._writer.schema.metadata))
-
-    def close(self) -> None:
-        """Finish the file."""
-        self._writer.close()
+            writer.write_table(pa.table(columns).cast(_RESPONSES))
+            stored.append(item.task)
+    return stored
 
 
 def _response(sample: Mapping[str, Any]) -> str:
@@ -297,27 +340,15 @@ def _response(sample: Mapping[str, Any]) -> str:
     return response
 
 
-def read_samples(path: Path, mark: str, task: str, first: int | None = None) -> list[dict[str, Any]]:
+def read_samples(path: Path, task: str, first: int | None = None) -> list[dict[str, Any]]:
     """lm-eval's records of one task; all, or so many of the first.
 
     Raises:
         MedtasksError: the file cannot be read.
     """
-    file = opened(path, mark)
-    found: list[dict[str, Any]] = []
-    for rows in _of_task(file, path, task):
-        for response, record in zip(rows["response"].to_pylist(), rows["record"].to_pylist(), strict=True):
-            found.append({**json.loads(record), "resps": [[response]]})
-    return found[:first]
-
-
-def _of_task(file: parquet.ParquetFile, path: Path, task: str) -> Iterator[pa.Table]:
-    for group in range(file.num_row_groups):
-        names = file.metadata.row_group(group).column(0).statistics
-        if names is not None and not names.min <= task <= names.max:
-            continue
-        try:
-            rows = file.read_row_group(group, columns=["task", "response", "record"], use_threads=False)
-        except (pa.ArrowException, OSError) as error:
-            raise _damaged(path, f"damaged ({error})") from None
-        yield rows.filter(pc.equal(rows["task"], task))
+    with _reading(path):
+        rows = parquet.read_table(
+            path, columns=["response", "record"], filters=pc.field("task") == task, partitioning=None
+        )
+    pairs = zip(rows["response"].to_pylist(), rows["record"].to_pylist(), strict=True)
+    return [{**json.loads(record), "resps": [[response]]} for response, record in pairs][:first]
