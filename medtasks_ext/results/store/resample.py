@@ -26,7 +26,7 @@ from medtasks_ext.results.bootstrap import (
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.statistics import by_unit
 from medtasks_ext.results.store.layout import DOCUMENTS
-from medtasks_ext.results.store.tables import opened, read_rows
+from medtasks_ext.results.store.tables import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -86,7 +86,7 @@ def task_bootstrap(store: Store, datasets: Iterable[str] | None = None) -> Itera
         datasets: ids; all by default.
 
     Raises:
-        MedtasksError: a file is gone, damaged, or of another state of its run.
+        MedtasksError: a file is gone or damaged.
     """
     wanted = None if datasets is None else set(datasets)
     stored = sorted(_stored(store, wanted), key=lambda item: item.dataset.id)
@@ -131,7 +131,7 @@ def _batches(by_dataset: Sequence[list[_Stored]]) -> Iterator[list[list[_Stored]
 
 
 def _read(store: Store, items: Sequence[_Stored], pool: ThreadPoolExecutor) -> dict[tuple[str, str], Array]:
-    """(run, task) -> the columns of its counts, (k, n_units). Each file is read once."""
+    """(run, task) -> the columns of its counts, (k, n_units)."""
     by_run: dict[str, list[_Stored]] = {}
     for item in items:
         by_run.setdefault(item.run.run, []).append(item)
@@ -144,7 +144,6 @@ def _read(store: Store, items: Sequence[_Stored], pool: ThreadPoolExecutor) -> d
 def _read_run(store: Store, items: list[_Stored]) -> dict[tuple[str, str], Array]:
     """The same of one run. Experiments whose scores are made of one column lie together in its file."""
     path = store.folder / items[0].run.name / DOCUMENTS
-    file = opened(path)
     counts = {}
     for means in (True, False):
         together = [item for item in items if (item.statistic is mean) is means]
@@ -152,7 +151,7 @@ def _read_run(store: Store, items: list[_Stored]) -> dict[tuple[str, str], Array
             continue
         first = min(item.rows.first for item in together)
         end = max(item.rows.first + item.rows.n for item in together)
-        table = read_rows(file, path, first, end - first, _columns(together))
+        table = read_rows(path, first, end - first, _columns(together))
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         if "counts" in columns:
             lists = columns.pop("counts")

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
 
-#: rows that are written, and read, at once
+#: rows of a file that are compressed together
 ROW_GROUP = 2**14
 #: columns that differ from row to row, so that a dictionary would not help
 _DISTINCT = ("document", "content", "unit", "response", "record")
 #: texts of results that are long, or the same in many rows
-_TEXTS = ("task", "run", "loaded", "cut", "config", "settings")
+_TEXTS = ["task", "run", "loaded", "cut", "config", "settings"]
 _RESPONSES = pa.schema(
     dict.fromkeys(
         ("suite", "model", "strategy", "task", "run", "document", "response", "record"), pa.string()
@@ -84,22 +84,9 @@ def _write(path: Path, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> Non
         )
 
 
-def opened(path: Path, texts: Sequence[str] = ()) -> parquet.ParquetFile:
-    """Open a table.
-
-    Args:
-        path: of its file.
-        texts: columns that are read as dictionaries.
-
-    Raises:
-        MedtasksError: it is gone or damaged.
-    """
-    with _reading(path):
-        return parquet.ParquetFile(path, read_dictionary=list(texts))
-
-
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
+    """Say of a table that cannot be read which one it is, and how the run comes back."""
     try:
         yield
     except FileNotFoundError:
@@ -147,19 +134,16 @@ def _rows(first: int, scores: DocumentScores) -> Rows:
     )
 
 
-def read_rows(file: parquet.ParquetFile, path: Path, first: int, n: int, columns: Sequence[str]) -> pa.Table:
+def read_rows(path: Path, first: int, n: int, columns: Sequence[str]) -> pa.Table:
     """Rows of a file of documents.
 
     Raises:
-        MedtasksError: it is damaged.
+        MedtasksError: it is gone or damaged.
     """
-    if not n:
-        return file.schema_arrow.empty_table().select(list(columns))
-    size = file.metadata.row_group(0).num_rows  # of all row groups but the last
-    groups = range(first // size, -(-(first + n) // size))
+    groups = range(first // ROW_GROUP, -(-(first + n) // ROW_GROUP))
     with _reading(path):
-        table = file.read_row_groups(groups, columns=list(columns), use_threads=False)
-    return table.slice(first - groups.start * size, n)
+        table = parquet.ParquetFile(path).read_row_groups(groups, columns=list(columns), use_threads=False)
+    return table.slice(first - groups.start * ROW_GROUP, n)
 
 
 def read_document_scores(path: Path, rows: Rows, statistic: Statistic) -> DocumentScores:
@@ -169,7 +153,7 @@ def read_document_scores(path: Path, rows: Rows, statistic: Statistic) -> Docume
         MedtasksError: the file cannot be read.
     """
     columns = ("document", "content", "unit", "scored", "score", "valid", "unclosed", "counts")
-    return from_table(read_rows(opened(path), path, rows.first, rows.n, columns), statistic)
+    return from_table(read_rows(path, rows.first, rows.n, columns), statistic)
 
 
 # ---------------------------------------------------------------------- results
@@ -222,7 +206,7 @@ def read_experiments(path: Path, tasks: Registry) -> tuple[list[Experiment], lis
         MedtasksError: the file cannot be read.
     """
     with _reading(path):
-        table = opened(path, _TEXTS).read(use_threads=False)
+        table = parquet.ParquetFile(path, read_dictionary=_TEXTS).read(use_threads=False)
     column = {name: _values(table[name]) for name in table.column_names}
     experiments: dict[str, Experiment] = {}
     unknown: dict[str, None] = {}
