@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
+
+import openpyxl
 
 
 def jsonl(rows: list[dict]) -> str:
@@ -12,24 +13,12 @@ def jsonl(rows: list[dict]) -> str:
 
 
 def workbook(rows: list[list[str]]) -> bytes:
-    """A minimal .xlsx file: shared strings, and an empty cell left out as spreadsheet programs do."""
-    texts = [cell for row in rows for cell in row]
-    strings = "".join(f"<si><t>{text}</t></si>" for text in texts)
-    cells, number = [], 0
-    for place, row in enumerate(rows, start=1):
-        written = ""
-        for letter, text in zip("ABCDEF", row, strict=False):
-            written += f'<c r="{letter}{place}" t="s"><v>{number}</v></c>' if text else ""
-            number += 1
-        cells.append(f'<row r="{place}">{written}</row>')
-    name = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    """An .xlsx file whose empty cells are left out, as spreadsheet programs do."""
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append([text or None for text in row])
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as book:
-        book.writestr("xl/sharedStrings.xml", f'<sst xmlns="{name}">{strings}</sst>')
-        book.writestr(
-            "xl/worksheets/sheet1.xml",
-            f'<worksheet xmlns="{name}"><sheetData>{"".join(cells)}</sheetData></worksheet>',
-        )
+    book.save(content)
     return content.getvalue()
 
 
