@@ -1,11 +1,9 @@
-"""The paragraphs of a Word file, with the colours of their text (ECMA-376, part 1, 17.3)."""
+"""The paragraphs of a Word file, with the colours of their text."""
 
 from __future__ import annotations
 
 import io
 import re
-import xml.etree.ElementTree as ElementTree
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
@@ -13,8 +11,7 @@ from medtasks_ext.errors import MedtasksError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_CHARACTERS = {f"{_W}tab": "\t", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
+    from docx.text.paragraph import Paragraph
 
 
 def paragraphs(content: bytes, where: str) -> list[dict[str, Any]]:
@@ -27,16 +24,13 @@ def paragraphs(content: bytes, where: str) -> list[dict[str, Any]]:
     Raises:
         MedtasksError: the content is no .docx file.
     """
+    from docx import Document
+
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            body = ElementTree.fromstring(archive.read("word/document.xml")).find(f"{_W}body")
-    except (zipfile.BadZipFile, KeyError, ElementTree.ParseError):
-        body = None
-    if body is None:
-        raise MedtasksError("is not a Word (.docx) file", where=where, remedy="download it again")
-    return [
-        {"text": _text(paragraph), "colours": _colours(paragraph)} for paragraph in body.findall(f"{_W}p")
-    ]
+        found = Document(io.BytesIO(content)).paragraphs
+    except Exception:  # python-docx has no error for damaged files: a part that is missing is a KeyError
+        raise MedtasksError("is not a Word (.docx) file", where=where, remedy="download it again") from None
+    return [{"text": paragraph.text, "colours": _colours(paragraph)} for paragraph in found]
 
 
 def blocks(found: Iterable[dict[str, Any]], pattern: str) -> list[dict[str, Any]]:
@@ -59,25 +53,6 @@ def blocks(found: Iterable[dict[str, Any]], pattern: str) -> list[dict[str, Any]
     return [{**part, "body": "\n".join(part["body"]).strip()} for part in parts]
 
 
-def _text(paragraph: ElementTree.Element) -> str:
-    """The text of the paragraph's runs, of those in hyperlinks, too."""
-    runs = [
-        run
-        for child in paragraph
-        for run in ([child] if child.tag == f"{_W}r" else child.findall(f"{_W}r"))
-        if child.tag in (f"{_W}r", f"{_W}hyperlink")
-    ]
-    return "".join(_piece(piece) for run in runs for piece in run)
-
-
-def _piece(piece: ElementTree.Element) -> str:
-    if piece.tag == f"{_W}t":
-        return piece.text or ""
-    if piece.tag == f"{_W}br":  # breaks of pages and columns are no text
-        return "\n" if piece.get(f"{_W}type", "textWrapping") == "textWrapping" else ""
-    return _CHARACTERS.get(piece.tag, "")
-
-
-def _colours(paragraph: ElementTree.Element) -> list[str]:
-    given = [colour.get(f"{_W}val", "") for colour in paragraph.findall(f"{_W}r/{_W}rPr/{_W}color")]
+def _colours(paragraph: Paragraph) -> list[str]:
+    given = [str(run.font.color.rgb) for run in paragraph.runs if run.font.color.rgb is not None]
     return list(dict.fromkeys(given))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import zipfile
-from xml.sax.saxutils import escape
 
+import docx
 import pytest
 import yaml
+from docx.shared import RGBColor
 
 from medtasks_ext.data import load_documents
 from medtasks_ext.data.docx import blocks
@@ -191,21 +192,17 @@ RED, BLACK, PLAIN = "FF0000", "000000", None
 
 
 def word_file(path, paragraphs: list[list[tuple[str | None, str]]]):
-    """A .docx with runs of coloured text; line ends and tabs become elements; a table precedes the rest."""
-
-    def run(colour, text):
-        look = f'<w:rPr><w:color w:val="{colour}"/></w:rPr>' if colour else ""
-        pieces = escape(text).replace("\n", "</w:t><w:br/><w:t>").replace("\t", "</w:t><w:tab/><w:t>")
-        return f"<w:r>{look}<w:t>{pieces}</w:t></w:r>"
-
-    name = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-    table = f"<w:tbl><w:tr><w:tc><w:p>{run(RED, 'Run 0: in a table?')}</w:p></w:tc></w:tr></w:tbl>"
-    body = "".join(f"<w:p>{''.join(run(*item) for item in runs)}</w:p>" for runs in paragraphs)
+    """A .docx with runs of coloured text; a table precedes the rest."""
+    document = docx.Document()
+    document.add_table(1, 1).cell(0, 0).text = "Run 0: in a table?"
+    for runs in paragraphs:
+        paragraph = document.add_paragraph()
+        for colour, text in runs:
+            run = paragraph.add_run(text)
+            if colour:
+                run.font.color.rgb = RGBColor.from_string(colour)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(
-            "word/document.xml", f'<w:document xmlns:w="{name}"><w:body>{table}{body}</w:body></w:document>'
-        )
+    document.save(path)
     return path
 
 
