@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import sys
 import zipfile
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,7 +25,7 @@ from hypothesis import strategies as st
 
 from medtasks_ext.data import load_documents
 from medtasks_ext.data.originals import cl100k, ehrshot, files_below, medalign, read_original
-from medtasks_ext.data.originals.cl100k import Encoding
+from medtasks_ext.data.originals.cl100k import count, read_encoding, tail
 from medtasks_ext.data.originals.tree import SourceFile
 from medtasks_ext.data.spec import dataset_spec
 from medtasks_ext.errors import MedtasksError
@@ -516,27 +517,29 @@ def test_a_damaged_patient_file_is_refused_with_its_name(data_dir, content, mess
 # ---------------------------------------------------------------------- tokens, MedAlign
 
 
-def encoding(content: bytes = VOCABULARY) -> Encoding:
-    return Encoding(SourceFile("cl100k_base.tiktoken", "cl100k_base.tiktoken", lambda: io.BytesIO(content)))
+def encoding():
+    name = "cl100k_base.tiktoken"
+    return read_encoding(SourceFile(name, name, lambda: io.BytesIO(VOCABULARY)))
 
 
 def test_bytes_are_paired_by_rank_inside_words_only(vocabulary):
-    assert list(encoding().tokens("hello world 1234")) == [
+    code = encoding()
+    assert code.decode_tokens_bytes(code.encode_ordinary("hello world 1234")) == [
         b"hello", b" w", b"o", b"r", b"l", b"d", b" ", b"1", b"2", b"3", b"4",
     ]  # fmt: skip
 
 
 @given(st.text())
-def test_tokens_joined_are_the_text_and_a_tail_is_its_end(text):
+def test_a_tail_is_the_end_of_a_text_in_tokens(text):
     cl100k_sha, cl100k.SHA256 = cl100k.SHA256, hashlib.sha256(VOCABULARY).hexdigest()
     try:
         code = encoding()
     finally:
         cl100k.SHA256 = cl100k_sha
-    tokens = list(code.tokens(text))
-    assert b"".join(tokens) == text.encode() and code.count(text) == len(tokens)
-    assert code.tail(text, len(tokens)) == text and code.tail(text, 0) == ""
-    assert code.tail(text, 2) == b"".join(tokens[-2:]).decode(errors="replace")
+    tokens = code.decode_tokens_bytes(code.encode_ordinary(text))
+    assert count(code, text) == len(tokens)
+    assert tail(code, text, len(tokens) + 1) == text and tail(code, text, 0) == ""
+    assert tail(code, text, 2) == b"".join(tokens[-2:]).decode(errors="replace")
 
 
 def test_another_vocabulary_is_refused(data_dir):
@@ -544,6 +547,14 @@ def test_another_vocabulary_is_refused(data_dir):
     with pytest.raises(MedtasksError, match="is not the vocabulary cl100k_base") as error:
         load("medalign")
     assert "openaipublic" in error.value.remedy
+
+
+def test_without_the_extra_the_remedy_is_its_name(data_dir, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    put(data_dir, "medalign", med_align())
+    with pytest.raises(MedtasksError, match="needs tiktoken, which is not installed") as error:
+        load("medalign")
+    assert error.value.remedy == 'pip install "medtasks[originals]"'
 
 
 def test_the_first_annotators_answers_are_joined_with_question_and_record(data_dir, vocabulary):
@@ -556,7 +567,7 @@ def test_the_first_annotators_answers_are_joined_with_question_and_record(data_d
 
 def test_a_record_keeps_its_most_recent_tokens(data_dir, vocabulary, monkeypatch):
     folder = put(data_dir, "medalign", {**med_align(), "medalign_ehr_xml/502.xml": "hello" * 3 + " hello"})
-    question = encoding().count("Any allergy?")
+    question = count(encoding(), "Any allergy?")
     monkeypatch.setattr(medalign, "CONTEXT", medalign.ANSWER + medalign.TEMPLATE + question + 3)
     row = test_rows("medalign", folder)[0]
     # " hello" is "␣", "hello"; of the word before only its last token is left
@@ -612,14 +623,14 @@ def test_histories_are_those_of_a_plain_search(data):
             lines = [codes[place] for _, place in past]
             assert found.text == "\n".join(lines)
             if lines:
-                assert found.tokens == code.count("".join(f"- {line}\n" for line in lines) + "\n")
+                assert found.tokens == count(code, "".join(f"- {line}\n" for line in lines) + "\n")
 
 
 def test_prompts_above_the_limit_are_dropped_and_those_at_the_limit_kept(tmp_path, vocabulary, monkeypatch):
     for name, content in meds().items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    size = encoding().count("- LOINC/B\n- LOINC/A\n- ICD10CM/I10\n\n")
+    size = count(encoding(), "- LOINC/B\n- LOINC/A\n- ICD10CM/I10\n\n")
     monkeypatch.setattr(ehrshot, "MAX_TOKENS", ehrshot.SUBJECTS["guo_readmission"] + size)
     kept = test_rows("ehrshot", tmp_path)
     assert sum(row["subject"] == "guo_readmission" for row in kept) == 3

@@ -9,70 +9,54 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING
 
-import regex
-
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tiktoken import Encoding
 
     from medtasks_ext.data.originals.tree import SourceFile
 
 NAME = "cl100k_base.tiktoken"
 URL = f"https://openaipublic.blob.core.windows.net/encodings/{NAME}"
 SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
-#: Texts are cut into such pieces before bytes are paired (tiktoken, `cl100k_base`).
-_PIECE = regex.compile(
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+#: Texts are cut into such pieces before bytes are paired (`tiktoken_ext.openai_public.cl100k_base`).
+PIECES = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
 
 
-class Encoding:
-    """Cuts texts into tokens, each a string of bytes."""
+def read_encoding(file: SourceFile) -> Encoding:
+    """The encoding whose vocabulary is in the file.
 
-    def __init__(self, file: SourceFile) -> None:
-        """Read the vocabulary.
+    Raises:
+        MedtasksError: it is another file, or the extra `originals` is not installed.
+    """
+    try:
+        from tiktoken import Encoding
+    except ImportError:
+        raise MedtasksError(
+            "to count tokens of GPT-4 needs tiktoken, which is not installed",
+            where=file.where,
+            remedy='pip install "medtasks[originals]"',
+        ) from None
+    content = file.read()
+    if hashlib.sha256(content).hexdigest() != SHA256:
+        raise MedtasksError(
+            f"is not the vocabulary cl100k_base (SHA-256 {SHA256[:12]}…)",
+            where=file.where,
+            remedy=f"download {URL} again",
+        )
+    ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, content.splitlines())}
+    return Encoding("cl100k_base", pat_str=PIECES, mergeable_ranks=ranks, special_tokens={})
 
-        Raises:
-            MedtasksError: it is another file.
-        """
-        content = file.read()
-        if hashlib.sha256(content).hexdigest() != SHA256:
-            raise MedtasksError(
-                f"is not the vocabulary cl100k_base (SHA-256 {SHA256[:12]}…)",
-                where=file.where,
-                remedy=f"download {URL} again",
-            )
-        self._ranks = {
-            base64.b64decode(token): int(rank) for token, rank in map(bytes.split, content.splitlines())
-        }
-        self._known: dict[str, list[bytes]] = {}
 
-    def tokens(self, text: str) -> Iterator[bytes]:
-        """The tokens, in order; joined they are the text in UTF-8."""
-        for piece in _PIECE.findall(text):
-            if piece not in self._known:
-                self._known[piece] = self._paired(piece.encode())
-            yield from self._known[piece]
+def count(encoding: Encoding, text: str) -> int:
+    """The number of tokens."""
+    return len(encoding.encode_ordinary(text))
 
-    def count(self, text: str) -> int:
-        """The number of tokens."""
-        return sum(1 for _ in self.tokens(text))
 
-    def tail(self, text: str, size: int) -> str:
-        """The last tokens of a text, at most that many; a character cut in two is replaced."""
-        tokens = list(self.tokens(text))
-        return b"".join(tokens[max(0, len(tokens) - size) :]).decode(errors="replace")
-
-    def _paired(self, piece: bytes) -> list[bytes]:
-        """Byte-pair encoding: neighbours are merged, those of the lowest rank first."""
-        parts = [piece[place : place + 1] for place in range(len(piece))]
-        while len(parts) > 1:
-            ranks = [self._ranks.get(parts[place] + parts[place + 1]) for place in range(len(parts) - 1)]
-            best = min((rank for rank in ranks if rank is not None), default=None)
-            if best is None:
-                break
-            place = ranks.index(best)
-            parts[place : place + 2] = [parts[place] + parts[place + 1]]
-        return parts
+def tail(encoding: Encoding, text: str, size: int) -> str:
+    """The last tokens of a text, at most that many; a character cut in two is replaced."""
+    tokens = encoding.encode_ordinary(text)
+    return encoding.decode(tokens[max(0, len(tokens) - size) :])

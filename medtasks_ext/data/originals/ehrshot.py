@@ -22,6 +22,8 @@ from medtasks_ext.privacy import columns_found
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tiktoken import Encoding
+
     from medtasks_ext.data.originals.tree import SourceFile
 
 #: Task -> tokens of HELM's prompt before the record.
@@ -37,7 +39,8 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
     Raises:
         MedtasksError: a file is missing, is not Parquet, or lacks a column.
     """
-    events = _Events(only(files, "data/data.parquet"), cl100k.Encoding(only(files, cl100k.NAME)))
+    encoding = cl100k.read_encoding(only(files, cl100k.NAME))
+    events = _Events(only(files, "data/data.parquet"), encoding)
     for subject, before in SUBJECTS.items():
         file = only(files, f"labels/{subject}/labels.parquet")
         for patient, moment, value in _labels(file, draw=subject.startswith("lab_")):
@@ -70,7 +73,7 @@ class _Codes:
 class _Events:
     """All events, by patient and time. Those without a time belong to no moment and are left out."""
 
-    def __init__(self, file: SourceFile, encoding: cl100k.Encoding) -> None:
+    def __init__(self, file: SourceFile, encoding: Encoding) -> None:
         table = _read(file, ["subject_id", "time", "code"])
         table = table.filter(table["time"].is_valid())
         patient, time = _integers(table, "subject_id"), _integers(table, "time")
@@ -80,8 +83,12 @@ class _Events:
         self._patient, self._time = patient[order], time[order]
         self._code = code.indices.to_numpy()[order]
         # HELM lists codes as "- CODE", a line each; no token crosses a line
-        self._lines = np.array([encoding.count(f"- {name}\n") for name in self._codes], dtype=np.int64)
-        self._last = np.array([encoding.count(f"- {name}\n\n") for name in self._codes], dtype=np.int64)
+        self._lines = np.array(
+            [cl100k.count(encoding, f"- {name}\n") for name in self._codes], dtype=np.int64
+        )
+        self._last = np.array(
+            [cl100k.count(encoding, f"- {name}\n\n") for name in self._codes], dtype=np.int64
+        )
         self._sums = np.concatenate([[0], np.cumsum(self._lines[self._code])])
 
     def until(self, patient: int, moment: int) -> _Codes:

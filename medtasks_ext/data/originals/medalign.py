@@ -36,7 +36,7 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
     Raises:
         MedtasksError: a file is missing or malformed, or there is no record of a patient.
     """
-    encoding = cl100k.Encoding(only(files, cl100k.NAME))
+    encoding = cl100k.read_encoding(only(files, cl100k.NAME))
     instructions = {
         record.fields["instruction_id"]: (record.fields["question"], record.fields["person_id"])
         for record in _table(files, INSTRUCTIONS, ["instruction_id", "question", "person_id"])
@@ -54,12 +54,12 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
                 remedy="put all patients' records there",
             )
         chart = io.StringIO(charts[person].text("utf-8"), newline=None).read()
-        size = CONTEXT - ANSWER - TEMPLATE - encoding.count(question)
+        size = CONTEXT - ANSWER - TEMPLATE - cl100k.count(encoding, question)
         yield Record(
             {
                 "patient": person,
                 "question": question,
-                "ehr": encoding.tail(chart, size),
+                "ehr": cl100k.tail(encoding, chart, size),
                 "clinician_response": record.fields["clinician_response"],
             },
             record.where,
