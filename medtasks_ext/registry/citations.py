@@ -25,8 +25,6 @@ SUITE_PAPERS = {
     "clinicbench": "liu2024clinicbench",
     "mlb": "he2026mlb",
 }
-_OPEN = re.compile(r"@(\w+)\{([^,\s]+),")
-_FIELD = re.compile(r"  (\w+) = \{(.+)\},")
 #: more authors than these become "et al." in running text
 _NAMED_AUTHORS = 3
 
@@ -39,13 +37,17 @@ class Entry:
         kind: article, inproceedings, misc.
         key: by which metadata names it.
         fields: name -> value, with the braces that keep capitals.
-        text: the entry as it stands in the file.
     """
 
     kind: str
     key: str
     fields: dict[str, str]
-    text: str
+
+    @property
+    def text(self) -> str:
+        """The entry in BibTeX, a field per line."""
+        fields = "".join(f"  {name} = {{{value}}},\n" for name, value in self.fields.items())
+        return f"@{self.kind}{{{self.key},\n{fields}}}"
 
     @property
     def unverified(self) -> bool:
@@ -81,57 +83,25 @@ _VENUES = ("journal", "booktitle", "howpublished", "publisher")
 
 
 def read_bibtex(path: Path) -> dict[str, Entry]:
-    """Read entries of the plain form of `citations.bib`: a field per line, values in braces.
+    """Read the entries of a BibTeX file.
 
     Returns:
         Key -> entry, in the order of the file.
 
     Raises:
-        MedtasksError: a line is not of that form, or a key or field occurs twice.
+        MedtasksError: the file is no BibTeX, or a key or field occurs twice.
     """
-    entries: dict[str, Entry] = {}
-    lines: list[str] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not lines and (not line or line.startswith("%")):
-            continue
-        lines.append(line)
-        fault = _fault(lines, entries)
-        if fault:
-            raise MedtasksError(
-                fault, where=f"{path}:{number}", remedy="write `@kind{key,`, `  field = {value},` … and `}`"
-            )
-        if line == "}":
-            entry = _entry(lines)
-            entries[entry.key], lines = entry, []
-    if lines:
-        raise MedtasksError("an entry has no end", where=path, remedy=f"close {lines[0]}")
-    return entries
+    from pybtex.database import parse_string  # here, since tasks need no citations
+    from pybtex.exceptions import PybtexError
 
-
-def _fault(lines: list[str], entries: dict[str, Entry]) -> str | None:
-    """What is wrong with the last of an entry's lines so far."""
-    line = lines[-1]
-    if len(lines) == 1:
-        opened = _OPEN.fullmatch(line)
-        if not opened:
-            return "not the beginning of an entry"
-        return f"key {opened[2]} is there already" if opened[2] in entries else None
-    if line == "}":
-        return None
-    field = _FIELD.fullmatch(line)
-    if not field or field[2].count("{") != field[2].count("}"):
-        return "not a field"
-    return f"field {field[1]} is there already" if field[1] in _fields(lines[1:-1]) else None
-
-
-def _fields(lines: list[str]) -> dict[str, str]:
-    return {match[1]: match[2] for match in map(_FIELD.fullmatch, lines) if match}
-
-
-def _entry(lines: list[str]) -> Entry:
-    opened = _OPEN.fullmatch(lines[0])
-    assert opened
-    return Entry(opened[1], opened[2], _fields(lines[1:-1]), "\n".join(lines))
+    try:
+        # authors are a field like others: names stay as they are written
+        found = parse_string(path.read_text(encoding="utf-8"), "bibtex", person_fields=())
+    except PybtexError as error:
+        raise MedtasksError(
+            f"is not sound BibTeX ({error})", where=path, remedy="mend the entry; a key or field occurs once"
+        ) from None
+    return {key: Entry(entry.type, key, dict(entry.fields)) for key, entry in found.entries.items()}
 
 
 @lru_cache(maxsize=1)
