@@ -6,7 +6,6 @@ cancels out. Scores and differences are on 0-1; differences are the first minus 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,6 @@ FEWEST_FOR_TAIL = 500
 #: Smaller p-values are of no use, and no normal tail is that exact.
 LEAST_P_VALUE = 1e-12
 _BLOCK = 2**20  # signs that are worked on at once
-_erfc = np.vectorize(math.erfc, otypes=[float])  # loading SciPy takes longer than all of a report's p-values
 
 
 @dataclass(frozen=True)
@@ -128,9 +126,11 @@ def bootstrap_p_value(differences: ArrayLike) -> Array:
 
 def _normal_tail(differences: Array) -> Array:
     """Two-sided p-values of 0 under the normal distribution of the resamples; 1 where they do not vary."""
+    from scipy.special import erfc
+
     centre, spread = np.abs(differences.mean(axis=-1)), differences.std(axis=-1, ddof=1)
     z = np.divide(centre, spread, out=np.zeros(np.shape(centre)), where=spread > EQUAL)
-    return np.maximum(_erfc(z / np.sqrt(2)), LEAST_P_VALUE)
+    return np.maximum(erfc(z / np.sqrt(2)), LEAST_P_VALUE)
 
 
 def compare_resamples(scores: tuple[float, float], resampled: tuple[ArrayLike, ArrayLike]) -> Comparison:

@@ -34,7 +34,9 @@ def holm(p_values: ArrayLike) -> Array:
     """
     p_values = _checked(p_values)
     order, left = np.argsort(p_values, kind="stable"), len(p_values) - np.arange(len(p_values))
-    return _in_place(order, np.maximum.accumulate(p_values[order] * left))
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * left), 1)
+    return adjusted
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> Array:
@@ -51,10 +53,9 @@ def benjamini_hochberg(p_values: ArrayLike) -> Array:
     Raises:
         ValueError: it is no list of p-values.
     """
-    p_values = _checked(p_values)
-    order = np.argsort(p_values, kind="stable")[::-1]
-    ranks = len(p_values) - np.arange(len(p_values))
-    return _in_place(order, np.minimum.accumulate(p_values[order] * len(p_values) / ranks))
+    from scipy.stats import false_discovery_control
+
+    return np.asarray(false_discovery_control(_checked(p_values)))
 
 
 def adjust_pairs(p_values: ArrayLike, adjust: Callable[[Array], Array]) -> Array:
@@ -79,9 +80,3 @@ def _checked(p_values: ArrayLike) -> Array:
     if found.ndim != 1 or not ((found >= 0) & (found <= 1)).all():
         raise ValueError("p-values are a list of numbers from 0 to 1")
     return found
-
-
-def _in_place(order: Array, values: Array) -> Array:
-    adjusted = np.empty(len(values))
-    adjusted[order] = np.minimum(values, 1)
-    return adjusted

@@ -61,11 +61,12 @@ def ranks(scores: ArrayLike) -> Array:
     Raises:
         ValueError: a score is not finite.
     """
+    from scipy.stats import rankdata
+
     scores = np.asarray(scores, dtype=float)
     if not np.isfinite(scores).all():
         raise ValueError("a score is missing; rank models on what all of them have")
-    scores = np.round(scores, _DIGITS)
-    return np.stack([(scores > own).sum(axis=0) + ((scores == own).sum(axis=0) + 1) / 2 for own in scores])
+    return rankdata(-np.round(scores, _DIGITS), axis=0)
 
 
 def ranking(scores: ArrayLike, resampled: ArrayLike) -> Ranking:

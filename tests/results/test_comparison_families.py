@@ -40,8 +40,15 @@ def test_holm_is_the_closed_test_of_bonferroni(p_values):
 
 @given(p_lists)
 @examples
-def test_benjamini_hochberg_is_that_of_scipy(p_values):
-    assert benjamini_hochberg(p_values) == pytest.approx(stats.false_discovery_control(p_values, method="bh"))
+def test_benjamini_hochberg_is_the_least_level_at_which_a_finding_stands(p_values):
+    """A finding stands at level q if k p-values are at most k q / m, its own among them (their theorem 1)."""
+    m = len(p_values)
+    counts = [sum(other <= p for other in p_values) for p in p_values]
+    expected = [
+        min(1.0, min(other * m / k for other, k in zip(p_values, counts, strict=True) if other >= p))
+        for p in p_values
+    ]
+    assert benjamini_hochberg(p_values) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
