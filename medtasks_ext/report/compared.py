@@ -11,9 +11,9 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.changes import document_p_value
-from medtasks_ext.results.comparison import EQUAL, Pairs, all_pairs
+from medtasks_ext.results.comparison import Pairs, all_pairs
 from medtasks_ext.results.multiplicity import adjust_pairs, benjamini_hochberg, holm
-from medtasks_ext.results.ranking import Ranking, ranking
+from medtasks_ext.results.ranking import Ranking, ranking, win_shares
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -159,7 +159,7 @@ def _compared(
         p_holm,
         p_bh,
         places,
-        _wins(by_task),
+        win_shares(by_task),
         [place for place in own if place not in chosen],
         unlike,
     )
@@ -194,12 +194,6 @@ def _comparable(own: Mapping[int, Mapping[str, Hashable]]) -> list[int]:
 def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
     shared = set.intersection(*(set(item.items()) for item in asked))
     return len(asked) * (len(asked) - 1) * len(shared)
-
-
-def _wins(scores: Array) -> Array:
-    """(entries, entries) from (entries, tasks)."""
-    lead = scores[:, None, :] - scores[None, :, :]
-    return ((lead > EQUAL) + (np.abs(lead) <= EQUAL) / 2).mean(axis=2)
 
 
 def _asked(entry: Entry, item: Experiment) -> Hashable:

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtasks_ext.results.comparison import detectable_difference
+from medtasks_ext.results.ranking import win_shares
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
-
-#: z for a two-sided test at 5 % and for 80 % power, as the published code rounds them.
-Z_ALPHA, Z_BETA = 1.96, 0.84
-#: Tokens that the published bound allows for one judgement.
-JUDGE_OUTPUT_TOKENS = 4096
 
 
 @dataclass(frozen=True)
@@ -62,16 +60,12 @@ def suite_figures(scores: Mapping[str, Sequence[float]]) -> dict[str, SuiteFigur
     table = np.array(list(scores.values()), dtype=float)
     if table.ndim != 2:
         raise ValueError("every model needs a score on every benchmark")
-    others = len(table) - 1
-    wins = (table[:, None, :] > table[None, :, :]).astype(float)
-    ties = (table[:, None, :] == table[None, :, :]).astype(float)
-    halves = (wins.sum(1) + (ties.sum(1) - 1) / 2) / others
+    won, won_alone = win_shares(table), win_shares(table, tie=0.0)
     figures = {}
     for index, model in enumerate(scores):
-        pairwise = np.delete(wins[index].mean(axis=1), index)
         figures[model] = SuiteFigures(
-            win_rate=float(halves[index].mean()),
-            win_sd=float(pairwise.std()),
+            win_rate=float(np.delete(won[index], index).mean()),
+            win_sd=float(np.delete(won_alone[index], index).std()),
             macro_average=float(table[index].mean()),
             macro_sd=float(table[index].std(ddof=1)) if table.shape[1] > 1 else 0.0,
         )
@@ -115,7 +109,7 @@ def minimum_detectable_effect(scores: ArrayLike) -> DetectableEffect:
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] == 0:
         raise ValueError("at least two models on the same documents are needed")
     effects = [
-        (Z_ALPHA + Z_BETA) * (table[one] - table[other]).std() / np.sqrt(table.shape[1])
+        detectable_difference((table[one] - table[other]).std() / np.sqrt(table.shape[1]))
         for one, other in combinations(range(len(table)), 2)
     ]
     return DetectableEffect(float(np.mean(effects)), float(np.std(effects)))
@@ -136,13 +130,3 @@ class Price:
 def cost_bound(price: Price, input_tokens: int, documents: int, answer_budget: int) -> float:
     """Upper bound of a benchmark's cost as published: every answer fills the budget."""
     return price.of(input_tokens, documents * answer_budget)
-
-
-def jury_cost_bound(judges: Sequence[Price], input_tokens: int, documents: int, answer_budget: int) -> float:
-    """Upper bound of judging a benchmark as published.
-
-    Each judge reads the benchmark's input and a full answer, and writes 4,096 tokens; rubric and
-    gold are not counted.
-    """
-    read, written = input_tokens + documents * answer_budget, documents * JUDGE_OUTPUT_TOKENS
-    return sum(judge.of(read, written) for judge in judges)

@@ -1,4 +1,4 @@
-"""Ranks and win rates of models with bootstrap intervals: how far an order depends on the test documents."""
+"""Ranks of models with bootstrap intervals, which say how far an order depends on documents; win rates."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.results.bootstrap import LEVEL
+from medtasks_ext.results.comparison import EQUAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import ArrayLike
 
     from medtasks_ext.metrics.statistic import Array
@@ -35,21 +34,6 @@ class Ranking:
     low: Array
     high: Array
     best: Array
-
-
-@dataclass(frozen=True)
-class WinRates:
-    """Mean over tasks of the share of other models that a model beats, a tie counting half.
-
-    Attributes:
-        rate: (models,) by the scores on all documents.
-        low: (models,) lower ends of the 95 % percentile intervals.
-        high: (models,) upper ends.
-    """
-
-    rate: Array
-    low: Array
-    high: Array
 
 
 def ranks(scores: ArrayLike) -> Array:
@@ -88,28 +72,13 @@ def ranking(scores: ArrayLike, resampled: ArrayLike) -> Ranking:
     return Ranking(ranks(scores), low, high, (first / first.sum(axis=0)).mean(axis=1))
 
 
-def win_rates(tasks: Iterable[tuple[ArrayLike, ArrayLike]]) -> WinRates:
-    """Win rates over tasks that all models were run on, as MedHELM counts them (`medhelm.suite_figures`).
+def win_shares(scores: ArrayLike, *, tie: float = 0.5) -> Array:
+    """The share of the tasks that the row wins against the column, (models, models).
 
     Args:
-        tasks: of each task the scores (models,) and the resampled scores (models, resamples), the models
-            in one order.
-
-    Raises:
-        ValueError: fewer than two models, no task, or a score that is not finite.
+        scores: (models, tasks).
+        tie: how much of a win a tie is.
     """
-    n, rate, resampled = 0, np.zeros(1), np.zeros(1)
-    for scores, values in tasks:  # one at a time: all tasks of a leaderboard would fill the memory
-        n, rate, resampled = n + 1, rate + _beaten(scores), resampled + _beaten(values)
-    if not n:
-        raise ValueError("win rates need at least one task")
-    low, high = np.quantile(resampled / n, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
-    return WinRates(rate / n, low, high)
-
-
-def _beaten(scores: ArrayLike) -> Array:
-    """The share of the others that each model beats: a mean rank counts a tie as half a win."""
-    found = ranks(scores)
-    if len(found) < 2:
-        raise ValueError("win rates need at least two models")
-    return (len(found) - found) / (len(found) - 1)
+    scores = np.asarray(scores, dtype=float)
+    lead = scores[:, None, :] - scores[None, :, :]
+    return ((lead > EQUAL) + (np.abs(lead) <= EQUAL) * tie).mean(axis=2)

@@ -1,4 +1,4 @@
-"""Many comparisons at once: adjusted p-values, ranks, win rates, and what can be detected at all."""
+"""Many comparisons at once: adjusted p-values, ranks, and what can be detected at all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from medtasks_ext.results.detectable import detectable_difference, detectable_on_resamples
-from medtasks_ext.results.medhelm import minimum_detectable_effect, suite_figures
+from medtasks_ext.results.comparison import compare_resamples, detectable_difference
+from medtasks_ext.results.medhelm import minimum_detectable_effect
 from medtasks_ext.results.multiplicity import adjust_pairs, benjamini_hochberg, holm
-from medtasks_ext.results.ranking import ranking, ranks, win_rates
+from medtasks_ext.results.ranking import ranking, ranks
 from tests.metrics.build import examples
 
 p_lists = st.lists(st.floats(0, 1), min_size=1, max_size=7)
@@ -138,69 +138,21 @@ def test_interval_ends_are_ranks_that_occurred_and_no_narrower_than_the_quantile
     assert found.best == pytest.approx([29 / 30, 1 / 30])
 
 
-# ---------------------------------------------------------------- win rates
-
-
-def test_win_rates_are_those_of_medhelm_on_every_resample():
-    rng = np.random.default_rng(2)
-    scores = rng.integers(0, 5, (6, 4)) / 4  # (tasks, models)
-    resampled = rng.integers(0, 5, (6, 4, 50)) / 4
-    found = win_rates(zip(scores, resampled, strict=True))
-
-    def medhelm(table: np.ndarray) -> list[float]:
-        models = {str(model): table[:, model].tolist() for model in range(4)}
-        return [figures.win_rate for figures in suite_figures(models).values()]
-
-    again = np.array([medhelm(resampled[..., place]) for place in range(50)])
-    assert found.rate == pytest.approx(medhelm(scores))
-    assert found.low == pytest.approx(np.quantile(again, 0.025, axis=0))
-    assert found.high == pytest.approx(np.quantile(again, 0.975, axis=0))
-    assert found.rate.mean() == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("tasks", [[], [(np.ones(1), np.ones((1, 3)))], [([0.1, np.nan], np.ones((2, 3)))]])
-def test_win_rates_need_two_models_a_task_and_all_scores(tasks):
-    with pytest.raises(ValueError):
-        win_rates(tasks)
-
-
 # ---------------------------------------------------------------- what can be detected
-
-
-@given(tables.filter(lambda table: table.shape[1] > 1))
-@examples
-def test_without_units_the_detectable_difference_is_that_of_medhelm(table):
-    expected = minimum_detectable_effect(table[:2]).mean
-    assert detectable_difference(*table[:2]) == pytest.approx(expected)
 
 
 def test_a_detectable_difference_is_found_four_times_in_five():
     rng = np.random.default_rng(3)
     n, spread = 300, 0.4
-    effect = detectable_difference(spread * stats.norm.ppf((np.arange(n) + 0.5) / n), np.zeros(n))
+    effect = detectable_difference(spread / np.sqrt(n))
     differences = rng.normal(effect, spread, (4000, n))
     found = stats.ttest_1samp(differences, 0, axis=1).pvalue <= 0.05
     assert 0.77 < found.mean() < 0.83
 
 
-def test_documents_that_share_a_note_detect_less():
-    rng = np.random.default_rng(4)
-    notes = rng.normal(0, 0.3, 200)
-    alone = detectable_difference(notes, np.zeros(200))
-    units = list(np.repeat(range(200), 5))
-    assert detectable_difference(np.repeat(notes, 5), np.zeros(1000), units) == pytest.approx(alone)
-    assert detectable_difference(np.repeat(notes, 5), np.zeros(1000)) == pytest.approx(alone / np.sqrt(5))
-
-
-def test_resamples_give_the_same_but_for_chance():
+def test_resamples_detect_what_documents_detect_but_for_chance():
     rng = np.random.default_rng(5)
-    differences = rng.normal(0.02, 0.3, 400)
-    resampled = differences[rng.integers(0, 400, (4000, 400))].mean(axis=1)
-    expected = detectable_difference(differences, np.zeros(400))
-    assert detectable_on_resamples(resampled) == pytest.approx(expected, rel=0.05)
-
-
-def test_no_documents_detect_nothing():
-    for arguments in (([], []), ([0.1, 0.2], [0.1, 0.1], ["a"])):
-        with pytest.raises(ValueError):
-            detectable_difference(*arguments)
+    scores = rng.normal([[0.5], [0.48]], 0.2, (2, 400))
+    resampled = scores[:, rng.integers(0, 400, (4000, 400))].mean(axis=2)
+    found = compare_resamples(tuple(scores.mean(axis=1)), tuple(resampled))
+    assert found.detectable == pytest.approx(minimum_detectable_effect(scores).mean, rel=0.05)
