@@ -14,12 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_REMEDY = "make room or give write access, then run the same command again; what is written is kept"
+
+
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
 
     The content goes to a file of its own name beside the place, is brought to the disk, and takes the place.
     Where the body raises, the old content stays.
+
+    Args:
+        path: of the file; missing folders are made.
+        remedy: what the user can do where the place cannot be written.
 
     Raises:
         MedtasksError: the disk is full, or the folder cannot be written.
@@ -41,7 +48,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         Path(part.name).replace(path)
         sync_folder(path.parent)
     except OSError as error:
-        raise cannot_write(path, error) from None
+        raise cannot_write(path, error, remedy) from None
 
 
 def sync_folder(folder: Path) -> None:
@@ -54,13 +61,9 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def cannot_write(path: Path, error: OSError) -> MedtasksError:
+def cannot_write(path: Path, error: OSError, remedy: str = _REMEDY) -> MedtasksError:
     """The error for a file that cannot be written."""
-    return MedtasksError(
-        f"cannot be written ({error.strerror or error})",
-        where=path,
-        remedy="make room or give write access, then run the same command again; what is written is kept",
-    )
+    return MedtasksError(f"cannot be written ({error.strerror or error})", where=path, remedy=remedy)
 
 
 def umask() -> int:

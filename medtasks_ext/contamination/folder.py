@@ -8,10 +8,12 @@ DIR/contamination_responses/TASK.jsonl  what the model wrote, appended as it com
 from __future__ import annotations
 
 import csv
+import io
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.contamination.probe import CUTS, N_PREDICTED, THRESHOLD, tally
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
@@ -150,17 +152,17 @@ class ProbeFolder:
         self._write_table()
 
     def _write_table(self) -> None:
-        part = self.folder / f"{TABLE}.part"
-        with part.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(
-                ["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]
-            )
-            for name, task in self.tasks.items():
-                facts = [task["benchmark"], task["language"], task["origin"]]
-                bounds = task["interval_95"] or (None, None)
-                writer.writerow([self.model, name, *facts, *(task[key] for key in _COLUMNS), *bounds])
-        part.replace(self.folder / TABLE)
+        table = io.StringIO(newline="")
+        writer = csv.writer(table)
+        writer.writerow(
+            ["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]
+        )
+        for name, task in self.tasks.items():
+            facts = [task["benchmark"], task["language"], task["origin"]]
+            bounds = task["interval_95"] or (None, None)
+            writer.writerow([self.model, name, *facts, *(task[key] for key in _COLUMNS), *bounds])
+        with atomic_file(self.folder / TABLE) as file:
+            file.write(table.getvalue().encode())
 
 
 def _one_line(identity: dict[str, Any]) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import tempfile
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.folders import cache_dir, data_dir
+from medtasks_ext.atomic import atomic_file
+from medtasks_ext.data.folders import CACHE_REMEDY, cache_dir, data_dir
 from medtasks_ext.data.remote import url_file
 from medtasks_ext.errors import MedtasksError
 
@@ -72,25 +71,14 @@ def _built(script: Path) -> Path:
     target = cache_dir() / "databases" / f"{sha256(text.encode()).hexdigest()[:16]}.sqlite"
     if target.is_file():
         return target
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=target.parent)
-    except OSError as error:
-        raise MedtasksError(
-            f"cannot be written ({error.strerror})",
-            where=target.parent,
-            remedy="set MEDTASKS_CACHE to a folder that can",
-        ) from None
-    os.close(handle)
-    try:
-        with closing(sqlite3.connect(part)) as connection:
-            connection.executescript(text)
-        Path(part).replace(target)
-    except sqlite3.Error as error:
-        Path(part).unlink()
-        raise MedtasksError(
-            f"cannot be run ({error})", where=script, remedy="mend the statement there"
-        ) from None
+    with atomic_file(target, remedy=CACHE_REMEDY) as file:
+        try:
+            with closing(sqlite3.connect(file.name)) as connection:
+                connection.executescript(text)
+        except sqlite3.Error as error:
+            raise MedtasksError(
+                f"cannot be run ({error})", where=script, remedy="mend the statement there"
+            ) from None
     return target
 
 

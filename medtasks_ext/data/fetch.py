@@ -7,11 +7,12 @@ to another machine, where DIR is the data folder. `fetched.json` records what wa
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.data.folders import FETCHED, cache_dir, data_folder
 from medtasks_ext.data.load import check_rows
 from medtasks_ext.data.missing import source_of
@@ -110,10 +111,7 @@ class Store:
         return {**entry, "path": file.carried} if self.to else entry
 
     def _save(self) -> None:
-        try:
-            write_json(self.manifest_file, {"schema": SCHEMA, "datasets": self.datasets})
-        except OSError as error:
-            raise _unwritable(error, self.folder) from None
+        write_json(self.manifest_file, {"schema": SCHEMA, "datasets": self.datasets})
 
 
 def damaged_files(folder: Path) -> tuple[int, list[str]]:
@@ -151,20 +149,5 @@ def _drop(path: Path) -> None:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Copy a file so that nobody sees a part of it, and nothing is left of a copy that was interrupted."""
-    part = target.with_name(f"{target.name}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, part)
-        part.replace(target)
-    except OSError as error:
-        raise _unwritable(error, target.parent) from None
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def _unwritable(error: OSError, folder: Path) -> MedtasksError:
-    return MedtasksError(
-        f"cannot be written ({error.strerror or error})", where=folder, remedy="name another folder: --to DIR"
-    )
+    with atomic_file(target, remedy="name another folder: --to DIR") as file, path.open("rb") as source:
+        shutil.copyfileobj(source, file)

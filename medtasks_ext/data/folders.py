@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Below the data folder: downloads that were carried there (`medtasks data fetch --to`).
 FETCHED = "fetched"
+#: What helps where the cache cannot be written.
+CACHE_REMEDY = "set MEDTASKS_CACHE to a folder that can be written"
 
 
 def data_dir() -> Path | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.folders import FETCHED, cache_dir, data_dir
+from medtasks_ext.atomic import atomic_file
+from medtasks_ext.data.folders import CACHE_REMEDY, FETCHED, cache_dir, data_dir
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
@@ -192,20 +192,6 @@ def url_file(url: str) -> Path:
             content = answer.read()
     except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
         raise _failed(error, url) from None
-    _write(target, content)
+    with atomic_file(target, remedy=CACHE_REMEDY) as file:
+        file.write(content)
     return target
-
-
-def _write(target: Path, content: bytes) -> None:
-    """Write a file so that nobody sees a part of it."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
-            part.write(content)
-        Path(part.name).replace(target)
-    except OSError as error:
-        raise MedtasksError(
-            f"cannot be written ({error.strerror})",
-            where=target.parent,
-            remedy="set MEDTASKS_CACHE to a folder that can",
-        ) from None

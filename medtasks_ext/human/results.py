@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.human.agreement import Agreement, agreements
 from medtasks_ext.human.kinds import load_kind
 from medtasks_ext.human.rates import LOSS, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
@@ -231,7 +232,5 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _write(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(content.encode())
-    part.replace(path)
+    with atomic_file(path) as file:
+        file.write(content.encode())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.judge.asks import done_requests
@@ -56,9 +57,8 @@ def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
     if not lines:
         path.unlink(missing_ok=True)
         return
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="replace"))
-    part.replace(path)
+    with atomic_file(path) as file:
+        file.write("".join(f"{line}\n" for line in lines).encode(errors="replace"))
 
 
 def _key(task: JudgedTask, case: Case) -> str:

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import numbered_lines, write_json
+from medtasks_ext.jsonfile import json_bytes, numbered_lines, write_json
 from medtasks_ext.judge.scoring_point import AXIS, FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.registry.tasks import describe
 
@@ -324,7 +325,5 @@ def write_split(folder: Path, split: Split, test_share: float, seed: int) -> dic
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    part = path.with_name(f"{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    part.replace(path)
+    with atomic_file(path) as file:
+        file.writelines(json_bytes(row) + b"\n" for row in rows)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from medtasks_ext import __version__
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.report.page import render
@@ -51,34 +53,27 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
         data: of the page.
     """
     every, groups = results(report), groups_table(report)
-    made: dict[str, Callable[[Path], object]] = {
-        "results.csv": lambda path: _lines(every.lines(), path),
-        "results.parquet": lambda path: _parquet(every.table(), path),
-        "groups.csv": lambda path: _lines(csv_lines(groups), path),
-        "groups.parquet": lambda path: _parquet(groups, path),
-        "report.html": lambda path: path.write_text(render(data), encoding="utf-8", errors="replace"),
+    made: dict[str, Callable[[BinaryIO], object]] = {
+        "results.csv": lambda file: _lines(every.lines(), file),
+        "results.parquet": lambda file: _parquet(every.table(), file),
+        "groups.csv": lambda file: _lines(csv_lines(groups), file),
+        "groups.parquet": lambda file: _parquet(groups, file),
+        "report.html": lambda file: file.write(render(data).encode(errors="replace")),
     }
-    parts = {folder / f"{name}.part": folder / name for name in FILES}
-    try:
-        for part, path in parts.items():
-            made[path.name](part)
+    with ExitStack() as files:  # they take their places when the last one is complete
+        for name in FILES:
+            made[name](files.enter_context(atomic_file(folder / name)))
         write_json(
             folder / MARK, {"schema": 1, "medtasks": __version__, "made": data["made"], "files": FILES}
         )
-        for part, path in parts.items():
-            part.replace(path)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
-    return list(parts.values())
+    return [folder / name for name in FILES]
 
 
-def _parquet(table: pa.Table, path: Path) -> None:
+def _parquet(table: pa.Table, file: BinaryIO) -> None:
     from pyarrow import parquet
 
-    parquet.write_table(table, path, compression="zstd")
+    parquet.write_table(table, file, compression="zstd")
 
 
-def _lines(lines: Iterable[str], path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(lines)
+def _lines(lines: Iterable[str], file: BinaryIO) -> None:
+    file.writelines(line.encode() for line in lines)
