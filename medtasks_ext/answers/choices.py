@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
@@ -12,8 +13,6 @@ from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class HelmLetter(AnswerFormat):
@@ -121,10 +120,10 @@ class MlbLetters(AnswerFormat):
     @staticmethod
     def _options(letters: str, options: list[str]) -> list[str] | None:
         """The chosen texts, sorted, or None when a letter has no option."""
-        indices = {LETTERS.index(letter) for letter in letters if letter in LETTERS}
+        indices = {ascii_uppercase.index(letter) for letter in letters if letter in ascii_uppercase}
         if not indices or max(indices) >= len(options):
             return None
         return sorted(options[i] for i in indices)
 
 
-_FULL_WIDTH_LETTERS = {0xFF21 + i: letter for i, letter in enumerate(LETTERS)}
+_FULL_WIDTH_LETTERS = {0xFF21 + i: letter for i, letter in enumerate(ascii_uppercase)}

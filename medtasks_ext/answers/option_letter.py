@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal
 
-from medtasks_ext.answers.choices import LETTERS
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
 from medtasks_ext.privacy import excerpt
@@ -50,7 +50,7 @@ class OptionLetter(AnswerFormat):
             GoldError: it is no letter, or the row has no such option.
         """
         letter, size = text.strip().removeprefix("Answer:").strip(), len(row["options"])
-        if len(letter) != 1 or letter not in LETTERS[:size]:
+        if len(letter) != 1 or letter not in ascii_uppercase[:size]:
             raise GoldError(f"{excerpt(letter)} is not the letter of one of the {size} options")
         return letter
 
@@ -98,7 +98,7 @@ def _letter_at(text: str, place: int, options: list[str]) -> str | None:
         return None
     if letter == "A" and _ARTICLE.match(text, end):
         return None
-    letters, letter = LETTERS[: len(options)], letter.upper()
+    letters, letter = ascii_uppercase[: len(options)], letter.upper()
     another = _ANOTHER.match(text, end)
     if another and another[1] != letter and another[1] in letters:
         return None

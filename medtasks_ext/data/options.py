@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import RowError
@@ -12,7 +14,6 @@ from medtasks_ext.privacy import RowValueError, excerpt, shows_text
 if TYPE_CHECKING:
     from medtasks_ext.data.files import Row
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OPTION = re.compile(r"\s*([A-Z])[\s.、．:：]+(.*)", re.DOTALL)
 
 
@@ -33,9 +34,9 @@ def split_options(value: Any) -> list[str]:
         if not line.strip():
             continue
         match = _OPTION.fullmatch(line)
-        if not match or match[1] != LETTERS[len(texts)]:
+        if not match or match[1] != ascii_uppercase[len(texts)]:
             raise RowValueError(
-                f"option line {excerpt(line)} does not begin with the letter {LETTERS[len(texts)]}"
+                f"option line {excerpt(line)} does not begin with the letter {ascii_uppercase[len(texts)]}"
             )
         texts.append(match[2].strip())
     return texts
@@ -43,7 +44,7 @@ def split_options(value: Any) -> list[str]:
 
 def lettered(options: list[str]) -> str:
     """One line per option: letter, full stop, text."""
-    return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
+    return "\n".join(f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
 
 
 def as_letters(indices: Any) -> str:
@@ -55,9 +56,9 @@ def as_letters(indices: Any) -> str:
     if not isinstance(indices, list) or not indices:
         raise RowValueError(f"{excerpt(indices)} is no list of indices into the options")
     for index in indices:
-        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(LETTERS):
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(ascii_uppercase):
             raise RowValueError(f"{excerpt(index)} is no index into the options, counted from 0")
-    return "".join(sorted({LETTERS[index] for index in indices}))
+    return "".join(sorted({ascii_uppercase[index] for index in indices}))
 
 
 def check_options(row: Row, where: str) -> Row:
@@ -71,7 +72,7 @@ def check_options(row: Row, where: str) -> Row:
     options, answer = row["options"], str(row["answer"])
     problem = remedy = ""
     repeated = [option for place, option in enumerate(options) if option in options[:place]]
-    outside = [letter for letter in answer if letter not in LETTERS[: len(options)]]
+    outside = [letter for letter in answer if letter not in ascii_uppercase[: len(options)]]
     if len(options) < 2:
         problem, remedy = f"has {len(options)} options", "give every question at least two options"
     elif repeated:
@@ -79,7 +80,9 @@ def check_options(row: Row, where: str) -> Row:
         remedy = "answers are compared by the options' texts: write different ones, or take the row out"
     elif outside or not answer:
         problem = f"has the answer {excerpt(answer)}, which is none of its {len(options)} options"
-        remedy = f"write letters from A to {LETTERS[len(options) - 1]} (or their indices, counted from 0)"
+        remedy = (
+            f"write letters from A to {ascii_uppercase[len(options) - 1]} (or their indices, counted from 0)"
+        )
     if problem:
         place = f"{row['_row']} (id {row['id']})" if shows_text() else row["_row"]
         column = "answer" if "answer" in problem else "options"
@@ -99,12 +102,10 @@ def permuted(row: Row, trials: int) -> list[Row]:
         row: a question that `check_options` accepts.
         trials: how often it is asked.
     """
-    options, gold = list(row["options"]), {LETTERS.index(letter) for letter in row["answer"]}
+    options, gold = list(row["options"]), {ascii_uppercase.index(letter) for letter in row["answer"]}
     rng = random.Random(f"option order of {row['id']}")
     orders: list[list[int]] = []
-    possible = 1
-    for size in range(2, len(options) + 1):
-        possible *= size
+    possible = math.factorial(len(options))
     while len(orders) < trials:
         order = rng.sample(range(len(options)), len(options))
         if order not in orders or len(orders) >= possible:
@@ -113,7 +114,7 @@ def permuted(row: Row, trials: int) -> list[Row]:
         {
             **row,
             "options": [options[index] for index in order],
-            "answer": "".join(LETTERS[place] for place, index in enumerate(order) if index in gold),
+            "answer": "".join(ascii_uppercase[place] for place, index in enumerate(order) if index in gold),
             "item": str(row["id"]),
             "trial": trial,
         }
