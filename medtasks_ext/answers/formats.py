@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError
+from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,10 +30,9 @@ class Reading(NamedTuple):
     valid: bool
 
 
-class AnswerFormat(BaseModel):
+class AnswerFormat(Strict):
     """Base of all formats. Fields are what a task's YAML writes under `answer:`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     kind: str
 
     #: Whether the gold answers of a test file form a label space.

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RowSchema(_Strict):
+class RowSchema(Strict):
     """One schema that source rows may have, and how its columns become the prompt's fields.
 
     Attributes:
@@ -45,7 +42,7 @@ class RowSchema(_Strict):
     rebuilt: bool = False
 
 
-class Database(_Strict):
+class Database(Strict):
     """An SQLite database on which answers are run. Prompts see its tables as the field `schema`.
 
     Attributes:
@@ -61,7 +58,7 @@ class Database(_Strict):
     sample: str = "sample_db.sql"
 
 
-class RowsReader(_Strict):
+class RowsReader(Strict):
     """Objects: JSON, JSON lines, CSV with a header, Parquet. In a JSON list of lists, the field `_list` of an
     object is the number of its list.
     """
@@ -69,7 +66,7 @@ class RowsReader(_Strict):
     kind: Literal["rows"]
 
 
-class TableReader(_Strict):
+class TableReader(Strict):
     """Lines of cells, or the first sheet of an .xlsx file.
 
     Attributes:
@@ -84,7 +81,7 @@ class TableReader(_Strict):
     encoding: str = "utf-8-sig"
 
 
-class TokensReader(_Strict):
+class TokensReader(Strict):
     """A token per line with its tag, in text files or .xlsx sheets.
 
     Attributes:
@@ -103,7 +100,7 @@ class TokensReader(_Strict):
     encoding: str = "utf-8-sig"
 
 
-class BratReader(_Strict):
+class BratReader(Strict):
     """brat standoff. File patterns name the texts; annotations lie beside them.
 
     Attributes:
@@ -115,7 +112,7 @@ class BratReader(_Strict):
     encoding: str = "utf-8"
 
 
-class XmlReader(_Strict):
+class XmlReader(Strict):
     """Elements of a file; their attributes and the texts of their children are the fields.
 
     Attributes:
@@ -128,14 +125,14 @@ class XmlReader(_Strict):
     attribute: str | None = None
 
 
-class InlineReader(_Strict):
+class InlineReader(Strict):
     """A document per line, its entities between tags that name their type: `<Age>40</Age>`."""
 
     kind: Literal["inline"]
     encoding: str = "utf-8-sig"
 
 
-class LinesReader(_Strict):
+class LinesReader(Strict):
     """Text files that belong together line by line.
 
     Attributes:
@@ -147,7 +144,7 @@ class LinesReader(_Strict):
     encoding: str = "utf-8-sig"
 
 
-class SourceReader(_Strict):
+class SourceReader(Strict):
     """A source that no other reader fits; the module of that name in `data/originals` reads it."""
 
     kind: Literal["ehrshot", "medalign", "mimic_iv"]
@@ -166,7 +163,7 @@ Reader = Annotated[
 ]
 
 
-class Join(_Strict):
+class Join(Strict):
     """Another table of the source. Records whose key it does not have are left out.
 
     Attributes:
@@ -182,7 +179,7 @@ class Join(_Strict):
     every: bool = False
 
 
-class Download(_Strict):
+class Download(Strict):
     """Public files, pinned. `repo` is a dataset on the Hugging Face hub; without it files are URLs.
 
     With `source.original`, `test` lists the files and archives of the source, whatever their part.
@@ -203,7 +200,7 @@ class Download(_Strict):
     reader: Reader | None = None
 
 
-class Original(_Strict):
+class Original(Strict):
     """One layout in which the source is distributed, and how rows are made of its records.
 
     For BRIDGE a row is a document: `id`, `input` and `output` are Jinja templates over a record. Without
@@ -263,7 +260,7 @@ class Original(_Strict):
         return self
 
 
-class Source(_Strict):
+class Source(Strict):
     """Where rows come from.
 
     Attributes:
@@ -313,7 +310,7 @@ class Source(_Strict):
         return self
 
 
-class Prompt(_Strict):
+class Prompt(Strict):
     """Jinja templates over a row's fields. `instruction` must place `{{ strategy }}`."""
 
     instruction: str
@@ -328,7 +325,7 @@ class Prompt(_Strict):
         return self
 
 
-class Judging(_Strict):
+class Judging(Strict):
     """How models judge the answers of an open-ended task (`medtasks judge`).
 
     Attributes:
@@ -360,7 +357,7 @@ class Judging(_Strict):
         return self
 
 
-class DatasetSpec(_Strict):
+class DatasetSpec(Strict):
     """Where rows come from, how a row becomes a prompt, and how an answer is read."""
 
     source: Source

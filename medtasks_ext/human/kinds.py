@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from medtasks_ext.strict import Strict
 
 _HERE = Path(__file__).parent
 
@@ -15,11 +17,7 @@ Language = Literal["en", "zh"]
 KindName = Literal["pairwise", "points"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Words(_Strict):
+class Words(Strict):
     """The same words in the languages that forms come in."""
 
     en: str
@@ -30,7 +28,7 @@ class Words(_Strict):
         return self.en if language == "en" else self.zh
 
 
-class ShownText(_Strict):
+class ShownText(Strict):
     """A text that the expert reads: above the answers, as an answer, or as what is asked about."""
 
     id: str
@@ -38,7 +36,7 @@ class ShownText(_Strict):
     label: Words
 
 
-class Question(_Strict):
+class Question(Strict):
     """A question that is asked about each row."""
 
     id: str
@@ -46,14 +44,14 @@ class Question(_Strict):
     help: Words
 
 
-class Option(_Strict):
+class Option(Strict):
     """One of the answers to every question."""
 
     value: str
     label: Words
 
 
-class Kind(_Strict):
+class Kind(Strict):
     """One file of `medtasks_ext/human/kinds`.
 
     A form is a list of rows. A row has the texts of its kind and is asked every question; rows that

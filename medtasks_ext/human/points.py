@@ -5,13 +5,14 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import page_words
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
     from medtasks_ext.human.kinds import Language
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Point(_Strict):
+class Point(Strict):
     """One scoring point of a question."""
 
     id: str = Field(min_length=1)
@@ -32,7 +29,7 @@ class Point(_Strict):
     weight: float = Field(ge=0)
 
 
-class Case(_Strict):
+class Case(Strict):
     """One line of a queue."""
 
     id: str = Field(min_length=1)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from medtasks_ext.engines.address import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.tasks import describe, read_yaml
+from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,11 +20,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.judgements import Usage
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Price(_Strict):
+class Price(Strict):
     """USD per million tokens.
 
     Attributes:
@@ -37,7 +34,7 @@ class Price(_Strict):
     batch: float | None = Field(default=None, gt=0, lt=1)
 
 
-class Judge(_Strict):
+class Judge(Strict):
     """One model behind an OpenAI-compatible endpoint.
 
     Attributes:
@@ -126,7 +123,7 @@ class Adjudicator(Judge):
 HUMAN = "human"
 
 
-class Jury(_Strict):
+class Jury(Strict):
     """The judges, by distinct names, and who decides where two assessors differ.
 
     `adjudicator` is None where that is a physician; the file says `human`, or nothing.

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import jinja2
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.fence import fence_code, fenced
 from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel
 from medtasks_ext.judge.reply import read_verdict, verdict_schema
 from medtasks_ext.registry.tasks import describe, read_yaml
+from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ _environment = jinja2.Environment(
 )
 
 
-class Protocol(BaseModel):
+class Protocol(Strict):
     """One file of `medtasks_ext/judge/protocols`.
 
     Attributes:
@@ -44,8 +45,6 @@ class Protocol(BaseModel):
         system: Jinja template of the instruction.
         user: Jinja template of the message with the texts, each of which arrives fenced.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     procedure: str
     aggregation: str

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import core_schema
+
+from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,11 +91,7 @@ DocumentType = Annotated[str, _InVocabulary("documents")]
 Application = Annotated[str, _InVocabulary("applications")]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Assigned(_Strict):
+class Assigned(Strict):
     """A value on a shared axis, with the suite's own value and who made the match."""
 
     assigned_by: AssignedBy = Field(description="paper if the suite's paper gives the value, else medtasks")
@@ -164,7 +162,7 @@ def _suite_rules(schema: dict[str, Any]) -> None:
     ]
 
 
-class Metadata(_Strict):
+class Metadata(Strict):
     """`metadata.medtasks` of a `zero_shot.yaml`.
 
     Attributes:
