@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +53,7 @@ def export(
         int | None,
         typer.Option("--experts", min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draw, the orders and the sides.")] = 42,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draw, the orders and the sides.")] = SEED,
 ) -> None:
     """Write the forms of experts.
 
@@ -136,7 +137,7 @@ def jury(
     documents: Annotated[
         int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draw: as in `export`.")] = 42,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draw: as in `export`.")] = SEED,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
     ] = False,

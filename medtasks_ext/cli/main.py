@@ -14,6 +14,7 @@ from medtasks_ext import __version__
 from medtasks_ext.cli.human import human
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
+from medtasks_ext.seed import SEED
 from medtasks_ext.telemetry import switch_off_telemetry
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -342,7 +343,7 @@ def sample(
     rows: Annotated[
         str | None, typer.Option("--rows", help="File with columns id and --by; else the task's own rows.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides which questions are drawn.")] = 42,
+    seed: Annotated[int, typer.Option("--seed", help="Decides which questions are drawn.")] = SEED,
     out: Annotated[
         str, typer.Option("-o", "--out", help="List for --samples; tasks already in it are kept.")
     ] = "samples.json",
@@ -370,7 +371,7 @@ def judge_data(
     test_share: Annotated[
         float, typer.Option("--test-share", help="Share of the questions that are held out.")
     ] = 0.1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the split and the order of rows.")] = 42,
+    seed: Annotated[int, typer.Option("--seed", help="Of the split and the order of rows.")] = SEED,
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for the data.")] = "judge_data",
 ) -> None:
     """Write fine-tuning data of a judge model.

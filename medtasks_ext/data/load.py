@@ -36,6 +36,7 @@ from medtasks_ext.privacy import columns_found, excerpt, public_rows, shows_text
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.departments import read_departments
 from medtasks_ext.registry.metadata import vocabulary
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -47,7 +48,6 @@ log = logging.getLogger(__name__)
 HELD_OUT = 5
 #: Rows of a pool that are kept: prompts carry the first few, in file order.
 POOL_ROWS = 100
-SEED = 42
 _SHOWN = 3  # faults that a message spells out
 _MEND_POINTS = (
     "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "

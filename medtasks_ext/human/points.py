@@ -12,6 +12,7 @@ from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import page_words
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def read_queue(path: Path) -> list[Case]:
     return list(cases.values())
 
 
-def points_export(path: Path, *, experts: int = 1, seed: int = 42) -> Export:
+def points_export(path: Path, *, experts: int = 1, seed: int = SEED) -> Export:
     """A queue as forms: every expert sees all cases, in an order of their own.
 
     Raises:

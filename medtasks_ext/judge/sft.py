@@ -25,12 +25,13 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes, numbered_lines, write_json
 from medtasks_ext.judge.scoring_point import AXIS, FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-TEST_SHARE, SEED = 0.1, 42
+TEST_SHARE = 0.1
 EXPERT = "expert"
 #: (case, point)
 PointKey = tuple[str, str]

@@ -6,8 +6,7 @@ import random
 from typing import Any
 
 from medtasks_ext.metrics.statistic import Statistic, as_they_are, f1_scores, ratios
-
-SEED = 42
+from medtasks_ext.seed import SEED
 
 
 def result(document: dict[str, Any], parsed: dict[str, Any], **metrics: Any) -> dict[str, Any]:

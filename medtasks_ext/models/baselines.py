@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
+from medtasks_ext.seed import SEED
+
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
 
-SEED = 42
 _COT_PREFIX = "Analysis: see the text.\nResult: "
 
 

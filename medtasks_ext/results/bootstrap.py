@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from medtasks_ext.results.statistics import counts_of, question_of, unit_of
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from medtasks_ext.metrics.statistic import Array, Matrix
     from medtasks_ext.results.statistics import Counts
 
-RESAMPLES, LEVEL, SEED = 1000, 0.95, 42
+RESAMPLES, LEVEL = 1000, 0.95
 METHOD = "percentile bootstrap, 95 %"
 METHOD_OF_CLUSTERS = "percentile bootstrap of clusters, 95 %"
 #: metrics that say what was there rather than how good it was

@@ -13,8 +13,9 @@ import numpy as np
 
 from medtasks_ext.metrics.runs import mean_of_runs
 from medtasks_ext.metrics.statistic import ratios, share
-from medtasks_ext.results.bootstrap import LEVEL, SEED, Interval, percentile_interval
+from medtasks_ext.results.bootstrap import LEVEL, Interval, percentile_interval
 from medtasks_ext.results.statistics import by_unit
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

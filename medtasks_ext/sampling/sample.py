@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.sampling.difficulty import LEVELS
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from medtasks_ext.sampling.difficulty import Level
 
-RATIO, SEED = "3:5:2", 42
+RATIO = "3:5:2"
 Cell = tuple[str, "Level"]
 _Part = TypeVar("_Part", bound=str)
 

@@ -6,13 +6,13 @@ import random
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from medtasks_ext.data.files import Row
 
-SEED = 42
 SHOTS = 5
 #: Rows kept out of the test part of a small source.
 RESERVED = 20

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.report.card.facts import command
-from medtasks_ext.results.bootstrap import METHOD, RESAMPLES, SEED
+from medtasks_ext.results.bootstrap import METHOD, RESAMPLES
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment
