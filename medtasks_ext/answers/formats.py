@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -189,6 +189,3 @@ def _thaw(frozen: Any) -> Any:
     if tag == "list":
         return [_thaw(item) for item in value]
     return value
-
-
-Strategy = Literal["zero_shot", "cot", "five_shot"]

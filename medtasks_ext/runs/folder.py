@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.jsonfile import json_bytes, read_json, write_json
-from medtasks_ext.runs.outcomes import outcome_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,10 +57,6 @@ class RunFolder:
     def has_outcomes(self) -> bool:
         """Whether any request was answered or failed here."""
         return any(file.stat().st_size for file in self.responses.glob("*.jsonl"))
-
-    def has_outcomes_of(self, task: str) -> bool:
-        """Whether any request of a task was answered or failed here."""
-        return bool(outcome_files(self.responses, task))
 
     def read_task(self, task: str) -> dict[str, Any]:
         """A task's result.
