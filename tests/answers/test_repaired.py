@@ -20,9 +20,9 @@ from tests.answers import responses
 from tests.answers.plain_repaired import events as plain_events
 from tests.answers.plain_repaired import reading as plain_reading
 from tests.answers.plain_rules import plainly
-from tests.answers.test_cases import examples, long, modes
+from tests.answers.worked import examples, long, modes
 from tests.metrics.build import examples as many
-from tests.metrics.test_properties import named
+from tests.metrics.build import named
 
 Block = dict[str, Any]
 

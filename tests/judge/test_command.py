@@ -2,12 +2,8 @@
 
 import csv
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 
 import numpy as np
@@ -21,6 +17,7 @@ from medtasks_ext.registry import Registry
 from tests.conftest import ROOT, rewrite_answers
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
+from tests.judge.processes import process, wait_for
 from tests.judge.server import Reply, fair, verdict
 
 TASK = "medhelm_qa"
@@ -354,21 +351,6 @@ def test_with_everything_judged_no_server_is_needed(run, jury, medtasks, metrics
     text = path.read_text().replace(server.url, "http://127.0.0.1:9/v1")
     path.write_text(text)
     assert medtasks("judge", "run", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
-
-
-def process(*arguments, cwd):
-    return subprocess.Popen(
-        [sys.executable, "-m", "medtasks_ext", "judge", *map(str, arguments)],
-        cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

@@ -22,8 +22,8 @@ from medtasks_ext.judge.procedures import Judged, Panel, Request, Subject
 from medtasks_ext.registry import Registry, tasks_folder
 from tests.conftest import ROOT, rewrite_answers, write_jsonl
 from tests.judge.conftest import judgements
+from tests.judge.processes import process, wait_for
 from tests.judge.server import Reply
-from tests.judge.test_command import process, wait_for
 
 TASK = "mlb_case"
 OPEN = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 from hypothesis import settings
@@ -54,3 +55,9 @@ def columns(process: Callable[..., dict[str, Any]], docs: list, answers: Iterabl
 
 def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+def named(reference: str) -> Callable[..., Any]:
+    """What `!function package.module.name` stands for."""
+    module, _, name = reference.removeprefix("!function ").rpartition(".")
+    return getattr(import_module(module), name)

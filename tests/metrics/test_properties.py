@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from importlib import import_module
 from itertools import cycle, islice
 from typing import Any
 
@@ -18,18 +16,12 @@ from medtasks_ext.data import load_documents
 from medtasks_ext.filters import ParseAnswer
 from medtasks_ext.registry import registry
 from tests.answers import responses
-from tests.metrics.build import documents, examples, mean
+from tests.metrics.build import documents, examples, mean, named
 
 TRIALS = 3
 #: gold answers of these say more than a text can: they come from the sample rows
 NEED_THEIR_ROWS = {"medcalc", "sql"}
 UNBOUNDED = {"bleu_4", "output_words", "list_length"}
-
-
-def named(reference: str) -> Callable[..., Any]:
-    """What `!function package.module.name` stands for."""
-    module, _, name = reference.removeprefix("!function ").rpartition(".")
-    return getattr(import_module(module), name)
 
 
 def one_task_per_metric_and_format() -> dict[str, dict[str, Any]]:

@@ -31,7 +31,7 @@ from medtasks_ext.results.statistics import counts_of
 from tests.conftest import ROOT
 from tests.metrics.build import examples
 from tests.results.aggregations import PLAIN, some_items
-from tests.results.test_statistics import AGGREGATIONS, samples_of
+from tests.results.statistics_of import AGGREGATIONS, samples_of
 
 
 def counted(kind: str, items: list) -> list:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,53 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lm_eval.api.metrics import mean as lm_eval_mean
 
-from medtasks_ext.metrics import codes, common, events, multi_label, permutation, relations, runs, tuples
+from medtasks_ext.metrics import codes, common, events, multi_label, relations
 from medtasks_ext.metrics import single_label as single
-from medtasks_ext.metrics.statistic import Statistic, mean_of_some
+from medtasks_ext.metrics.statistic import Statistic
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.registry import registry
 from medtasks_ext.results.statistics import by_unit, counts_of, statistic_of
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from tests.metrics.build import examples
 from tests.results.aggregations import PLAIN, some_items
+from tests.results.statistics_of import AGGREGATIONS, samples_of
 
 TASKS = registry()
 
-AGGREGATIONS: dict[str, Callable] = {
-    "mean": lm_eval_mean,
-    "mean_of_some": mean_of_some,
-    "micro_f1": common.micro_f1,
-    "micro_precision": common.micro_precision,
-    "micro_recall": common.micro_recall,
-    "single_label.f1_macro": single.f1_macro,
-    "single_label.f1_micro": single.f1_micro,
-    "multi_label.f1_macro": multi_label.f1_macro,
-    "multi_label.f1_micro": multi_label.f1_micro,
-    "accuracy_all3": permutation.accuracy_all3,
-    "single_trial_accuracy": permutation.single_trial_accuracy,
-    "position_consistency": permutation.position_consistency,
-    "mean_of_runs": runs.mean_of_runs,
-    "attribute_micro_f1": tuples.attribute_micro_f1,
-    "f1_macro_of_classes": tuples.f1_macro,
-    "position_bias": permutation.position_bias,
-    "position_bias_uniform": permutation.position_bias_uniform,
-    **{
-        f"{name}_{letter}": getattr(permutation, f"{name}_{letter}")
-        for name in ("chosen", "accuracy_gold")
-        for letter in "abcde"
-    },
-}
 #: computed by a model that the tests do not have; per-document values are averaged as by `mean`
 BY_A_MODEL = "BERTScore", "bertscore"
-
-
-def samples_of(kind: str, items: list) -> list[dict]:
-    """lm-eval's records of documents that report one metric, `m`."""
-    trials = kind in ("accuracy_all3", "single_trial_accuracy", "position_consistency")
-    return [
-        {"doc_id": number, "doc": {"item": item[0]} if trials else {}, "m": item}
-        for number, item in enumerate(items)
-    ]
 
 
 @pytest.mark.parametrize("kind", PLAIN)
