@@ -37,4 +37,4 @@ def engine_of(
 
         if takes(model):
             return ApiEngine(model, quotes=quotes, say=say)
-    return LmEngine(model)
+    return LmEngine(model, say)

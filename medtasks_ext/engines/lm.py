@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import io
 import json
 import traceback
 from collections import defaultdict, deque
-from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
 
+from medtasks_ext.engines.batch_size import BatchSize, free_memory
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
 from medtasks_ext.privacy import what_happened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Sequence
 
     from lm_eval.api.model import LM
 
@@ -46,12 +44,17 @@ class LmEngine(Engine):
 
     Models call lm-eval's cache hook after each of their batches; those that do not hand on all answers of a
     call at its end.
+
+    Args:
+        model: of lm-eval.
+        say: called with a line for the user.
     """
 
     window = GROUP
 
-    def __init__(self, model: LM) -> None:
+    def __init__(self, model: LM, say: Callable[[str], None] = lambda line: None) -> None:
         self._model = model
+        self._size = BatchSize(model, say) if BatchSize.has(model) else None
         self._waiting: dict[str, deque[Request]] = {}
         self._done: Done | None = None
         takes = inspect.signature(model.generate_until).parameters
@@ -85,6 +88,21 @@ class LmEngine(Engine):
         return group, None
 
     def _answer(self, group: list[Request]) -> None:
+        if self._size is not None:
+            self._size.choose(self._longest(group))
+        left = group
+        while left and not self._try(left):
+            free_memory()
+            left = self._left()
+
+    def _longest(self, group: Sequence[Request]) -> int:
+        """Tokens of prompt and answer that a request of the group needs at most."""
+        prompt = max((_text(lm_eval_prompt(request.prompt)) for request in group), key=len)
+        budget = max(int(request.settings.get("max_gen_toks") or 0) for request in group)
+        return budget + (len(prompt) if self._count is None else self._count(prompt))
+
+    def _try(self, group: Sequence[Request]) -> bool:
+        """Ask; False if the memory did not suffice, and the rest may fit in smaller batches."""
         assert self._done is not None
         self._waiting = defaultdict(deque)
         instances = []
@@ -101,21 +119,18 @@ class LmEngine(Engine):
                 )
             )
         try:
-            with self._without_prints():
-                texts = self._model.generate_until(instances, **self._quiet)
+            texts = self._model.generate_until(instances, **self._quiet)
         except Exception as error:  # models fail in their own ways
+            if self._size is not None and self._size.shrink(error):
+                return False
             fault = Fault(FaultKind.ENGINE, what_happened(error), details=traceback.format_exc())
             for request in self._left():
                 self._done(request, fault)
                 fault = replace(fault, details="")  # once is enough
-            return
+            return True
         for instance, text in zip(instances, texts, strict=True):
             self.add_partial("generate_until", instance.args, text)
-
-    def _without_prints(self) -> AbstractContextManager[object]:
-        """Transformers models print how they find the size of their batches."""
-        finds = self._model.__dict__.get("batch_size_per_gpu") == "auto"
-        return redirect_stdout(io.StringIO()) if finds else nullcontext()
+        return True
 
     def _left(self) -> list[Request]:
         left = [request for waiting in self._waiting.values() for request in waiting]
