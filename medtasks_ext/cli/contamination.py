@@ -16,6 +16,7 @@ from medtasks_ext.cli.model import create_model, model_name, output_folder
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
+from medtasks_ext.runner.ranks import ranks_of
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import identity_of
 
@@ -188,9 +189,9 @@ def _model(config: EvaluatorConfig) -> tuple[Loaded, dict[str, Any]]:
                 error.what, where=error.where, remedy="name the tokenizer: tokenizer=ORG/MODEL"
             ) from None
         raise
-    if loaded.lm.world_size > 1:
+    if (ranks := ranks_of(loaded.lm)).shared:
         raise MedtasksError(
-            f"{loaded.lm.world_size} processes were started, and the probe runs in one",
+            f"{ranks.size} processes were started, and the probe runs in one",
             where="--model",
             remedy="for several GPUs: tensor_parallel_size=N with vllm, parallelize=True with hf",
         )

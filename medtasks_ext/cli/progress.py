@@ -89,6 +89,11 @@ class Progress:
         with self._lock:
             self.tally.stored(task, n, unsure)
 
+    def elsewhere(self, task: str, n: int) -> None:
+        """Count outcomes of other processes of the run."""
+        with self._lock:
+            self.tally.elsewhere(task, n)
+
     def answered(self, request: Request, answer: Answer) -> None:
         """Count a response that the model gave."""
         with self._lock:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from medtasks_ext.engines.records import Fault
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.evaluate import Settings
+    from medtasks_ext.runner.ranks import Ranks
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import ShardRun
 
@@ -101,8 +102,8 @@ def run_command(arguments: list[str]) -> int:
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
-            rank, cause = _execute(run, waiting, wanted.settings, config, preflight=not own.no_preflight)
-            if rank != 0:
+            ranks, cause = _execute(run, waiting, wanted.settings, config, preflight=not own.no_preflight)
+            if not ranks.first:
                 return 0  # the first of several processes writes the results
         if isinstance(run, ShardRun):
             _print_shard(run)
@@ -245,27 +246,30 @@ def _print_shard(run: ShardRun) -> None:
 
 def _execute(
     run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig, *, preflight: bool
-) -> tuple[int, Fault | None]:
-    """Run the tasks; returns this process's rank, and what ended the run before its time."""
+) -> tuple[Ranks, Fault | None]:
+    """Run the tasks; returns the processes that did, and what ended the run before its time."""
+    from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.run import loaded_record
 
     places = {name: run.places(task, settings) for name, task in waiting.items()}
     check_conversations(config, settings)
     loaded = create_model(config)
     model = loaded.lm
+    ranks = ranks_of(model)
     waiting, settings = fitted(run, model, waiting, settings)
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
     engine = loaded.engine(quotes=lambda request: public[request.task] or shows_text(), say=_say)
     built_in = _is_built_in(model)
-    if preflight and any(places.values()) and not built_in:
+    if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings)
-    return model.rank, _stream(run, model, engine, waiting, settings, config.metadata.get("price"))
+    return ranks, _stream(run, model, engine, ranks, waiting, settings, config.metadata.get("price"))
 
 
 def _stream(
     run: Run,
     model: LM,
     engine: Engine,
+    ranks: Ranks,
     tasks: dict[str, Any],
     settings: Settings,
     price: dict[str, float] | None,
@@ -279,14 +283,12 @@ def _stream(
     from medtasks_ext.runner.tally import Price, Tally
 
     built_in, most = _is_built_in(model), highest_cost(price, engine)
-    asked = {
-        name: len(run.places(task, settings)[model.rank :: model.world_size]) for name, task in tasks.items()
-    }
+    asked = {name: len(run.places(task, settings)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items()}
     tally = Tally(asked, readers, Price.of(price) if most else None, most)
     alarms = None if built_in else Alarms(chat_template=bool(settings.apply_chat_template))
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
-    shows = model.rank == 0  # of several processes the first one shows what it sees
+    shows = ranks.first  # and counts what the others store
     stream = Stream(
         run,
         model,
@@ -294,6 +296,7 @@ def _stream(
         tasks,
         settings,
         progress if shows else tally,
+        ranks=ranks,
         instant=built_in,
         highest_cost=most,
         say=progress.say,
@@ -381,8 +384,6 @@ def _preflight(
         return
     typer.echo("preflight: asking one question …", err=True)
     found = preflight(run, model, engine, tasks, places, settings)
-    if model.rank != 0:
-        return
     if not found.failed:  # else the next call asks again
         typer.echo(f"preflight: {found.summary()}", err=True)
         run.manifest.preflight = found.record()

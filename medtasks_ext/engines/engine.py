@@ -24,6 +24,14 @@ class Feed(Protocol):
     def over(self) -> bool:
         """Whether nothing will come any more: all are taken, or the user has interrupted."""
 
+    @property
+    def dry(self) -> bool:
+        """Whether `take` found nothing, and more comes only when it is waited for.
+
+        Processes that share a run take documents block by block. An engine that answers in batches answers
+        what it has before it waits.
+        """
+
     def take(self) -> Request | None:
         """The next request; None if none is ready now, or the feed is over."""
 
@@ -36,10 +44,12 @@ class Engine(ABC):
 
     Attributes:
         window: requests that the engine has under way at most; the feed holds as many ready.
+        batch: requests that the engine answers together, and whose slowest answer all of them wait for.
         local: whether the model runs on this machine, so that requests that are given up cost nothing.
     """
 
     window: int = 64
+    batch: int = 1
     local: bool = True
 
     def prepare(self, request: Request) -> Request | Fault:

@@ -37,6 +37,7 @@ class ThreadedFeed:
         self._bytes = 0
         self._changed = threading.Condition()
         self._stopped = self._exhausted = False
+        self._resting = self._wanted = self._dry = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._fill, name="feed", daemon=True)
 
@@ -77,6 +78,7 @@ class ThreadedFeed:
     def take(self) -> Request | None:
         """The next request; None if none is ready now, or the feed is over."""
         with self._changed:
+            self._dry = self._resting and not self._ready
             if self._stopped or not self._ready:
                 return None
             request, size = self._ready.popleft()
@@ -85,9 +87,31 @@ class ThreadedFeed:
         self._taken(request)
         return request
 
+    @property
+    def dry(self) -> bool:
+        """Whether `take` found nothing, and more comes only when it is waited for."""
+        return self._dry
+
+    def rest(self) -> bool:
+        """In the thread of the iterator: wait until all is taken and the reader waits for more.
+
+        Returns:
+            Whether more is wanted; False once the feed was stopped.
+        """
+        with self._changed:
+            self._resting = True
+            self._changed.notify_all()
+            while not self._stopped and not self._wanted:
+                self._changed.wait()
+            self._resting = self._wanted = False
+            return not self._stopped
+
     def wait(self, seconds: float) -> None:
         """Wait until a request is ready or the feed is over, at most so long."""
         with self._changed:
+            if self._dry:
+                self._dry, self._wanted = False, True
+                self._changed.notify_all()
             if not self._ready and not self._exhausted and not self._stopped:
                 self._changed.wait(seconds)
 
@@ -115,6 +139,11 @@ class ListFeed:
     def over(self) -> bool:
         """Whether all are taken."""
         return not self._ready
+
+    @property
+    def dry(self) -> bool:
+        """Nothing more comes."""
+        return False
 
     def take(self) -> Request | None:
         """The next request."""

@@ -55,6 +55,7 @@ class LmEngine(Engine):
     def __init__(self, model: LM, say: Callable[[str], None] = lambda line: None) -> None:
         self._model = model
         self._size = BatchSize(model, say) if BatchSize.has(model) else None
+        self.batch = self._size.most if self._size is not None else 1
         self._waiting: dict[str, deque[Request]] = {}
         self._done: Done | None = None
         takes = inspect.signature(model.generate_until).parameters
@@ -73,12 +74,15 @@ class LmEngine(Engine):
             self._answer(group)
 
     def _group(self, feed: Feed, held: Request | None) -> tuple[list[Request], Request | None]:
-        """The next requests of one task, and the first of another that was taken with them."""
+        """The next requests of one task, and the first of another that was taken with them.
+
+        Where processes share the run, these are the requests of a block.
+        """
         group = [held] if held else []
         while len(group) < GROUP:
             request = feed.take()
             if request is None:
-                if feed.over:
+                if feed.over or (group and feed.dry):
                     break
                 feed.wait(_PAUSE)
                 continue

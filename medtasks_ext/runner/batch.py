@@ -16,7 +16,8 @@ from medtasks_ext.privacy import public_rows, shows_text
 from medtasks_ext.runner.evaluate import build_task
 from medtasks_ext.runner.requests import read_asked
 from medtasks_ext.runner.run import failed, loaded_record
-from medtasks_ext.runner.stream import Stream, TaskOutcomes
+from medtasks_ext.runner.stream import Stream
+from medtasks_ext.runner.work import TaskOutcomes
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 
@@ -145,6 +146,9 @@ class Watch:
         """Count requests that were answered before."""
         self.n_stored += n
 
+    def elsewhere(self, task: str, n: int) -> None:
+        """One process writes."""
+
     def answered(self, request: Request, answer: Answer) -> None:
         """Nothing is."""
 
@@ -207,7 +211,7 @@ class _Open(TaskOutcomes):
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(OutcomeLog(run.files.responses, name))
         self.name = name
-        self.documents = {asked.key: asked.document for asked in read_asked(run.files.asked_file(name))}
+        self.documents = {asked.key: asked.document for asked in read_asked(run.files, name)}
         self.last: dict[str, Fault] = {}
         self.taken = False
         for stored in self.log.read():
@@ -256,7 +260,7 @@ class RunIntake(Intake):
         self._thinking = arguments.get("think_end_token") if interface is CHAT else None
         name = str(arguments.get("model") or arguments.get("pretrained") or "")
         self._asked = Asked("the server of the batch", name, "the key of the batch")
-        names = [name for name in run.manifest.tasks if run.files.asked_file(name).is_file()]
+        names = [name for name in run.manifest.tasks if run.files.asked_files(name)]
         self._open = {name: _Open(run, name) for name in names}
         self._of = {key: task for task in self._open.values() for key in task.documents}
         self._finished: set[str] | None = None

@@ -207,7 +207,7 @@ def _first_answer(
     found = Preflight(task.task_name, place, limit=min(budget, ENOUGH) if own else budget, budget=budget)
     found.public = loaded_record(task)["origin"] != "local"
     with public_rows(found.public):
-        outcome = _asked(run, model, engine, builder, asked, found)
+        outcome = _asked(run, engine, builder, asked, found)
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -225,11 +225,9 @@ def _first_answer(
     return found
 
 
-def _asked(
-    run: Run, model: LM, engine: Engine, builder: RequestBuilder, asked: Asked, found: Preflight
-) -> Outcome:
+def _asked(run: Run, engine: Engine, builder: RequestBuilder, asked: Asked, found: Preflight) -> Outcome:
     """The outcome, asked for unless an answer is stored; stored if the request is the run's own."""
-    log = OutcomeLog(run.files.responses, found.task, model.rank)
+    log = OutcomeLog(run.files.responses, found.task)
     try:
         for stored in log.read():
             if stored.key == asked.key and isinstance(stored.entry, Answer):
@@ -238,7 +236,7 @@ def _asked(
         request = builder.request(asked, found.place, found.limit)
         found.stored = found.limit == found.budget
         outcome = ask(engine, request)
-        if found.stored and isinstance(outcome, Answer) and model.rank == 0:
+        if found.stored and isinstance(outcome, Answer):
             log.add(request.key, request.document, outcome)
         return outcome
     finally:

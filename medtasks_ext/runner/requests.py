@@ -16,13 +16,13 @@ from medtasks_ext.runner.fit import PromptFitter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
     from medtasks_ext.engines.records import Prompt
     from medtasks_ext.runner.evaluate import Settings
+    from medtasks_ext.runs.folder import RunFolder
 
 
 def request_key(identity: str, task: str, document: str, prompt: Prompt, settings: Mapping[str, Any]) -> str:
@@ -70,21 +70,22 @@ class Asked:
         return lm_eval_prompt(self.prompt)
 
 
-def read_asked(path: Path) -> Iterator[Asked]:
-    """The requests of a task.
+def read_asked(files: RunFolder, task: str) -> Iterator[Asked]:
+    """The requests of a task, of all processes that shared the run; none where no prompts are kept.
 
     Raises:
         MedtasksError: a line is damaged.
     """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                record = json.loads(line)
-                yield Asked(record["key"], record["document"], record["prompt"], record.get("cut", ""))
-            except (ValueError, KeyError, TypeError):
-                raise MedtasksError(
-                    f"line {number} is damaged", where=path, remedy="run the same command again"
-                ) from None
+    for path in files.asked_files(task):
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    record = json.loads(line)
+                    yield Asked(record["key"], record["document"], record["prompt"], record.get("cut", ""))
+                except (ValueError, KeyError, TypeError):
+                    raise MedtasksError(
+                        f"line {number} is damaged", where=path, remedy="run the same command again"
+                    ) from None
 
 
 class RequestBuilder:

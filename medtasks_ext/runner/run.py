@@ -288,7 +288,7 @@ class Run:
     def asked_records(self, task: Task) -> Records:
         """What was sent and came back, from the files of the stream."""
         name = task.task_name
-        asked = list(read_asked(self.files.asked_file(name)))
+        asked = list(read_asked(self.files, name))
         outcomes = read_outcomes(self.files.responses, name)
         answers = {stored.key: stored.entry for stored in outcomes if isinstance(stored.entry, Answer)}
         return records_of(asked, answers, with_shots=bool(task.config.num_fewshot))
@@ -331,7 +331,8 @@ class Run:
                 "config": without_login(outcome.config),
             },
         )
-        self.files.asked_file(name).unlink(missing_ok=True)  # the samples hold the prompts now
+        for path in self.files.asked_files(name):
+            path.unlink()  # the samples hold the prompts now
 
     def _conditions(self, task: Task, outcome: TaskResult, records: Records) -> Conditions:
         dataset, strategy = self.registry.tasks[outcome.task]
@@ -391,7 +392,7 @@ class Run:
             task = build_task(self.registry, name, self.settings)
         except MedtasksError as error:
             return failed(error)
-        if self.files.asked_file(name).is_file():  # answered, and never scored
+        if self.files.asked_files(name):  # answered, and never scored
             return self.finish_task(task)
         return self._scored(task, lambda: self._stored_records(name))
 

@@ -279,8 +279,7 @@ class _Folder:
 
     def asked(self, task: str) -> list[Asked]:
         """The requests of a task; none where the shard did not finish it."""
-        file = self.files.asked_file(task)
-        return list(read_asked(file)) if self.record(task) and file.is_file() else []
+        return list(read_asked(self.files, task)) if self.record(task) else []
 
     def answers(self, task: str) -> Iterable[Stored]:
         """The answers to the requests of a task; where it was not finished, the last for each document."""

@@ -2,6 +2,9 @@
 
 Three threads: one builds requests ahead, task by task; the caller's runs the engine and appends outcomes; the
 keeper brings them to the disk, counts them, and closes tasks whose last outcome is there.
+
+Where processes share the run (see `ranks`), each has its own stream and asks the blocks of documents that it
+takes. The next block is taken when the engine waits for it. The first process closes the tasks.
 """
 
 from __future__ import annotations
@@ -11,21 +14,25 @@ import threading
 import time
 from collections import Counter, deque
 from contextlib import contextmanager, suppress
+from hashlib import sha256
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.engines.feed import ThreadedFeed
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.privacy import public_rows
-from medtasks_ext.runner.requests import RequestBuilder, read_asked
-from medtasks_ext.runner.run import failed, loaded_record
+from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
+from medtasks_ext.runner.requests import RequestBuilder
+from medtasks_ext.runner.run import failed
 from medtasks_ext.runner.scoring import Scorer
 from medtasks_ext.runner.trouble import Trouble
+from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
-from medtasks_ext.runs.outcomes import Intent, OutcomeLog, outcome_files, sealed_outcomes
+from medtasks_ext.runs.outcomes import Intent, OutcomeLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
@@ -34,8 +41,6 @@ if TYPE_CHECKING:
     from medtasks_ext.engines.records import Outcome, Request
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.chain import Seal
-    from medtasks_ext.runs.folder import RunFolder
 
 #: Seconds between two visits of the keeper: an answer is on the disk after that time at the latest.
 KEEP_SECONDS = 0.5
@@ -56,6 +61,9 @@ class Watcher(Protocol):
             unsure: US dollars at most of requests that an earlier call sent and whose reply never came.
         """
 
+    def elsewhere(self, task: str, n: int) -> None:
+        """So many more requests of a task have their outcome in other processes of the run."""
+
     def answered(self, request: Request, answer: Answer) -> None:
         """A request was answered."""
 
@@ -66,102 +74,17 @@ class Watcher(Protocol):
         """A task is scored, or failed, or has faults."""
 
 
-class TaskOutcomes:
-    """What is known of one task's outcomes.
-
-    Attributes:
-        generated: answers that came.
-        faults: requests without an answer, by cause.
-        began: when the first request was taken, in seconds of the process's clock.
-        sealed: name of a file of outcomes -> its state, of other writers.
-    """
-
-    def __init__(self, log: OutcomeLog) -> None:
-        self.log = log
-        self.generated = 0
-        self.faults: Counter[tuple[FaultKind, str]] = Counter()
-        self.began: float | None = None
-        self.sealed: dict[str, Seal] = {}
-
-    def entry(self, state: TaskState) -> TaskEntry:
-        """What the manifest says of the task now."""
-        (_, reason), _ = self.faults.most_common(1)[0] if self.faults else ((None, ""), 0)
-        kinds = Counter[str]()
-        for (kind, _), n in self.faults.items():
-            kinds[kind.value] += n
-        return TaskEntry(
-            state=state,
-            generated=self.generated,
-            seconds=None if self.began is None else round(time.monotonic() - self.began, 1),
-            faults=dict(kinds),
-            reason=reason,
-            sealed={**self.sealed, self.log.path.name: self.log.seal},
-        )
-
-
-class Work(TaskOutcomes):
-    """One task on its way through the stream.
-
-    Attributes:
-        fed: whether all of its requests are built.
-        under_way: requests that were built and have no outcome yet.
-        error: what ended the building of requests.
-    """
-
-    def __init__(self, task: Task, places: Sequence[int], log: OutcomeLog) -> None:
-        super().__init__(log)
-        self.task, self.places = task, places
-        self.name: str = task.task_name
-        self.public = loaded_record(task)["origin"] != "local"
-        self.fed = False
-        self.under_way = 0
-        self.error: TaskEntry | None = None
-
-    @property
-    def budget(self) -> int:
-        """Tokens that an answer may have."""
-        return int((self.task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every request has its outcome."""
-        return self.fed and not self.under_way
-
-    def take_over(self, files: RunFolder) -> None:
-        """Count what the other processes of the run have stored, now that they have ended."""
-        keys = {asked.key for asked in read_asked(files.asked_file(self.name))}
-        last: dict[str, Fault] = {}
-        self.generated = 0
-        for path in outcome_files(files.responses, self.name):
-            stored, self.sealed[path.name] = sealed_outcomes(path)
-            for item in stored:
-                if isinstance(item.entry, Answer):
-                    self.generated += 1
-                    keys.discard(item.key)
-                elif isinstance(item.entry, Fault):
-                    last[item.key] = item.entry
-        self.faults = Counter((last[key].kind, last[key].reason) for key in keys if key in last)
-
-    def entry(self, state: TaskState) -> TaskEntry:
-        """What the manifest says of the task now; failed, if its requests could not all be built."""
-        entry = super().entry(state)
-        if self.error is None:
-            return entry
-        return entry.model_copy(
-            update={name: getattr(self.error, name) for name in ("state", "error", "traceback")}
-        )
-
-
 class Stream:
     """Asks all tasks of a run.
 
     Args:
         run: its folder, open.
-        model: renders chat templates, counts tokens, knows its rank among the processes of the run.
+        model: renders chat templates, counts tokens.
         engine: answers.
         tasks: built, those that are not done.
         settings: of the run.
         watcher: sees what happens.
+        ranks: the processes that share the run.
         instant: whether the engine answers at once, so that no process is worth its start.
         highest_cost: US dollars that a request may cost at most; None where requests cost nothing.
         say: called with a line for the user.
@@ -179,17 +102,25 @@ class Stream:
         settings: Settings,
         watcher: Watcher,
         *,
+        ranks: Ranks | None = None,
         instant: bool = False,
         highest_cost: Callable[[Request], float] | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
         self._watcher, self._cost, self._say = watcher, highest_cost, say
+        self._ranks = ranks or Ranks()
         self.trouble = Trouble(len(tasks))
-        self._works = {
-            name: Work(task, run.places(task, settings), OutcomeLog(run.files.responses, name, model.rank))
+        works = [
+            Work(task, run.places(task, settings), OutcomeLog(run.files.responses, name, self._ranks.rank))
             for name, task in tasks.items()
-        }
+        ]
+        self._works = {work.name: work for work in sorted(works, key=lambda work: -work.budget)}
+        sizes = [len(work.places) for work in self._works.values()]
+        self._claims = Claims(blocks(sizes, self._ranks.size, engine.batch), self._ranks, self._may_claim)
+        self._given = True  # whether a request of the blocks that were taken last was given to the feed
+        self._open = list(self._works.values()) if self._ranks.shared and self._ranks.first else []
+        self._news = -1
         self._lock = threading.Lock()  # of logs and counts
         self._fresh: deque[tuple[Request, Outcome]] = deque()
         self._complete: deque[Work] = deque()
@@ -205,6 +136,7 @@ class Stream:
             MedtasksError: the engine cannot work, or the disk takes nothing more. What was stored stays.
             KeyboardInterrupt: the user wants to stop.
         """
+        self._meet()
         keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
         keeper.start()
         try:
@@ -212,9 +144,13 @@ class Stream:
                 self._feed.start()
                 self._engine.run(self._feed, self._done)
                 self._feed.close()
+                self._wait_for_ranks()
         except BaseException:
             self._end(keeper)
             self._scorer.close()
+            if self._open:  # a launcher ends all ranks when one has died
+                n = len(self._open)
+                self._say(f"tasks not answered to the end: {n}; the same command asks for the rest")
             raise
         finally:
             with suppress(Exception):  # what the engine answered is stored
@@ -224,7 +160,6 @@ class Stream:
             self._scorer.close()
             raise self._keeper_error
         self.trouble.settle()
-        self._join_ranks()
         for name, entry in self._scorer.drain():
             self._note(name, entry)
 
@@ -232,48 +167,71 @@ class Stream:
 
     def _requests(self) -> Generator[Request, None, None]:
         """The requests of all tasks: long budgets first, each task kept together for the prefix cache."""
-        for work in sorted(self._works.values(), key=lambda item: -item.budget):
+        for number, work in enumerate(self._works.values()):
             try:
-                yield from self._requests_of(work)
-            except GeneratorExit:
+                yield from self._requests_of(work, self._claims.of(number))
+            except (GeneratorExit, FirstRankGoneError):
                 raise
             except Exception as error:  # any fault of one task must not cost the others
                 with public_rows(work.public):
                     work.error = failed(error)
+                if not self._ranks.first:
+                    self._say(f"✗ {work.name} (rank {self._ranks.rank}): {work.error.error}")
             with self._lock:
                 work.fed = True
                 if work.complete:
                     self._complete.append(work)
 
-    def _requests_of(self, work: Work) -> Generator[Request, None, None]:
+    def _requests_of(self, work: Work, claimed: Iterator[range]) -> Generator[Request, None, None]:
+        if self._ranks.shared:  # others may have taken all of it
+            if (one := next(claimed, None)) is None:
+                return
+            claimed = chain((one,), claimed)
         identity = self._run.manifest.identity.digest
         builder = RequestBuilder(self._model, work.task, self._settings, identity)
-        rank, ranks = self._model.rank, self._model.world_size
         work.log.load()
         if unsure := sum(work.log.open_intents.values()):
             self._watcher.stored(work.name, 0, unsure)
         already = 0
-        with atomic_file(self._run.files.asked_file(work.name, rank)) as record:
-            for index, place in enumerate(work.places):
-                asked = builder.build(place)
-                record.write(asked.line())
-                if index % ranks != rank:
-                    continue
-                if asked.key in work.log.answered:
-                    already += 1
-                    continue
-                if already:  # said before the engine has worked its way through the others
-                    self._watcher.stored(work.name, already)
-                    already = 0
-                request = builder.request(asked, place)
-                prepared = self._prepared(request)
-                with self._lock:
-                    work.under_way += 1
-                if isinstance(prepared, Fault):
-                    self._done(request, prepared)
-                else:
-                    yield prepared
-        self._watcher.stored(work.name, already)
+        own = self._run.files.asked_file(work.name, self._ranks.rank)
+        with atomic_file(own) as record:
+            for block in claimed:
+                work.claimed += len(block)
+                for index in block:
+                    asked = builder.build(place := work.places[index])
+                    record.write(asked.line())
+                    if asked.key in work.log.answered:
+                        already += 1
+                        continue
+                    if already:  # said before the engine has worked its way through the others
+                        self._count_stored(work, already)
+                        already = 0
+                    request = builder.request(asked, place)
+                    prepared = self._prepared(request)
+                    with self._lock:
+                        work.under_way += 1
+                    if isinstance(prepared, Fault):
+                        self._done(request, prepared)
+                    else:
+                        self._given = True
+                        yield prepared
+        self._count_stored(work, already)
+        if not self._ranks.shared:
+            for path in self._run.files.asked_files(work.name):
+                if path != own:  # of a call in which several processes shared the run
+                    path.unlink()
+
+    def _count_stored(self, work: Work, n: int) -> None:
+        self._watcher.stored(work.name, n)
+        if n and not self._ranks.first:
+            self._ranks.tell(work.name, n)
+
+    def _may_claim(self) -> bool:
+        """Wait until the engine wants more than it was given; False if nothing is wanted any more."""
+        if not self._ranks.shared or not self._given:
+            return True
+        self._given = False
+        return self._feed.rest()
 
     def _prepared(self, request: Request) -> Request | Fault:
         try:
@@ -359,9 +317,16 @@ class Stream:
                 self._watcher.answered(request, outcome)
             else:
                 self._watcher.faulted(request, outcome)
-        if self._model.world_size == 1:
-            for work in complete:
+        for work in complete:
+            if self._ranks.shared:
+                self._hand_in(work)
+            else:
                 self._close(work)
+        if self._ranks.shared and not self._ranks.first:
+            for task, n in Counter(request.task for request, _ in fresh).items():
+                self._ranks.tell(task, n)
+            self._ranks.beat()
+        self._hear()
         for name, entry in self._scorer.poll():
             self._note(name, entry)
 
@@ -385,6 +350,9 @@ class Stream:
             self._feed.close()
         self._ended.set()
         keeper.join()
+        if not self._ranks.first:
+            with suppress(FirstRankGoneError):
+                self._ranks.leave()
         for work in self._works.values():
             with suppress(Exception):
                 work.log.close()
@@ -406,13 +374,45 @@ class Stream:
         with public_rows(work.public):
             return self._run.finish_task(work.task)
 
-    def _join_ranks(self) -> None:
-        """Where processes share the run, the first one closes the tasks when all have answered."""
-        if self._model.world_size == 1:
+    # ------------------------------------------------------------------ processes that share the run
+
+    def _meet(self) -> None:
+        """Wait for the other ranks; prompts of former calls are gone before one writes its own."""
+        if not self._ranks.shared:
             return
-        self._model.barrier()
-        if self._model.rank == 0:
-            for work in self._works.values():
-                if work.fed:
-                    work.take_over(self._run.files)
-                    self._close(work)
+        if self._ranks.first:
+            for name in self._works:
+                for path in self._run.files.asked_files(name):
+                    path.unlink()
+        plan = [(name, list(work.places)) for name, work in self._works.items()]
+        self._ranks.meet(sha256(repr((self._engine.batch, plan)).encode()).hexdigest())
+
+    def _hand_in(self, work: Work) -> None:
+        """Say that this rank has done its part of a task."""
+        work.log.close()
+        if work.error is None and work.claimed:
+            self._ranks.settle(work.name, work.claimed)
+        if not self._ranks.first:
+            work.log.forget()
+            work.task = None
+
+    def _hear(self) -> None:
+        """Count what the other ranks have stored, and close tasks that all ranks have done their part of."""
+        if not self._open or (news := self._ranks.news()) == self._news:
+            return
+        self._news = news
+        for work in list(self._open):
+            if more := self._ranks.told(work.name) - work.elsewhere:
+                work.elsewhere += more
+                self._watcher.elsewhere(work.name, more)
+            if self._ranks.settled(work.name) >= len(work.places):
+                self._open.remove(work)
+                work.take_over(self._run.files)
+                self._close(work)
+
+    def _wait_for_ranks(self) -> None:
+        """The first rank ends last, since the others ask it for blocks; it closes their tasks meanwhile."""
+        while self._ranks.first and self._keeper_error is None and self._ranks.at_work():
+            time.sleep(KEEP_SECONDS)
+        for rank in self._ranks.silent:
+            self._say(f"✗ rank {rank} of {self._ranks.size} has died; what it did not answer is missing")

@@ -36,6 +36,7 @@ class TaskTally:
         name: of the task.
         asked: requests that it has here.
         stored: of them, those answered by an earlier call.
+        elsewhere: of them, those that have their outcome in other processes of the run.
         answers: that came.
         faults: requests without an answer.
         read: answers that were looked at.
@@ -49,6 +50,7 @@ class TaskTally:
     name: str
     asked: int
     stored: int = 0
+    elsewhere: int = 0
     answers: int = 0
     faults: int = 0
     read: int = 0
@@ -61,7 +63,7 @@ class TaskTally:
     @property
     def done(self) -> int:
         """Requests that have their outcome."""
-        return self.stored + self.answers + self.faults
+        return self.stored + self.elsewhere + self.answers + self.faults
 
     @property
     def complete(self) -> bool:
@@ -172,6 +174,13 @@ class Tally:
         self.tasks[task].stored += n
         self.unsure += unsure
 
+    def elsewhere(self, task: str, n: int) -> None:
+        """So many more requests of a task have their outcome in other processes of the run."""
+        self._moved(n)
+        if not self.tasks[task].begun:
+            self.began(task)
+        self.tasks[task].elsewhere += n
+
     def answered(self, request: Request, answer: Answer) -> None:
         """Count an answer, and read it if it is one of the sample."""
         now, task = self._moved(), self.tasks[request.task]
@@ -201,8 +210,8 @@ class Tally:
         self._readers.pop(task, None)
         self.tasks[task].finished = True
 
-    def _moved(self) -> float:
-        """Another outcome. What came before a pause is kept as a moment; in a batch it would mislead."""
+    def _moved(self, n: int = 1) -> float:
+        """More outcomes. What came before a pause is kept as a moment; in a batch it would mislead."""
         now, former = time.monotonic(), self._moments[-1].at
         paused = now - self._last >= _PAUSE
         if paused:
@@ -211,7 +220,7 @@ class Tally:
             self._moments.append(Moment(self._last, self._outcomes, self.tokens))
             while len(self._moments) > 1 and self._moments[1].at <= now - RATE_SECONDS:
                 self._moments.popleft()
-        self._outcomes += 1
+        self._outcomes += n
         self._last = now
         return now
 

@@ -30,8 +30,13 @@ class RunFolder:
         return self.path / "judgements"
 
     def asked_file(self, task: str, rank: int = 0) -> Path:
-        """Requests of a task as they were sent, until the task is scored."""
+        """Requests of a task as one process sent them, until the task is scored."""
         return self.path / "prompts" / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl")
+
+    def asked_files(self, task: str) -> list[Path]:
+        """Requests of a task as they were sent, of all processes that shared the run."""
+        folder = self.path / "prompts"
+        return sorted({*folder.glob(f"{task}.jsonl"), *folder.glob(f"{task}.rank*.jsonl")})
 
     def task_file(self, task: str) -> Path:
         """A task's result, or what a shard covers of it."""

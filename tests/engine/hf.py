@@ -4,7 +4,7 @@ The type of the model is `hf-noted`. What happens goes to `BATCHES.rankN` in the
 `search` where lm-eval looks for the size of batches, else the number of prompts in a batch. Variables:
 
 HF_ROWS  prompts that the memory holds; a larger batch fails as one on a GPU does
-HF_SLOW  the rank that waits so many seconds in each batch, as RANK:SECONDS
+HF_SLOW  RANK:BATCHES, the rank that waits in its first batch until rank 0 has had so many
 """
 
 from __future__ import annotations
@@ -33,10 +33,16 @@ class Noted(HFLM):
         note(str(len(context)))
         if len(context) > int(os.environ.get("HF_ROWS", "1000")):
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-        rank, _, seconds = os.environ.get("HF_SLOW", "").partition(":")
-        if rank == RANK:
-            time.sleep(float(seconds))
+        rank, _, batches = os.environ.get("HF_SLOW", "").partition(":")
+        while rank == RANK and len(noted("0")) < int(batches):
+            time.sleep(0.05)
         return super()._model_generate(context, *arguments, **more)
+
+
+def noted(rank: str) -> list[str]:
+    """What a rank has written."""
+    path = Path(f"BATCHES.rank{rank}")
+    return path.read_text().split() if path.is_file() else []
 
 
 def note(what: str) -> None:

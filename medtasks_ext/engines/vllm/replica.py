@@ -171,6 +171,11 @@ class PipeFeed:
             raise GivenUpError
         return False
 
+    @property
+    def dry(self) -> bool:
+        """More comes without being waited for."""
+        return False
+
     def take(self) -> Request | None:
         """The next request, if one has come."""
         if self.over:

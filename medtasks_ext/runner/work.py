@@ -1,0 +1,109 @@
+"""What is known of a task while its requests are answered."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.runner.requests import read_asked
+from medtasks_ext.runner.run import loaded_record
+from medtasks_ext.runs.manifest import TaskEntry, TaskState
+from medtasks_ext.runs.outcomes import OutcomeLog, outcome_files, sealed_outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lm_eval.api.task import Task
+
+    from medtasks_ext.runs.chain import Seal
+    from medtasks_ext.runs.folder import RunFolder
+
+
+class TaskOutcomes:
+    """What is known of one task's outcomes.
+
+    Attributes:
+        generated: answers that came.
+        faults: requests without an answer, by cause.
+        began: when the first request was taken, in seconds of the process's clock.
+        sealed: name of a file of outcomes -> its state, of other writers.
+    """
+
+    def __init__(self, log: OutcomeLog) -> None:
+        self.log = log
+        self.generated = 0
+        self.faults: Counter[tuple[FaultKind, str]] = Counter()
+        self.began: float | None = None
+        self.sealed: dict[str, Seal] = {}
+
+    def entry(self, state: TaskState) -> TaskEntry:
+        """What the manifest says of the task now."""
+        (_, reason), _ = self.faults.most_common(1)[0] if self.faults else ((None, ""), 0)
+        kinds = Counter[str]()
+        for (kind, _), n in self.faults.items():
+            kinds[kind.value] += n
+        return TaskEntry(
+            state=state,
+            generated=self.generated,
+            seconds=None if self.began is None else round(time.monotonic() - self.began, 1),
+            faults=dict(kinds),
+            reason=reason,
+            sealed={**self.sealed, **({self.log.path.name: self.log.seal} if self.log.seal.lines else {})},
+        )
+
+
+class Work(TaskOutcomes):
+    """One task on its way through the stream.
+
+    Attributes:
+        fed: whether all of its requests are built.
+        claimed: documents that this process asks.
+        under_way: requests that were built and have no outcome yet.
+        error: what ended the building of requests.
+        elsewhere: outcomes that other processes of the run have said they stored.
+    """
+
+    def __init__(self, task: Task, places: Sequence[int], log: OutcomeLog) -> None:
+        super().__init__(log)
+        self.task, self.places = task, places
+        self.name: str = task.task_name
+        self.public = loaded_record(task)["origin"] != "local"
+        self.fed = False
+        self.claimed = self.under_way = self.elsewhere = 0
+        self.error: TaskEntry | None = None
+
+    @property
+    def budget(self) -> int:
+        """Tokens that an answer may have."""
+        return int((self.task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has its outcome."""
+        return self.fed and not self.under_way
+
+    def take_over(self, files: RunFolder) -> None:
+        """Count what all processes of the run have stored, now that the task needs nothing any more."""
+        keys = {asked.key for asked in read_asked(files, self.name)}
+        last: dict[str, Fault] = {}
+        self.generated = 0
+        for path in outcome_files(files.responses, self.name):
+            stored, self.sealed[path.name] = sealed_outcomes(path)
+            for item in stored:
+                if isinstance(item.entry, Answer):
+                    self.generated += 1
+                    keys.discard(item.key)
+                elif isinstance(item.entry, Fault):
+                    last[item.key] = item.entry
+        self.faults = Counter((last[key].kind, last[key].reason) for key in keys if key in last)
+
+    def entry(self, state: TaskState) -> TaskEntry:
+        """What the manifest says of the task now; failed, if its requests could not all be built."""
+        entry = super().entry(state)
+        if self.error is None:
+            return entry
+        return entry.model_copy(
+            update={name: getattr(self.error, name) for name in ("state", "error", "traceback")}
+        )
