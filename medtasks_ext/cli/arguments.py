@@ -168,13 +168,6 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     return tasks, tasks.resolve(names)
 
 
-def limited(n: int, limit: float | None) -> int:
-    """How many of n documents `--limit` leaves: a count, or below 1 a share, rounded up (lm-eval's rule)."""
-    if limit is None:
-        return n
-    return min(n, int(limit) if limit >= 1 else int(-(-n * limit // 1)))
-
-
 def say_missing(missing: dict[str, str], n_all: int, *, strict: bool = False) -> None:
     """List the tasks without data, and where it would go."""
     lines = list(dict.fromkeys(missing.values()))

@@ -11,12 +11,13 @@ import typer
 from rich import box
 from rich.table import Table
 
-from medtasks_ext.cli.arguments import limited, lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.model import create_model, model_name, output_folder
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.runner.ranks import ranks_of
+from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import identity_of
 
@@ -159,7 +160,7 @@ def _documents(
     for dataset in datasets:
         try:
             found = inputs(dataset, origin)
-            documents[dataset.id] = found[: limited(len(found), limit)]
+            documents[dataset.id] = [found[place] for place in Choice(limit=limit).places(len(found))]
         except MedtasksError as error:
             faults[dataset.id] = error
     return documents, faults

@@ -77,7 +77,7 @@ def requests_command(arguments: list[str]) -> int:
         if not waiting:
             return _nothing_left(run, wanted)
         model = create_model(config, endpoint=None).lm
-        waiting, settings = fitted(run, model, waiting, wanted.settings)
+        waiting, settings = fitted(run, model, waiting, wanted)
         with BatchFiles(Path(own.o)) as files:
             amount, watch = write_requests(run, model, waiting, settings, files)
             if amount.requests:  # noted before the files are there, so that the folder keeps its settings

@@ -43,6 +43,13 @@ def responses_command(folder: str, files: list[str]) -> int:
             intake.close()
         intake.score(lambda task, what: typer.echo(f"{task}: {what}", err=True))
         code = finish(run, 0, how=_AGAIN)
+    if intake.beyond:
+        typer.echo(
+            f"note: {counted(intake.beyond, 'answer')} to documents that later calls left out with --limit "
+            "or --samples: stored, and scored by the same `medtasks requests` or `run` command that chooses "
+            "them",
+            err=True,
+        )
     _say_left(intake.left)
     return code if sound else 1
 

@@ -17,10 +17,11 @@ from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry import registry
+from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -72,6 +73,7 @@ class Wanted:
         names: as the user gave them.
         leaves: the tasks that they stand for.
         settings: of the run.
+        choices: task -> which of its documents.
         built: the tasks whose rows are here.
         missing: task -> why it cannot be asked.
     """
@@ -80,6 +82,7 @@ class Wanted:
     names: list[str]
     leaves: list[str]
     settings: Settings
+    choices: dict[str, Choice]
     built: dict[str, Any]
     missing: dict[str, str]
 
@@ -102,7 +105,7 @@ def run_command(arguments: list[str]) -> int:
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
-            ranks, cause = _execute(run, waiting, wanted.settings, config, preflight=not own.no_preflight)
+            ranks, cause = _execute(run, waiting, wanted, config, preflight=not own.no_preflight)
             if not ranks.first:
                 return 0  # the first of several processes writes the results
         if isinstance(run, ShardRun):
@@ -122,7 +125,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
 
     tasks, resolved = requested_tasks(config)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
-    settings = _settings(own, config)
+    settings, choices = _settings(own, config), _choices(config, leaves)
     availability = check_data(tasks, leaves, settings)
     if availability.missing:
         say_missing(availability.missing, len(leaves), strict=own.strict)
@@ -138,7 +141,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
             f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
         )
     missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
-    return Wanted(tasks, list(resolved), leaves, settings, built, missing)
+    return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing)
 
 
 def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any]:
@@ -154,13 +157,43 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
         wanted.settings = run.settings
         wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
     for name, reason in wanted.missing.items():
-        run.manifest.tasks[name] = TaskEntry(state=TaskState.MISSING, error=reason)
-    waiting = {name: task for name, task in wanted.built.items() if not run.is_current(name, task)}
-    n = len(wanted.built)
-    if len(waiting) < n:
-        typer.echo(f"{n - len(waiting)} of {n} tasks are done already in {run.folder}", err=True)
+        run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
+    built, choices = wanted.built, wanted.choices
+    waiting = {name: task for name, task in built.items() if not run.is_current(name, task, choices[name])}
+    run.choose({name: task for name, task in built.items() if name not in waiting}, choices)
+    run.save()
+    if len(waiting) < len(built):
+        done = len(built) - len(waiting)
+        typer.echo(f"{done} of {len(built)} tasks are done already in {run.folder}", err=True)
     _say_changed(run, waiting)
+    _say_there(run, waiting, choices)
     return waiting
+
+
+def _say_there(run: Run, waiting: dict[str, Any], choices: dict[str, Choice]) -> None:
+    """How much of what is left was done by earlier calls, over whichever documents."""
+    from medtasks_ext.data.documents import document_key
+    from medtasks_ext.runner.evaluate import same_documents
+
+    wanted = there = 0
+    for name, task in waiting.items():
+        documents = {document_key(task.eval_docs[place]) for place in run.places(task, choices[name])}
+        wanted += len(documents)
+        there += len(documents & run.answered_documents(name))
+    other = [
+        name
+        for name, task in waiting.items()
+        if run.is_done(name) and not same_documents(task, run.state(name).choice, choices[name])
+    ]
+    if other:
+        anew = "scored anew over those of this call, and " if run.scores else ""
+        typer.echo(
+            f"{len(other)} of {len(waiting)} tasks stand over other documents: {anew}no answer is asked for "
+            "again",
+            err=True,
+        )
+    if there:
+        typer.echo(f"{there:,} of {wanted:,} answers are there already", err=True)
 
 
 def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
@@ -245,18 +278,18 @@ def _print_shard(run: ShardRun) -> None:
 
 
 def _execute(
-    run: Run, waiting: dict[str, Any], settings: Settings, config: EvaluatorConfig, *, preflight: bool
+    run: Run, waiting: dict[str, Any], wanted: Wanted, config: EvaluatorConfig, *, preflight: bool
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.run import loaded_record
 
-    places = {name: run.places(task, settings) for name, task in waiting.items()}
-    check_conversations(config, settings)
+    check_conversations(config, wanted.settings)
     loaded = create_model(config)
     model = loaded.lm
     ranks = ranks_of(model)
-    waiting, settings = fitted(run, model, waiting, settings)
+    waiting, settings = fitted(run, model, waiting, wanted)
+    places = {name: run.places(task) for name, task in waiting.items()}
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
     engine = loaded.engine(quotes=lambda request: public[request.task] or shows_text(), say=_say)
     built_in = _is_built_in(model)
@@ -283,7 +316,7 @@ def _stream(
     from medtasks_ext.runner.tally import Price, Tally
 
     built_in, most = _is_built_in(model), highest_cost(price, engine)
-    asked = {name: len(run.places(task, settings)) for name, task in tasks.items()}
+    asked = {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items()}
     tally = Tally(asked, readers, Price.of(price) if most else None, most)
     alarms = None if built_in else Alarms(chat_template=bool(settings.apply_chat_template))
@@ -335,10 +368,11 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
         )
 
 
-def fitted(
-    run: Run, model: LM, waiting: dict[str, Any], settings: Settings
-) -> tuple[dict[str, Any], Settings]:
+def fitted(run: Run, model: LM, waiting: dict[str, Any], wanted: Wanted) -> tuple[dict[str, Any], Settings]:
     """The tasks and settings as the model can be asked; what that changes is noted in the run.
+
+    Which documents are asked is noted here, too, and not before: up to here a call may end at the model, and
+    tasks that stand over other documents keep their results then.
 
     Raises:
         MedtasksError: the model cannot be asked these tasks with these settings.
@@ -347,6 +381,7 @@ def fitted(
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
+    settings = wanted.settings
     _check_budget(model, waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
@@ -357,6 +392,7 @@ def fitted(
         waiting, _ = build_tasks(run.registry, waiting, settings)
     context = getattr(model, "max_length", None)
     run.manifest.context = context if isinstance(context, int) else None
+    run.choose(waiting, wanted.choices)
     run.save()
     return waiting, settings
 
@@ -445,11 +481,22 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         system_instruction=config.system_instruction,
         system_role=_flag(ours.get("system_role", True), "system_role"),
         data=forced_origin(own.data or ours.get("data")),
-        limit=config.limit,
-        samples=config.samples if isinstance(config.samples, dict) else None,
         gen_kwargs=config.gen_kwargs or {},
         seed=config.seed[3] if isinstance(config.seed, list) else None,
     )
+
+
+def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]:
+    """Task -> which of its documents `--limit` or `--samples` choose."""
+    samples = config.samples if isinstance(config.samples, dict) else None
+    try:
+        return {task: Choice.of(task, config.limit, samples) for task in tasks}
+    except (TypeError, ValueError):
+        raise MedtasksError(
+            "holds something else than lists of places",
+            where="--samples",
+            remedy='write {"TASK": [0, 1, 2]}, or draw a list with `medtasks sample`',
+        ) from None
 
 
 def _check_budget(model: LM, tasks: dict[str, Any]) -> None:

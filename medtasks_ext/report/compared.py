@@ -199,7 +199,7 @@ def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
 def _asked(entry: Entry, item: Experiment) -> Hashable:
     """What decides whether entries can be compared on a task: version, rows, and which of them were asked."""
     rows, everything = item.settings["rows"], item.n == item.loaded.get("n_test")
-    if not rows or (entry.settings.get("documents") != "all" and not everything):
+    if not rows or (item.limited and not everything):
         try:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
         except MedtasksError:

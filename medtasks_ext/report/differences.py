@@ -59,9 +59,13 @@ def _kind(item: Experiment, setting: str) -> str:
 
 def _limited(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
-        if entry.limited:
-            some = entry.settings["documents"]
-            yield f"{entry.label}: only {some} of each task were asked: no scores of whole test sets"
+        found: dict[str, list[str]] = {}
+        for item in entry.experiments.values() if entry.limited else ():
+            found.setdefault(item.settings["documents"], []).append(item.task)
+        for words, names in found.items():
+            if words != "all":
+                where = "each task" if len(found) == 1 else _some(names)
+                yield f"{entry.label}: only {words} of {where} were asked: no scores of whole test sets"
 
 
 def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:

@@ -53,17 +53,18 @@ def export_bridge(run: Path, out: Path, registry: Registry) -> list[Exported]:
         raise MedtasksError(
             "is one shard of a run", where=run, remedy="medtasks merge SHARD... -o RUN, then export RUN"
         )
-    settings = manifest.identity.settings
-    if settings["limit"] is not None or settings["samples"]:
-        raise MedtasksError(
-            "the run covers a part of the test rows", where=run, remedy="run without --limit and --samples"
-        )
     model = _model_name(manifest.identity.model)
     written = []
     for name, entry in manifest.tasks.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
         if entry.state is not TaskState.DONE or dataset is None or dataset.metadata.benchmark != "bridge":
             continue
+        if not entry.choice.whole:
+            raise MedtasksError(
+                f"{name} covers a part of the test rows ({entry.choice.words})",
+                where=run,
+                remedy="run it in the same folder without --limit and --samples; only the rest is asked",
+            )
         written.append(_export_task(run, out, name, dataset, strategy, model))
     if not written:
         raise MedtasksError("holds no finished BRIDGE task", where=run, remedy="run a task of `bridge` first")

@@ -56,7 +56,8 @@ class Experiment:
         metrics: metric -> value, without NaN; `score` is absent without gold or before judging.
         intervals: metric -> 95 % interval, where there is one.
         n: documents.
-        settings: what decides whether its score can be compared, in words (`task_settings`).
+        settings: what decides whether its score can be compared, in words (`task_settings`), and which
+            documents were asked; the latter not of published scores.
         loaded: the record of what was loaded (origin, revision, hashes, counts).
         cut: counts of answers and prompts that did not fit.
         tokens: input and output tokens, where they were counted.
@@ -89,6 +90,11 @@ class Experiment:
     def score(self) -> float | None:
         """The primary metric on 0-1."""
         return self.metrics.get("score")
+
+    @property
+    def limited(self) -> bool:
+        """Whether not all of its documents were asked."""
+        return self.settings.get("documents", "all") != "all"
 
     def share_cut(self, what: str) -> float | None:
         """Share of the documents in one of the counts of `cut`; None where it was not counted."""
@@ -125,7 +131,7 @@ class Entry:
 
     @property
     def limited(self) -> bool:
-        """Whether some documents of each task were asked, not all."""
+        """Whether not all documents of each task were asked."""
         return self.settings.get("documents", "all") != "all"
 
     @property

@@ -30,6 +30,7 @@ from medtasks_ext.results.experiments import (
 )
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
+from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 
@@ -175,6 +176,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             faults.append(Fault(str(path), what, "medtasks rescore RUN"))
     model, arguments = manifest.identity.model["model"], manifest.identity.model["model_args"]
     record = manifest.record()
+    note_choices(record, experiments)
     return Entry(
         model=str(arguments.get("pretrained") or arguments.get("model") or model),
         label="",
@@ -300,6 +302,7 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         "started": _moment(content.get("date")),
         "identity": {"model": {"model": run.get("model"), "model_args": arguments}, "settings": settings},
     }
+    note_choices(manifest, experiments)
     return Entry(
         model=str(
             arguments.get("pretrained")
@@ -417,8 +420,33 @@ def _arguments(given: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------------- settings
 
 
+def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
+    """Which documents of a task a result stands over.
+
+    Args:
+        manifest: its record. Plain `lm_eval`, and stores of former runs, have one choice for all tasks.
+        task: its name.
+    """
+    state = manifest.get("tasks", {}).get(task, {})
+    if "choice" in state:
+        return Choice.model_validate(state["choice"])
+    settings = (manifest.get("identity") or {}).get("settings") or {}
+    return Choice.of(task, settings.get("limit"), settings.get("samples"))
+
+
+def note_choices(manifest: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> None:
+    """Put into the settings of each experiment which documents it stands over."""
+    for name, item in experiments.items():
+        item.settings["documents"] = choice_of(manifest, name).words
+
+
 def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> dict[str, str]:
-    """What all tasks of a run share and what decides whether its scores can be compared, in words."""
+    """What all tasks of a run share and what decides whether its scores can be compared, in words.
+
+    Args:
+        manifest: its record.
+        experiments: its tasks, with their choices noted.
+    """
     identity = manifest["identity"]
     settings, arguments = identity["settings"], identity["model"]["model_args"]
     # the model's chat template may have refused what was asked for
@@ -431,7 +459,7 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
         if int(item.config.get("num_fewshot") or 0) != _OWN_SHOTS[item.strategy]
     }
     chosen = {key: value for key, value in arguments.items() if key not in INFRASTRUCTURE}
-    some = "chosen documents" if settings.get("samples") else f"the first {settings.get('limit')}"
+    documents = dict.fromkeys(item.settings["documents"] for item in experiments.values())
     return {
         "backend": str(identity["model"]["model"]),
         "model arguments": _words(chosen),
@@ -441,7 +469,7 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
         "shots": " and ".join(map(str, sorted(shots))) if shots else _OWN,
         "shots as turns": "yes" if (bool(template) if multiturn is None else multiturn) else "no",
         "decoding": _words(settings.get("gen_kwargs") or {}) or _OWN,
-        "documents": some if settings.get("samples") or settings.get("limit") else "all",
+        "documents": " or ".join(sorted(documents)) + ", by task" * (len(documents) > 1) or "all",
         "rows": "synthetic" if any(item.sample for item in experiments.values()) else "real",
     }
 

@@ -14,7 +14,7 @@ from medtasks_ext.engines.records import Answer, Fault
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text
 from medtasks_ext.runner.evaluate import build_task
-from medtasks_ext.runner.requests import read_asked
+from medtasks_ext.runner.requests import read_asked, read_asked_file
 from medtasks_ext.runner.run import failed, loaded_record
 from medtasks_ext.runner.stream import Stream
 from medtasks_ext.runner.work import TaskOutcomes
@@ -203,17 +203,22 @@ class _Open(TaskOutcomes):
     """A task that waits for results.
 
     Attributes:
-        keys: of its requests.
+        documents: key of each request -> its document; requests of former choices are among them.
+        asked: keys of the requests that the task's result needs; none where it has its result.
         last: key -> last outcome of a request without an answer.
         taken: whether a result of it was stored.
+        beyond: answers that were stored to requests that its result does not need.
     """
 
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(OutcomeLog(run.files.responses, name))
         self.name = name
-        self.documents = {asked.key: asked.document for asked in read_asked(run.files, name)}
+        asked = {item.key: item.document for item in read_asked(run.files, name)}
+        self.asked = set(asked)
+        self.documents = {**_earlier(run, name), **asked}
         self.last: dict[str, Fault] = {}
         self.taken = False
+        self.beyond = 0
         for stored in self.log.read():
             self._see(stored.key, stored.entry)
 
@@ -228,11 +233,12 @@ class _Open(TaskOutcomes):
         self.log.add(key, self.documents[key], outcome)
         self._see(key, outcome)
         self.generated += isinstance(outcome, Answer)
+        self.beyond += isinstance(outcome, Answer) and key not in self.asked
         self.taken = True
 
     def settle(self) -> tuple[TaskState, int]:
         """The state that the outcomes make, and how many requests have none."""
-        left = [key for key in self.documents if key not in self.log.answered]
+        left = [key for key in self.asked if key not in self.log.answered]
         self.faults = Counter(
             (self.last[key].kind, self.last[key].reason) for key in left if key in self.last
         )
@@ -240,6 +246,12 @@ class _Open(TaskOutcomes):
         if missing:
             return TaskState.WAITING, missing
         return TaskState.INCOMPLETE if left else TaskState.ANSWERED, 0
+
+
+def _earlier(run: Run, task: str) -> dict[str, str]:
+    """Key -> document of the requests that were written for a former choice of documents."""
+    file = run.files.earlier_file(task)
+    return {asked.key: asked.document for asked in read_asked_file(file)} if file.is_file() else {}
 
 
 class RunIntake(Intake):
@@ -260,7 +272,11 @@ class RunIntake(Intake):
         self._thinking = arguments.get("think_end_token") if interface is CHAT else None
         name = str(arguments.get("model") or arguments.get("pretrained") or "")
         self._asked = Asked("the server of the batch", name, "the key of the batch")
-        names = [name for name in run.manifest.tasks if run.files.asked_files(name)]
+        names = [
+            name
+            for name in run.manifest.tasks
+            if run.files.asked_files(name) or run.files.earlier_file(name).is_file()
+        ]
         self._open = {name: _Open(run, name) for name in names}
         self._of = {key: task for task in self._open.values() for key in task.documents}
         self._finished: set[str] | None = None
@@ -319,8 +335,10 @@ class RunIntake(Intake):
         for task in self._open.values():
             task.log.close()
             state, _ = task.settle()
-            if task.taken:
-                self._run.manifest.tasks[task.name] = task.entry(state)
+            if task.taken and task.asked:
+                self._run.note(task.name, task.entry(state))
+            if task.log.answered.issuperset(task.documents):  # nothing more can come for a former choice
+                self._run.files.earlier_file(task.name).unlink(missing_ok=True)
         self._run.save()
 
     def score(self, report: Callable[[str, str], None]) -> None:
@@ -330,7 +348,7 @@ class RunIntake(Intake):
             report: called with (task, what happened).
         """
         for name, task in self._open.items():
-            if task.settle()[0] is not TaskState.ANSWERED:
+            if not task.asked or task.settle()[0] is not TaskState.ANSWERED:
                 continue
             built = self._task(name)
             if isinstance(built, MedtasksError):
@@ -340,6 +358,11 @@ class RunIntake(Intake):
                     entry = self._run.finish_task(built)
             self._tasks.pop(name, None)  # its documents are not needed any more
             self._run.note_result(name, entry, report)
+
+    @property
+    def beyond(self) -> int:
+        """Answers that were stored to documents which are not chosen now."""
+        return sum(task.beyond for task in self._open.values())
 
     @property
     def left(self) -> Left:

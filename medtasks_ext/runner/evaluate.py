@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.evaluator import evaluate as lm_eval_evaluate
-from lm_eval.evaluator_utils import get_sample_size
 from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
+from medtasks_ext.runs.choice import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,8 +30,6 @@ class Settings:
     system_instruction: str | None = None
     system_role: bool = True
     data: str | None = None
-    limit: float | None = None
-    samples: dict[str, list[int]] | None = None
     gen_kwargs: dict[str, Any] = field(default_factory=dict)
     seed: int | None = 1234
 
@@ -103,32 +101,38 @@ class Reader:
         return bool(answer["valid"])
 
 
-def chosen_documents(task: Task, settings: Settings) -> Sequence[int]:
-    """Places of the documents that `--samples` or `--limit` choose, in file order; all without them.
+def chosen_documents(task: Task, choice: Choice) -> Sequence[int]:
+    """Places of the chosen documents, in file order.
 
     Raises:
         MedtasksError: the list names a place that the test file does not have.
     """
     n = len(task.eval_docs)
-    if listed := (settings.samples or {}).get(task.task_name):
-        if beyond := [place for place in listed if not 0 <= place < n]:
-            raise MedtasksError(
-                f"{task.task_name} has documents 0 to {n - 1}, not {beyond[0]}",
-                where="--samples",
-                remedy="draw the list from the rows that are here",
-            )
-        return sorted(set(listed))
-    return range(min(n, get_sample_size(task, settings.limit) or n))
+    places = choice.places(n)
+    if beyond := [place for place in places if not 0 <= place < n]:
+        raise MedtasksError(
+            f"{task.task_name} has documents 0 to {n - 1}, not {beyond[0]}",
+            where="--samples",
+            remedy="draw the list from the rows that are here",
+        )
+    return places
 
 
-def evaluate_task(lm: LM, task: Task, settings: Settings) -> TaskResult | None:
-    """Run one task. Returns None on ranks other than 0."""
+def same_documents(task: Task, one: Choice, other: Choice) -> bool:
+    """Whether two choices are of the same documents of a task."""
+    n = len(task.eval_docs)
+    return one == other or list(one.places(n)) == list(other.places(n))
+
+
+def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None = None) -> TaskResult | None:
+    """Run one task over the chosen documents, by default all. Returns None on ranks other than 0."""
+    choice = choice or Choice()
     name = task.task_name
     results = lm_eval_evaluate(
         lm=lm,
         task_dict={"tasks": {name: task}, "groups": {}, "group_map": {}},
-        limit=settings.limit,
-        samples={name: settings.samples[name]} if settings.samples and name in settings.samples else None,
+        limit=choice.limit,
+        samples=None if choice.samples is None else {name: list(choice.samples)},
         bootstrap_iters=0,
         apply_chat_template=settings.apply_chat_template,
         fewshot_as_multiturn=settings.multiturn,

@@ -10,6 +10,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
+from medtasks_ext.runs.choice import Choice
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
@@ -180,7 +181,7 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
 
 
 def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> Answer:
-    outcome = evaluate_task(model, task, replace(settings, samples={task.task_name: [place]}))
+    outcome = evaluate_task(model, task, settings, Choice(samples=(place,)))
     assert outcome is not None
     (sample,) = outcome.samples
     (read,) = sample["filtered_resps"]

@@ -77,15 +77,24 @@ def read_asked(files: RunFolder, task: str) -> Iterator[Asked]:
         MedtasksError: a line is damaged.
     """
     for path in files.asked_files(task):
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    record = json.loads(line)
-                    yield Asked(record["key"], record["document"], record["prompt"], record.get("cut", ""))
-                except (ValueError, KeyError, TypeError):
-                    raise MedtasksError(
-                        f"line {number} is damaged", where=path, remedy="run the same command again"
-                    ) from None
+        yield from read_asked_file(path)
+
+
+def read_asked_file(path: Path) -> Iterator[Asked]:
+    """The requests of one file.
+
+    Raises:
+        MedtasksError: a line is damaged.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = json.loads(line)
+                yield Asked(record["key"], record["document"], record["prompt"], record.get("cut", ""))
+            except (ValueError, KeyError, TypeError):
+                raise MedtasksError(
+                    f"line {number} is damaged", where=path, remedy="run the same command again"
+                ) from None
 
 
 class RequestBuilder:

@@ -30,7 +30,14 @@ from medtasks_ext.results.bootstrap import interval_record, task_intervals
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import load_resampled, save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
-from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, chosen_documents, evaluate_task
+from medtasks_ext.runner.evaluate import (
+    Settings,
+    TaskResult,
+    build_task,
+    chosen_documents,
+    evaluate_task,
+    same_documents,
+)
 from medtasks_ext.runner.fit import INPUT, SHOTS
 from medtasks_ext.runner.requests import Asked, read_asked
 from medtasks_ext.runner.stored import StoredLM, readable
@@ -56,6 +63,7 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Registry
+    from medtasks_ext.runs.choice import Choice
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +114,8 @@ class Run:
     """One run folder.
 
     A run is continued when what can change its responses is the same; anything else is refused, since
-    responses to other prompts must not be mixed. A folder without outcomes, present or on their way in a
+    responses to other prompts must not be mixed. Which documents are asked may change from call to call;
+    a result is always over those of one choice. A folder without outcomes, present or on their way in a
     batch, takes any settings.
     """
 
@@ -244,9 +253,11 @@ class Run:
         """Whether the task has its results."""
         return self.state(task).state is TaskState.DONE and self.files.task_file(task).is_file()
 
-    def is_current(self, name: str, task: Task) -> bool:
-        """Whether the task's stored results are those of this version, prompt, data and outcomes."""
+    def is_current(self, name: str, task: Task, choice: Choice) -> bool:
+        """Whether the task's stored results are those of this version, prompt, data, outcomes and choice."""
         if not self.is_done(name) or not self.is_sealed(name):
+            return False
+        if not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self.files.read_task(name)
         return stored["version"] == str(task.VERSION) and stored["loaded"] == loaded_record(task)
@@ -257,9 +268,48 @@ class Run:
         files = {path.name: path for path in outcome_files(self.files.responses, task)}
         return all(name in files and sealed_head(files[name], seal) for name, seal in sealed.items())
 
-    def places(self, task: Task, settings: Settings) -> Sequence[int]:
-        """Places of the documents that are asked, in the task's test file."""
-        return chosen_documents(task, settings)
+    def choose(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
+        """Note which documents of tasks are asked and scored from now on. The manifest is not written.
+
+        A task that stood over other documents waits again. Its outcomes stay.
+
+        Args:
+            tasks: as built.
+            choices: task -> its documents.
+        """
+        for name, task in tasks.items():
+            entry = self.state(name)
+            if not same_documents(task, entry.choice, choices[name]):
+                self._put_by(name)
+                entry = TaskEntry(sealed=entry.sealed)
+            self.manifest.tasks[name] = entry.model_copy(update={"choice": choices[name]})
+
+    def _put_by(self, task: str) -> None:
+        """Take away the requests of a former choice; results of a batch may still come for them."""
+        asked = self.files.asked_file(task)
+        if self.rank != 0 or not asked.is_file():
+            return
+        if self.manifest.batches:
+            with self.files.earlier_file(task).open("ab") as file:
+                file.write(asked.read_bytes())
+        asked.unlink()
+
+    def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
+        """Places of the documents that are asked, in the task's test file.
+
+        Args:
+            task: as built.
+            choice: of documents; the one that is noted by default.
+        """
+        return chosen_documents(task, choice or self.state(task.task_name).choice)
+
+    def answered_documents(self, task: str) -> set[str]:
+        """Keys of the documents that have an answer; none where a file of outcomes is damaged."""
+        try:
+            outcomes = read_outcomes(self.files.responses, task)
+            return {stored.document for stored in outcomes if isinstance(stored.entry, Answer)}
+        except MedtasksError:  # said when the task's turn comes
+            return set()
 
     # ------------------------------------------------------------------ scores
 
@@ -296,7 +346,11 @@ class Run:
     def _score(self, task: Task, records: Records) -> int:
         """Compute the metrics of one task from stored responses, and keep them."""
         where = self.files.responses / f"{task.task_name}.jsonl"
-        outcome = evaluate_task(StoredLM(records.responses, records.prompts, where), task, self.settings)
+        stored, choice = (
+            StoredLM(records.responses, records.prompts, where),
+            self.state(task.task_name).choice,
+        )
+        outcome = evaluate_task(stored, task, self.settings, choice)
         assert outcome is not None
         self._keep(task, outcome, records)
         return len(outcome.samples)
@@ -394,26 +448,30 @@ class Run:
             return failed(error)
         if self.files.asked_files(name):  # answered, and never scored
             return self.finish_task(task)
-        return self._scored(task, lambda: self._stored_records(name))
+        return self._scored(task, lambda: self._stored_records(name, task))
 
-    def _stored_records(self, task: str) -> Records:
+    def _stored_records(self, task: str, built: Task) -> Records:
         """The records of a task that was scored before: prompts from its samples, answers as stored."""
         asked = self._asked_before(task)
+        chosen = {document_key(built.eval_docs[place]) for place in self.places(built)}
         answers: dict[str, Answer] = {}
         last: dict[str, str] = {}  # of runs that did not keep the keys
         for stored in read_outcomes(self.files.responses, task, schema=self.manifest.schema_version):
             if isinstance(stored.entry, Answer):
-                answers[stored.key], last[stored.document] = stored.entry, stored.key
+                answers[stored.key] = stored.entry
+                if stored.document in chosen:
+                    last[stored.document] = stored.key
         for document, item in asked.items():
             last[document] = item.key or last.get(document, "")
+        found = {document: answers[key] for document, key in last.items() if key in answers}
         stored_result = self.files.read_task(task) if self.files.task_file(task).is_file() else {}
         return Records(
-            responses={document: answers[key].text for document, key in last.items() if key in answers},
+            responses={document: answer.text for document, answer in found.items()},
             prompts={document: item.argument for document, item in asked.items()},
             keys=last,
             cut=stored_result.get("cut") or {},
             tokens=stored_result.get("tokens"),
-            served=tuple(sorted({answer.model for answer in answers.values() if answer.model})),
+            served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
         )
 
     def _asked_before(self, task: str) -> dict[str, Asked]:
@@ -429,6 +487,22 @@ class Run:
                 found[document] = Asked(sample.get("request", ""), document, prompt)
         return found
 
+    def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
+        """Put the new state of a task into the manifest, over the documents that are chosen.
+
+        Args:
+            task: its name.
+            entry: its new state.
+            kept: further fields that stay as they are.
+        """
+        known = self.state(task)
+        stays = {name: getattr(known, name) for name in ("choice", *kept)}
+        self.manifest.tasks[task] = entry.model_copy(update=stays)
+
+    def note_end(self, task: str, entry: TaskEntry) -> None:
+        """Put what became of a task with all its answers into the manifest."""
+        self.note(task, entry, "generated", "seconds", "sealed")
+
     def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
         """Put what became of a task into the manifest.
 
@@ -437,10 +511,7 @@ class Run:
             entry: its new state.
             report: called with (task, what happened).
         """
-        known = self.state(task)
-        self.manifest.tasks[task] = entry.model_copy(
-            update={"generated": known.generated, "seconds": known.seconds, "sealed": known.sealed}
-        )
+        self.note_end(task, entry)
         self.save()
         report(task, "done" if entry.state in DONE_STATES else f"failed: {entry.error}")
 
@@ -481,6 +552,7 @@ class Run:
                 "n-samples": {name: {"effective": item["n"]} for name, item in results.items()},
                 "medtasks": {
                     "manifest": manifest,
+                    "chosen": self.chosen(results),
                     "loaded": {name: item["loaded"] for name, item in results.items()},
                     "cut": {name: item["cut"] for name, item in results.items()},
                     "conditions": {name: item.get("conditions") for name, item in results.items()},
@@ -495,6 +567,15 @@ class Run:
                 },
             },
         )
+
+    def chosen(self, tasks: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Task -> `limit` or `samples`, of those that do not stand over all documents."""
+        choices = {name: self.state(name).choice for name in tasks}
+        return {
+            name: choice.model_dump(mode="json", exclude_none=True)
+            for name, choice in choices.items()
+            if not choice.whole
+        }
 
     def known_names(self) -> list[str]:
         """What was asked for, as far as the registry still has it."""

@@ -24,7 +24,7 @@ from medtasks_ext.data.documents import document_key
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.runner.evaluate import build_task, chosen_documents
+from medtasks_ext.runner.evaluate import build_task, same_documents
 from medtasks_ext.runner.requests import Asked, read_asked
 from medtasks_ext.runner.run import Run, differences, loaded_record, pool_hash, versions
 from medtasks_ext.runs.folder import RunFolder
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from medtasks_ext.data.documents import Document
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.evaluate import Settings
+    from medtasks_ext.runs.choice import Choice
 
 _SHOWN = 5  # tasks that a message names
 
@@ -116,17 +117,19 @@ class ShardRun(Run):
     def _identity(self, model: str, arguments: Mapping[str, Any], settings: Settings) -> Identity:
         return identity_of(model, arguments, asdict(settings), str(self.shard))
 
-    def places(self, task: Task, settings: Settings) -> Sequence[int]:
+    def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
         """Places of this shard's documents in the task's test file."""
-        return self.shard.places(task.task_name, task.eval_docs, super().places(task, settings))
+        return self.shard.places(task.task_name, task.eval_docs, super().places(task, choice))
 
     def is_done(self, task: str) -> bool:
         """Whether the shard's answers to the task are complete."""
         return self.state(task).state is TaskState.GENERATED and self.files.task_file(task).is_file()
 
-    def is_current(self, name: str, task: Task) -> bool:
-        """Whether the stored answers are complete, and to this version, prompt and data."""
+    def is_current(self, name: str, task: Task, choice: Choice) -> bool:
+        """Whether the stored answers are complete, and to this version, prompt, data and choice."""
         if not self.is_done(name) or not self.is_sealed(name):
+            return False
+        if not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self.files.read_task(name)
         return (
@@ -146,7 +149,7 @@ class ShardRun(Run):
                 "shard": str(self.shard),
                 "version": str(task.VERSION),
                 "n": len(records.keys),
-                "n_all": len(super().places(task, self.settings)),
+                "n_all": len(super().places(task)),
                 "loaded": loaded_record(task),
                 "pool_hash": pool_hash(task),
                 "cut": dict(records.cut),
@@ -173,6 +176,7 @@ class ShardRun(Run):
                     "shard": str(self.shard),
                     "partial": "responses of a part of the documents; `medtasks merge` joins and scores them",
                     "manifest": manifest,
+                    "chosen": self.chosen(results),
                     "loaded": {name: item["loaded"] for name, item in results.items()},
                     "cut": {name: item["cut"] for name, item in results.items()},
                 },
@@ -224,7 +228,7 @@ def merge_shards(
             return _existing(out, run)
         for name, task in tasks.items():
             if name in gaps.by_task:
-                run.manifest.tasks[name] = TaskEntry(state=TaskState.FAILED, error=gaps.of_task(name))
+                run.note(name, TaskEntry(state=TaskState.FAILED, error=gaps.of_task(name)))
             else:
                 run.note_result(name, run.finish_task(task), report)
         run.save()
@@ -403,6 +407,7 @@ def _join_all(run: Run, shards: Sequence[_Folder], gaps: _Gaps) -> dict[str, Tas
             )
         task = build_task(run.registry, name, run.settings)
         _check_rows(name, shards, task)
+        run.manifest.tasks[name] = TaskEntry(choice=_shared_choice(name, shards, task))
         gaps.add(name, _join(run, name, shards, task))
         tasks[name] = task
     return tasks
@@ -428,6 +433,21 @@ def _check_rows(name: str, shards: Sequence[_Folder], task: Task) -> None:
             )
 
 
+def _shared_choice(name: str, shards: Sequence[_Folder], task: Task) -> Choice:
+    """The documents of a task that the shards are parts of."""
+    (first, choice), *others = [
+        (item, entry.choice) for item in shards if (entry := item.state(name)) is not None
+    ]
+    for other, chosen in others:
+        if not same_documents(task, choice, chosen):
+            raise MedtasksError(
+                f"{name}: is a part of other documents ({chosen.words}) than {first.folder} ({choice.words})",
+                where=other.folder,
+                remedy="run all shards with the same --limit and --samples",
+            )
+    return choice
+
+
 def _same_anywhere(loaded: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in loaded.items() if key != "where"}
 
@@ -446,7 +466,7 @@ def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter
                     f"{name}: document {stored.document} has different {what} in {folder} and {item.folder}",
                     remedy="leave one of the two folders out",
                 )
-    documents, chosen = task.eval_docs, chosen_documents(task, run.settings)
+    documents, chosen = task.eval_docs, run.places(task)
     dealt = {
         document_key(documents[place]): index
         for place, index in deal(name, documents, chosen, shards[0].shard.of)
@@ -456,7 +476,7 @@ def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter
         if document in found:
             log.copy(found[document][0])
     log.close()
-    run.manifest.tasks[name] = TaskEntry(sealed={log.path.name: log.seal})
+    run.note(name, TaskEntry(sealed={log.path.name: log.seal}))
     with atomic_file(run.files.asked_file(name)) as file:
         file.writelines(asked[document].line() for document in dealt if document in asked)
     return Counter(index for document, index in dealt.items() if document not in found)

@@ -112,7 +112,7 @@ class Stream:
         self._ranks = ranks or Ranks()
         self.trouble = Trouble(len(tasks))
         works = [
-            Work(task, run.places(task, settings), OutcomeLog(run.files.responses, name, self._ranks.rank))
+            Work(task, run.places(task), OutcomeLog(run.files.responses, name, self._ranks.rank))
             for name, task in tasks.items()
         ]
         self._works = {work.name: work for work in sorted(works, key=lambda work: -work.budget)}
@@ -334,7 +334,8 @@ class Stream:
         """Seal a task whose last outcome is there, and have it scored if all are answers."""
         work.log.close()
         state = TaskState.INCOMPLETE if work.faults else TaskState.ANSWERED
-        entry = self._run.manifest.tasks[work.name] = work.entry(state)
+        entry = work.entry(state)
+        self._run.note(work.name, entry)
         self._run.save()
         work.log.forget()
         if entry.state is not TaskState.ANSWERED:
@@ -357,14 +358,11 @@ class Stream:
             with suppress(Exception):
                 work.log.close()
                 if self._run.state(work.name).state is TaskState.WAITING:
-                    self._run.manifest.tasks[work.name] = work.entry(TaskState.WAITING)
+                    self._run.note(work.name, work.entry(TaskState.WAITING))
         self._run.save()
 
     def _note(self, name: str, entry: TaskEntry) -> None:
-        known = self._run.state(name)
-        self._run.manifest.tasks[name] = entry.model_copy(
-            update={key: getattr(known, key) for key in ("generated", "seconds", "sealed")}
-        )
+        self._run.note_end(name, entry)
         self._run.save()
         self._works[name].task = None  # its documents are not needed any more
         self._watcher.finished(name, self._run.state(name))

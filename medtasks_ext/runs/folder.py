@@ -38,6 +38,10 @@ class RunFolder:
         folder = self.path / "prompts"
         return sorted({*folder.glob(f"{task}.jsonl"), *folder.glob(f"{task}.rank*.jsonl")})
 
+    def earlier_file(self, task: str) -> Path:
+        """Requests of a task that were written for a batch, of documents that are not chosen any more."""
+        return self.path / "prompts" / f"{task}.earlier.jsonl"
+
     def task_file(self, task: str) -> Path:
         """A task's result, or what a shard covers of it."""
         return self.path / "tasks" / f"{task}.json"

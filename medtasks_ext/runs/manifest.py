@@ -9,11 +9,12 @@ from enum import Enum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.runs.chain import Seal
+from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.secrets import dropped_secrets
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class TaskEntry(_Record):
     """What the manifest says of a task.
 
     Attributes:
+        choice: documents that the last call which asked or scored it chose; what is said here is of them.
         n: documents of a finished task.
         generated: answers that the last call asked for.
         seconds: from its first request to its last answer, in the last call.
@@ -73,6 +75,7 @@ class TaskEntry(_Record):
     """
 
     state: TaskState = TaskState.WAITING
+    choice: Choice = Choice()
     n: int | None = None
     generated: int | None = None
     seconds: float | None = None
@@ -85,6 +88,8 @@ class TaskEntry(_Record):
 
 class Identity(_Record):
     """What can change responses: model, revision, adapter, template, sampling, context, rows, shots.
+
+    Which documents are asked changes none: tasks have a choice of their own (`TaskEntry.choice`).
 
     Attributes:
         model: `model` (lm-eval's type) and `model_args`.
@@ -179,6 +184,25 @@ class Manifest(_Record):
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     batches: list[Batch] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choices_of_tasks(cls, content: Any) -> Any:
+        """Former runs recorded what was chosen as two settings, for all of their tasks."""
+        try:
+            settings, tasks = content["identity"]["settings"], content["tasks"]
+            limit, samples = settings.get("limit"), settings.get("samples")
+            if limit is None and not samples:
+                chosen = tasks
+            else:
+                chosen = {
+                    name: {"choice": Choice.of(name, limit, samples), **entry}
+                    for name, entry in tasks.items()
+                }
+            kept = {name: value for name, value in settings.items() if name not in ("limit", "samples")}
+        except (KeyError, TypeError, AttributeError):  # made here, or damaged, which is said below
+            return content
+        return {**content, "identity": {**content["identity"], "settings": kept}, "tasks": chosen}
 
     def note(self, notes: list[str]) -> None:
         """Add notes, each once."""

@@ -77,7 +77,7 @@ def test_a_task_whose_rows_changed_is_run_again(medtasks, chip_ctc, tmp_path):
     "change",
     [
         ("--model", "random-label"),
-        ("--model", "oracle", "--limit", "3"),
+        ("--model", "oracle", "--seed", "0,1,2,3"),
         ("--model", "oracle", "--apply_chat_template"),
     ],
 )

@@ -281,8 +281,9 @@ def test_the_ranks_of_a_model_share_the_documents(medtasks, chip_ctc, tmp_path, 
     from medtasks_ext.runner.run import Run, Settings, build_tasks
     from medtasks_ext.runner.shards import ShardRun
     from medtasks_ext.runner.stream import Stream
+    from medtasks_ext.runs.choice import Choice
 
-    settings, name = Settings(limit=limit), "bridge_chip_ctc"
+    settings, name = Settings(), "bridge_chip_ctc"
     medtasks(*CHIP_CTC, "--output_path", "whole", *(("--limit", "2") if limit else ()))
 
     def work(index: int, counts: Counts, rank: int) -> None:
@@ -295,6 +296,7 @@ def test_the_ranks_of_a_model_share_the_documents(medtasks, chip_ctc, tmp_path, 
         )
         run.open("oracle", {}, settings, [name], [name])
         tasks, _ = build_tasks(registry(), [name], settings)
+        run.choose(tasks, {name: Choice(limit=limit)})
         model, ranks = Oracle(), Threads(rank, counts)
         Stream(run, model, engine_of(model), tasks, settings, Nobody(), ranks=ranks, instant=True).go()
 
@@ -458,7 +460,7 @@ def test_shards_of_different_splits_are_refused(medtasks, split, chip_ctc):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("--limit", "3"), "settings.limit was None, is 3"),
+        (("--limit", "3"), "is a part of other documents (the first 3) than run-shard-1-of-2 (all)"),
         (("--model_args", "seed=7"), "model.model_args.seed was None, is 7"),
     ],
 )

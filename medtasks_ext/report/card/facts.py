@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGIES, STRATEGY_TITLES, SUFFIX
+from medtasks_ext.results.reading import choice_of
 from medtasks_ext.results.rollup import group_row
 
 if TYPE_CHECKING:
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.results.rollup import Row
+    from medtasks_ext.runs.choice import Choice
 
+#: In command lines: where the places of chosen documents would lie.
+SAMPLES_FILE = "samples.json"
 URL = "https://pypi.org/project/medtasks/"
 
 
@@ -56,17 +60,39 @@ def setting_words(experiment: Experiment) -> str:
 
 
 def command(manifest: Mapping[str, Any]) -> str:
-    """The command line that makes the same run, from what the run was identified by; empty if unknown."""
+    """The command lines that make the same run, one for each choice of documents; empty if unknown.
+
+    Lists of places are in a file: they may be long.
+    """
     identity = manifest.get("identity") or {}
     model, settings = identity.get("model"), identity.get("settings")
     if not model or not settings or not manifest.get("requested"):
         return ""
-    words = ["medtasks", "run", "--tasks", ",".join(manifest["requested"]), "--model", model["model"]]
+    calls: dict[tuple[str, ...], list[str]] = {}
+    for task in manifest.get("tasks") or manifest["requested"]:
+        calls.setdefault(_choice_flags(choice_of(manifest, task)), []).append(task)
+    if len(calls) == 1:
+        calls = dict.fromkeys(calls, manifest["requested"])
+    return "\n".join(
+        shlex.join(["medtasks", "run", "--tasks", ",".join(names), *_flags(model, settings), *choice])
+        for choice, names in calls.items()
+    )
+
+
+def _choice_flags(choice: Choice) -> tuple[str, ...]:
+    if choice.samples is not None:
+        return ("--samples", SAMPLES_FILE)
+    return () if choice.limit is None else ("--limit", f"{choice.limit:.15g}")
+
+
+def _flags(model: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """The flags of a run but its tasks and their documents."""
+    words = ["--model", model["model"]]
     if model["model_args"]:
         words += ["--model_args", ",".join(f"{key}={value}" for key, value in model["model_args"].items())]
     if template := settings.get("apply_chat_template"):
         words += ["--apply_chat_template", *([template] if isinstance(template, str) else [])]
-    for flag in ("num_fewshot", "system_instruction", "data", "limit"):
+    for flag in ("num_fewshot", "system_instruction", "data"):
         if settings.get(flag) is not None:
             words += [f"--{flag}", str(settings[flag])]
     if settings.get("fewshot_as_multiturn") is not None:
@@ -75,4 +101,4 @@ def command(manifest: Mapping[str, Any]) -> str:
         words += ["--gen_kwargs", ",".join(f"{key}={value}" for key, value in settings["gen_kwargs"].items())]
     if settings.get("seed") is not None:
         words += ["--seed", f"0,1234,1234,{settings['seed']}"]
-    return shlex.join(words)
+    return words

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.report.card.facts import command
 from medtasks_ext.results.bootstrap import METHOD, RESAMPLES
+from medtasks_ext.results.reading import choice_of
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.runs.choice import Choice
 
 SCHEMA = 1
 
@@ -31,7 +33,9 @@ def manifest(entry: Entry) -> dict[str, Any]:
         "intervals": {"method": METHOD, "resamples": RESAMPLES, "seed": SEED},
         "sample_data": entry.sample,
         "notes": list(entry.notes),
-        "tasks": {name: _task(item) for name, item in sorted(entry.experiments.items())},
+        "tasks": {
+            name: _task(item, choice_of(made, name)) for name, item in sorted(entry.experiments.items())
+        },
         "not_scored": {
             name: {key: state[key] for key in ("state", "error") if key in state}
             for name, state in made.get("tasks", {}).items()
@@ -40,13 +44,14 @@ def manifest(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _task(item: Experiment) -> dict[str, Any]:
+def _task(item: Experiment, choice: Choice) -> dict[str, Any]:
     loaded = {key: value for key, value in item.loaded.items() if key not in ("task", "where")}
     if item.loaded.get("origin") == "hub":
         loaded["where"] = item.loaded.get("where")
     return {
         "version": item.version,
         "documents": item.n,
+        "chosen": "all" if choice.whole else choice.model_dump(mode="json", exclude_none=True),
         "loaded": loaded,
         "num_fewshot": item.config.get("num_fewshot"),
         "generation_kwargs": item.config.get("generation_kwargs"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext import __version__
 from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGY_TITLES
-from medtasks_ext.report.card.facts import URL, command, scored, suite_rows
+from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +74,8 @@ def card_section(entry: Entry, tasks: Registry) -> str:
     if line := command(entry.manifest):
         lines += ["", "### How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
+        if SAMPLES_FILE in line:
+            lines += [f"`{SAMPLES_FILE}` holds, for each task, the places under its `chosen` there.", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

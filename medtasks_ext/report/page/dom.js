@@ -135,7 +135,7 @@ function modelLink(entry) {
   const { label, sample, limited, kind } = entries[entry];
   const parts = [link(modelAddress(entry), label, { className: "name" })];
   if (sample) parts.push(tag("sample", "SAMPLE", "Synthetic rows: the score means nothing"));
-  if (limited) parts.push(tag("partial", "limited", "Only some documents of each task were asked"));
+  if (limited) parts.push(tag("partial", "limited", "Of some tasks, or of all, only some documents were asked"));
   if (kind === "published" && !/published/i.test(label)) parts.push(tag("", "published"));
   return make("span", { className: "model" }, ...parts);
 }

@@ -3,7 +3,7 @@
 const SECTIONS = [
   ["ranked", null],
   ["partial", "Incomplete: not all selected tasks have a score, so these are not ranked"],
-  ["limited", "Limited: only some documents of each task were asked, so these are not ranked"],
+  ["limited", "Limited: of some tasks, or of all, only some documents were asked, so these are not ranked"],
   ["sample", "SAMPLE: scores on synthetic rows say nothing about a model, and are not ranked beside real ones"],
   ["unscored", "No score yet for the selected tasks"],
 ];

@@ -223,7 +223,7 @@ function howToRead() {
     ],
     [
       "limited",
-      "only some documents of each task were asked (--limit, --samples): a trial, whose scores are shown but not ranked.",
+      "of some tasks, or of all, only some documents were asked (--limit, --samples): a trial, whose scores are shown but not ranked.",
     ],
     ["valid", "share of answers in which an answer could be read at all."],
     ["truncated", "share of answers that used up their length limit: such a model might do better with a higher one."],

@@ -1,0 +1,64 @@
+"""Which documents of a task are asked: what `--limit` and `--samples` say of one task."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Choice(BaseModel):
+    """Documents of one task; all of them without a limit and without samples.
+
+    Attributes:
+        limit: how many from the first on, or below 1 their share.
+        samples: places in the test file, in its order.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    limit: float | None = None
+    samples: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, task: str, limit: float | None, samples: Mapping[str, Sequence[int]] | None) -> Choice:
+        """What is chosen of a task; a task without a list in `samples` is under the limit.
+
+        Args:
+            task: its name.
+            limit: of all tasks.
+            samples: task -> places, in any order.
+        """
+        if listed := (samples or {}).get(task):
+            return cls(samples=tuple(sorted(set(listed))))
+        return cls(limit=limit)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all documents are chosen."""
+        return self.limit is None and self.samples is None
+
+    @property
+    def words(self) -> str:
+        """As reports name it."""
+        if self.samples is not None:
+            return "chosen documents"
+        if self.limit is None:
+            return "all"
+        return f"the first {int(self.limit)}" if self.limit >= 1 else f"the first {100 * self.limit:g} %"
+
+    def places(self, n: int) -> Sequence[int]:
+        """Places of the chosen documents; a share is rounded up, which is lm-eval's rule.
+
+        Args:
+            n: documents of the test file. Samples may name places beyond it.
+        """
+        if self.samples is not None:
+            return self.samples
+        if self.limit is None:
+            return range(n)
+        return range(min(n, int(self.limit) if self.limit >= 1 else math.ceil(n * self.limit)))

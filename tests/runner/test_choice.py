@@ -1,0 +1,306 @@
+"""`--limit` and `--samples`: which documents of a task a run asks may change from call to call."""
+
+import json
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.models.baselines import Oracle
+from tests.runner.batch_provider import Model, answered, request_lines, write_lines
+
+TASK, COT = "bridge_chip_ctc", "bridge_chip_ctc_cot"
+RUN = ("run", "--model", "oracle", "--tasks", TASK)
+HERE = ("--output_path", "run")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The documents that were asked, in order, of a model that knows half of the answers."""
+    right, documents = Oracle.answer, []
+
+    def answer(self, request, requests):
+        documents.append(request.doc["id"])
+        known = crc32(request.doc["id"].encode()) % 2
+        return right(self, request, requests) if known else "clinical trial criterion: 睡眠"
+
+    monkeypatch.setattr(Oracle, "answer", answer)
+    return documents
+
+
+def ids(*places: int) -> list[str]:
+    return [f"test-{place}" for place in places]
+
+
+def results(folder: str, task: str = TASK) -> dict:
+    """Everything that is said of a task's result, without what the call itself leaves."""
+    run = Path(folder)
+    stored = json.loads((run / "tasks" / f"{task}.json").read_bytes())
+    del stored["conditions"]["versions"]
+    whole = json.loads((run / "results.json").read_bytes())
+    return {
+        "task": stored,
+        "npy": (run / "tasks" / f"{task}.npy").read_bytes(),
+        "documents": (run / "tasks" / f"{task}.parquet").read_bytes(),
+        "samples": (run / f"samples_{task}.jsonl").read_bytes(),
+        **{part: whole[part][task] for part in ("results", "n-samples")},
+        "chosen": whole["medtasks"]["chosen"].get(task),
+    }
+
+
+def entry(folder: str, task: str = TASK) -> dict:
+    return json.loads(Path(folder, "run.json").read_bytes())["tasks"][task]
+
+
+def n_of(folder: str, task: str = TASK) -> tuple[int, int, int]:
+    """Documents of the result, of its conditions, and in the file of samples."""
+    stored = json.loads(Path(folder, "tasks", f"{task}.json").read_bytes())
+    n_samples = len(Path(folder, f"samples_{task}.jsonl").read_bytes().splitlines())
+    return stored["n"], stored["conditions"]["rows"]["n"], n_samples
+
+
+def test_a_larger_limit_asks_the_rest_and_scores_all(medtasks, chip_ctc, asked):
+    seen = []
+    for choice in (("--limit", 2), ("--limit", 5), (), ("--limit", 3), ("--limit", "0.5"), ()):
+        asked.clear()
+        outcome = medtasks(*RUN, *HERE, *choice)
+        assert outcome.code == 0, outcome.text
+        seen.append((list(asked), outcome.err))
+        asked.clear()
+        fresh = f"fresh-{len(seen)}"
+        assert medtasks(*RUN, "--output_path", fresh, *choice).code == 0
+        assert results("run") == results(fresh)
+        assert len(set(n_of("run"))) == 1
+    assert [documents for documents, _ in seen] == [ids(0, 1), ids(2, 3, 4), ids(5, 6, 7), [], [], []]
+    said = [err for _, err in seen]
+    assert "stand over other documents" not in said[0] and "are there already" not in said[0]
+    assert "1 of 1 tasks stand over other documents: scored anew over those of this call" in said[1]
+    assert "2 of 5 answers are there already" in said[1]
+    assert "5 of 8 answers are there already" in said[2]
+    assert "3 of 3 answers are there already" in said[3] and "stand over other documents" in said[3]
+    assert len(Path("run/responses", f"{TASK}.jsonl").read_bytes().splitlines()) == 8
+
+
+def test_the_same_documents_by_another_choice_are_not_scored_again(medtasks, chip_ctc, asked):
+    medtasks(*RUN, *HERE, "--limit", 100)
+    before = Path("run/tasks", f"{TASK}.json").stat().st_mtime_ns
+    assert entry("run")["choice"] == {"limit": 100}
+    outcome = medtasks(*RUN, *HERE)
+    assert "1 of 1 tasks are done already" in outcome.err
+    assert Path("run/tasks", f"{TASK}.json").stat().st_mtime_ns == before and "choice" not in entry("run")
+    assert len(asked) == 8 and results("run")["chosen"] is None
+
+
+def test_lists_of_documents_are_a_choice_of_each_task(medtasks, chip_ctc, asked):
+    both = ("run", "--model", "oracle", "--tasks", f"{TASK},{COT}", *HERE)
+    assert medtasks(*both, "--samples", json.dumps({TASK: [6, 1, 1]})).code == 0
+    assert asked.count("test-1") == 2 and asked.count("test-6") == 2 and len(asked) == 10
+    assert entry("run")["choice"] == {"samples": [1, 6]} and "choice" not in entry("run", COT)
+    asked.clear()
+    assert medtasks(*RUN, *HERE, "--samples", json.dumps({TASK: [0, 6]})).code == 0
+    assert asked == ids(0) and n_of("run") == (2, 2, 2) and n_of("run", COT) == (8, 8, 8)
+    samples = map(json.loads, Path(f"run/samples_{TASK}.jsonl").read_bytes().splitlines())
+    assert [sample["doc"]["id"] for sample in samples] == ids(0, 6)
+    chosen = json.loads(Path("run/results.json").read_bytes())["medtasks"]["chosen"]
+    assert chosen == {TASK: {"samples": [0, 6]}}
+
+
+@pytest.mark.parametrize("wrong", ['{"bridge_chip_ctc": [8]}', '{"bridge_chip_ctc": ["x"]}'])
+def test_a_list_that_does_not_fit_changes_nothing(medtasks, chip_ctc, asked, wrong):
+    medtasks(*RUN, *HERE, "--limit", 2)
+    before = results("run")
+    outcome = medtasks(*RUN, *HERE, "--samples", wrong)
+    assert outcome.code == 2 and "--samples" in outcome.err
+    assert results("run") == before and entry("run")["state"] == "done" and len(asked) == 2
+
+
+def test_a_call_that_gets_no_model_leaves_the_scores(medtasks, chip_ctc, asked, monkeypatch):
+    def fails(self, *_, **__):
+        raise MedtasksError("out of memory")
+
+    medtasks(*RUN, *HERE, "--limit", 2)
+    before = results("run")
+    monkeypatch.setattr(Oracle, "__init__", fails)
+    outcome = medtasks(*RUN, *HERE)
+    assert outcome.code != 0 and "out of memory" in outcome.err
+    assert results("run") == before and entry("run")["state"] == "done"
+    assert "the first 2" in medtasks("report", "run").out
+
+
+def test_a_call_that_breaks_off_leaves_no_score_of_a_part(medtasks, chip_ctc, asked, monkeypatch):
+    medtasks(*RUN, *HERE, "--limit", 2)
+    answer = Oracle.answer
+
+    def breaks_off(self, request, requests):
+        if request.doc["id"] == "test-4":
+            raise KeyboardInterrupt
+        return answer(self, request, requests)
+
+    monkeypatch.setattr(Oracle, "answer", breaks_off)
+    assert medtasks(*RUN, *HERE).code == 130
+    assert (entry("run")["state"], entry("run").get("n")) == ("waiting", None)
+    medtasks("rescore", "run")
+    assert entry("run")["state"] == "waiting"
+    monkeypatch.setattr(Oracle, "answer", answer)
+    asked.clear()
+    assert medtasks(*RUN, *HERE, "--limit", 2).code == 0
+    assert asked == [] and n_of("run") == (2, 2, 2)
+    assert medtasks(*RUN, *HERE).code == 0
+    assert n_of("run") == (8, 8, 8) and asked[0] in ids(2, 3, 4) and asked[-1] == "test-7"
+
+
+def test_rescore_stays_with_the_choice_of_each_task(medtasks, chip_ctc, asked):
+    medtasks(*RUN, *HERE)
+    medtasks("run", "--model", "oracle", "--tasks", COT, *HERE, "--limit", 5)
+    medtasks(*RUN, *HERE, "--limit", 3)
+    before = results("run"), results("run", COT)
+    Path("run/tasks", f"{TASK}.npy").unlink()
+    asked.clear()
+    assert medtasks("rescore", "run").code == 0
+    assert (results("run"), results("run", COT)) == before and asked == []
+    assert n_of("run") == (3, 3, 3) and n_of("run", COT) == (5, 5, 5)
+
+
+def as_before(folder: str, **chosen: object) -> None:
+    """Give a run the layout in which the choice is part of the settings."""
+    path = Path(folder, "run.json")
+    content = json.loads(path.read_bytes())
+    for state in content["tasks"].values():
+        state.pop("choice", None)
+    content["identity"]["settings"].update({"limit": None, "samples": None, **chosen})
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("flags", "chosen", "places"),
+    [
+        (("--limit", "2"), {"limit": 2.0}, (0, 1)),
+        (("--samples", f'{{"{TASK}": [1, 6]}}'), {"samples": {TASK: [6, 1]}}, (1, 6)),
+        ((), {}, tuple(range(8))),
+    ],
+)
+def test_a_run_of_the_former_layout_goes_on(medtasks, chip_ctc, asked, flags, chosen, places):
+    medtasks(*RUN, *HERE, *flags)
+    before = results("run")
+    as_before("run", **chosen)
+    assert medtasks("rescore", "run").code == 0 and results("run") == before
+    as_before("run", **chosen)
+    assert "1 of 1 tasks are done already" in medtasks(*RUN, *HERE, *flags).err
+    as_before("run", **chosen)
+    words = {"limit": "the first 2", "samples": "chosen documents"}.get(next(iter(chosen), ""), "all")
+    assert medtasks("card", "run", "-o", "card").code == 0
+    assert f"documents: {words}" in next(Path("card").glob("*.md")).read_text()
+    asked.clear()
+    assert medtasks(*RUN, *HERE).code == 0
+    assert asked == [document for document in ids(*range(8)) if document not in ids(*places)]
+    medtasks(*RUN, "--output_path", "fresh")
+    assert results("run") == results("fresh")
+    identity = json.loads(Path("run/run.json").read_bytes())["identity"]
+    assert not {"limit", "samples"} & set(identity["settings"])
+
+
+# ---------------------------------------------------------------------- what is said of it
+
+
+def test_a_report_and_a_card_say_the_documents_of_each_task(medtasks, chip_ctc, asked):
+    medtasks("run", "--model", "oracle", "--tasks", f"{TASK},{COT}", *HERE, "--limit", 2)
+    assert "only the first 2 of each task were asked" in medtasks("report", "run").out.replace("\n  ", " ")
+    medtasks(*RUN, *HERE)
+    said = " ".join(medtasks("report", "run").out.split())
+    assert f"only the first 2 of {COT} were asked" in said
+    medtasks("ingest", "run", "--store", "store")
+    stored = " ".join(medtasks("report", "store").out.split())
+    assert f"only the first 2 of {COT} were asked" in stored
+    assert medtasks("card", "run", "-o", "card").code == 0
+    card = next(Path("card").glob("*.md")).read_text()
+    assert "documents: all or the first 2, by task" in card
+    first, second = [line for line in card.splitlines() if line.startswith("medtasks run")]
+    assert f"--tasks {TASK} " in first and "--limit" not in first
+    assert f"--tasks {COT} " in second and second.endswith("--limit 2")
+    tasks = json.loads(next(Path("card").glob("medtasks-manifest.json")).read_bytes())["tasks"]
+    assert [tasks[name]["chosen"] for name in (TASK, COT)] == ["all", {"limit": 2.0}]
+
+
+def test_only_whole_tasks_are_exported(medtasks, chip_ctc, asked):
+    medtasks("run", "--model", "oracle", "--tasks", f"{TASK},{COT}", *HERE, "--limit", 2)
+    medtasks(*RUN, *HERE)
+    outcome = medtasks("export", "bridge", "run", "-o", "out")
+    assert outcome.code == 2 and f"{COT} covers a part of the test rows (the first 2)" in outcome.err
+    medtasks("run", "--model", "oracle", "--tasks", COT, *HERE)
+    assert medtasks("export", "bridge", "run", "-o", "out").code == 0
+
+
+# ---------------------------------------------------------------------- shards and batches
+
+
+def test_shards_go_on_with_a_larger_choice(medtasks, chip_ctc, asked):
+    def shards(*choice: object) -> list[str]:
+        for part in ("1/2", "2/2"):
+            assert medtasks(*RUN, *HERE, "--shard", part, *choice).code == 0
+        return [f"run-shard-{index}-of-2" for index in (1, 2)]
+
+    for n, choice in enumerate((("--limit", 3), ("--limit", 6), (), ("--limit", 4))):
+        asked.clear()
+        folders = shards(*choice)
+        assert sorted(asked) == [ids(0, 1, 2), ids(3, 4, 5), ids(6, 7), []][n]
+        assert medtasks("merge", *folders, "-o", f"merged-{n}").code == 0
+        medtasks(*RUN, "--output_path", f"whole-{n}", *choice)
+        assert results(f"merged-{n}") == results(f"whole-{n}")
+    asked.clear()
+    assert medtasks(*RUN, "--output_path", "merged-3").code == 0  # a joined run goes on like any other
+    assert asked == ids(4, 5, 6, 7) and results("merged-3") == results("whole-2")
+
+
+def test_shards_of_other_documents_are_not_joined(medtasks, chip_ctc, asked):
+    medtasks(*RUN, *HERE, "--shard", "1/2", "--limit", 3)
+    medtasks(*RUN, *HERE, "--shard", "2/2")
+    outcome = medtasks("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "merged")
+    assert outcome.code == 2 and "part of other documents" in outcome.err and not Path("merged").exists()
+
+
+CHAT = ("--tasks", TASK, "--data", "local", "--apply_chat_template", "--model", "local-chat-completions")
+CHAT += ("--model_args", "model=m", *HERE)
+
+
+@pytest.fixture
+def provider(medtasks, chip_ctc):
+    """Answers lines of requests, as a file of results."""
+    medtasks("run", "--model", "oracle", *CHAT[:5], "--output_path", "oracle")
+    medtasks("requests", *CHAT[:-1], "all", "-o", "all.jsonl")
+    model = Model(Path("oracle"), Path("all/prompts"))
+
+    def answers(requests: str) -> Path:
+        lines = request_lines(Path(requests))
+        return write_lines(
+            Path(f"answers-{requests}"), [answered(line, model.completion(line["body"])) for line in lines]
+        )
+
+    return answers
+
+
+def test_a_batch_asks_what_a_smaller_choice_left(medtasks, provider):
+    assert medtasks("requests", *CHAT, "--limit", 3, "-o", "first.jsonl").code == 0
+    assert len(request_lines(Path("first.jsonl"))) == 3
+    assert medtasks("responses", "run", provider("first.jsonl")).code == 0
+    assert n_of("run") == (3, 3, 3)
+    outcome = medtasks("requests", *CHAT, "-o", "rest.jsonl")
+    assert outcome.code == 0 and "3 of 8 answers are there already" in outcome.err
+    assert len(request_lines(Path("rest.jsonl"))) == 5
+    assert medtasks("responses", "run", provider("rest.jsonl")).code == 0
+    assert medtasks("responses", "all", provider("all.jsonl")).code == 0
+    assert n_of("run") == (8, 8, 8) and results("run")["task"] == results("all")["task"]
+    again = medtasks("requests", *CHAT, "--limit", 2, "-o", "none.jsonl")
+    assert again.code == 0 and "nothing is left to ask" in again.err and n_of("run") == (2, 2, 2)
+
+
+def test_results_of_a_batch_are_kept_whatever_was_chosen_since(medtasks, provider):
+    medtasks("requests", *CHAT, "-o", "rest.jsonl")
+    medtasks("requests", *CHAT, "--limit", 2, "-o", "two.jsonl")
+    assert medtasks("responses", "run", provider("two.jsonl")).code == 0
+    assert n_of("run") == (2, 2, 2)
+    outcome = medtasks("responses", "run", provider("rest.jsonl"))
+    assert outcome.code == 0 and "note: 6 answers to documents that later calls left out" in outcome.err
+    assert n_of("run") == (2, 2, 2) and entry("run")["state"] == "done"
+    assert "nothing is left to ask" in medtasks("requests", *CHAT).err
+    assert n_of("run") == (8, 8, 8) and not list(Path("run/prompts").iterdir())
