@@ -5,6 +5,7 @@ import json
 import re
 import signal
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -870,3 +871,29 @@ def test_the_rubrics_are_the_papers():
         assert rubric.protocol.scale == (1, 5) and rubric.protocol.normalised(3.4) == pytest.approx(0.6)
         system, user = rubric.messages({"question": "Q", "response": "R", "gold": "G"})
         assert f"You are {rubric.judging.role}." in system["content"] and "R" in user["content"]
+
+
+# ---------------------------------------------------------------------- documents of a task
+
+
+def test_judges_are_asked_about_the_documents_that_a_larger_limit_adds(
+    tasks, jury, medtasks, metrics, server
+):
+    server.script = scores(4, 4, 4)
+    run = ("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
+    judge = ("judge", "run", "--jury", jury("one"))
+    assert medtasks(*run, "--limit", 2).code == 0 and medtasks(*judge).code == 0
+    assert sorted(map(number, server.asked)) == [0, 1]
+    assert medtasks(*run).code == 0
+    found = metrics(Path("run"))
+    assert (found["scored"], found["judged"]) == (2 / 6, 2 / 6)
+    server.asked.clear()
+    assert medtasks(*judge).code == 0
+    assert sorted(map(number, server.asked)) == [2, 3, 4, 5] and metrics(Path("run"))["judged"] == 1
+    server.asked.clear()
+    assert medtasks(*run, "--limit", 3).code == 0
+    stored = json.loads(Path("run/tasks", f"{TASK}.json").read_text())
+    assert (stored["n"], stored["metrics"]["scored"], stored["metrics"]["judged"]) == (3, 1, 1)
+    snapshot = json.loads(Path("run/judgements", f"{TASK}.json").read_text())
+    assert [item["document"] for item in snapshot["documents"]] == ["d0", "d1", "d2"]
+    assert medtasks(*judge).code == 0 and server.asked == []
