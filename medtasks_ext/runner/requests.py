@@ -16,6 +16,7 @@ from medtasks_ext.runner.fit import PromptFitter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
