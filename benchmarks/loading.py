@@ -100,7 +100,7 @@ def _repeat(dataset: Dataset, suffix: str) -> None:
 
 
 def _official(dataset: Dataset) -> str:
-    return dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]["official_name"]
+    return dataset.blocks["rows"]["official_name"]
 
 
 def _write(dataset: Dataset, folder: Path, n_rows: int) -> None:

@@ -86,7 +86,7 @@ def _write(folder: Path, n: int) -> None:
 
 
 def _block(dataset: Any) -> dict[str, Any]:
-    return dataset.config["dataset_kwargs"]["medtasks_dataset"]
+    return dataset.blocks
 
 
 def medtasks(n: int) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def _write(folder: Path, family: str, n: int) -> int:
     from medtasks_ext.registry import Dataset
 
     task, make = FAMILIES[family]
-    block = Dataset(TASKS / task).config["dataset_kwargs"]["medtasks_dataset"]
+    block = Dataset(TASKS / task).blocks
     rng = random.Random(family)
     n -= n % block["source"].get("option_trials", 1)
     rows = [{**make(block["answer"], rng), "id": str(number)} for number in range(n)]

@@ -165,7 +165,7 @@ def _suite_rules(schema: dict[str, Any]) -> None:
 
 
 class Metadata(_Strict):
-    """`metadata.medtasks` of a `zero_shot.yaml`.
+    """`about` of a task file.
 
     Attributes:
         benchmark: the suite.

@@ -68,12 +68,10 @@ WITHOUT = {"bridge_text", "bridge_passages"}  # texts are compared, not read
 def test_the_gold_answers_of_a_task_are_right(name, cot):
     dataset = registry().datasets[name]
     documents = [
-        document
-        for split in load_documents(dataset.folder, cot=cot, origin="sample").values()
-        for document in split
+        document for split in load_documents(dataset, cot=cot, origin="sample").values() for document in split
     ]
-    block = dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"]
-    process, declared = named(dataset.config["process_results"]), dataset.config["metric_list"]
+    block = dataset.blocks["answer"]
+    process, declared = named(dataset.process_results), dataset.metric_list
     before = "Analysis:\nNot needed.\nResult:\n" if cot else ""
     parsed = ParseAnswer(answer=block).apply(
         [[before + document["target"]] for document in documents], documents
@@ -158,8 +156,7 @@ EVENT_KINDS = {"bridge_events", "bridge_relations", "bridge_attributes"}
 EVENTS = {
     name: block
     for name in BRIDGE
-    if (block := registry().datasets[name].config["dataset_kwargs"]["medtasks_dataset"]["answer"])["kind"]
-    in EVENT_KINDS
+    if (block := registry().datasets[name].blocks["answer"])["kind"] in EVENT_KINDS
 }
 #: random answers per kind of events, each as written and shuffled, in both modes
 ANSWERS = 500

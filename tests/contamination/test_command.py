@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.data import load, load_documents
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from tests.conftest import ROOT, sft_row
 from tests.contamination.models import Bytes, GoneError, Memory
 
@@ -303,7 +303,9 @@ def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, tmp_path):
 def test_the_text_that_is_probed_holds_no_instruction(system_role):
     for name in ("bridge_chip_ctc", "medhelm_medqa"):
         folder = registry().datasets[name].folder
-        for document in load_documents(folder, cot=False, origin="sample", system_role=system_role)["test"]:
+        for document in load_documents(Dataset(folder), cot=False, origin="sample", system_role=system_role)[
+            "test"
+        ]:
             assert document["prompt"].endswith(document.input)
             assert "Answer with" not in document.input and "eligibility criterion" not in document.input
 

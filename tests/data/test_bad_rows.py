@@ -7,7 +7,7 @@ import pytest
 
 from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.sync import changes
 from tests.conftest import sft_row, write_jsonl
 
@@ -18,7 +18,7 @@ HOSPICE = TASKS["medhelm_hospice_referral"].folder
 
 def fails(folder, *, cot=False, shots=0) -> MedtasksError:
     with pytest.raises(MedtasksError) as error:
-        load_documents(folder, cot=cot, shots=shots)
+        load_documents(Dataset(folder), cot=cot, shots=shots)
     assert error.value.remedy
     return error.value
 
@@ -103,7 +103,7 @@ def test_a_data_folder_that_does_not_exist_is_named(monkeypatch, tmp_path):
 
 def test_an_unknown_data_origin_lists_the_known_ones():
     with pytest.raises(MedtasksError, match="local, hub, bridge_open or sample"):
-        load_documents(HOSPICE, cot=False, origin="cloud")
+        load_documents(Dataset(HOSPICE), cot=False, origin="cloud")
 
 
 def test_too_few_rows_to_hold_any_out(data_dir):
@@ -170,7 +170,7 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
 def test_a_dataset_block_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
     replace(own_folder, old, new)
     with pytest.raises(MedtasksError) as error:
-        load_documents(own_folder / "bridge" / "chip_ctc", cot=False, origin="sample")
+        load_documents(Dataset(own_folder / "bridge" / "chip_ctc"), cot=False, origin="sample")
     assert message in str(error.value) and "→" in str(error.value)
 
 
@@ -198,7 +198,7 @@ def test_values_of_an_official_row_are_accepted_as_the_official_scorer_does(data
         for i in range(6)
     ]
     write_jsonl(data_dir / "bridge" / "mie" / "test.jsonl", rows)
-    documents = load_documents(TASKS["bridge_mie"].folder, cot=False)["test"]
+    documents = load_documents(TASKS["bridge_mie"], cot=False)["test"]
     assert documents[0]["gold"] == [["心电图", "检查", "未知"]]
     assert "type '检查' is not one of: symptom" in caplog.text
 
@@ -208,7 +208,7 @@ def test_an_example_file_with_too_few_rows_is_named_where_shots_are_needed(chip_
     path.write_text(json.dumps(json.loads(path.read_text())[:3]))
     error = fails(CHIP_CTC, shots=5)
     assert str(path) in str(error) and "5 shots asked for, the few-shot pool has 3 rows" in str(error)
-    assert load_documents(CHIP_CTC, cot=False)["test"]
+    assert load_documents(Dataset(CHIP_CTC), cot=False)["test"]
 
 
 def test_a_file_of_another_language_is_named_with_its_row(chip_ctc):
@@ -220,7 +220,7 @@ def test_a_file_of_another_language_is_named_with_its_row(chip_ctc):
 @pytest.mark.parametrize("code", ["cn", "zh", "", "Chinese"])
 def test_other_codes_of_the_language_are_accepted(chip_ctc, code):
     edit(chip_ctc, lambda rows: [row.update(language=code) for row in rows])
-    assert load_documents(CHIP_CTC, cot=False)["test"]
+    assert load_documents(Dataset(CHIP_CTC), cot=False)["test"]
 
 
 def test_faulty_files_do_not_stop_the_other_tasks(medtasks, chip_ctc):

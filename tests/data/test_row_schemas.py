@@ -13,7 +13,7 @@ from medtasks_ext.data import load_documents
 from medtasks_ext.data.docx import blocks
 from medtasks_ext.data.files import read_rows
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from tests.conftest import write_jsonl
 
 TASKS = registry().datasets
@@ -29,7 +29,7 @@ def question(number: int, *, right: int = 1, image: str | None = None, options: 
 
 
 def documents(folder) -> list:
-    return load_documents(folder, cot=False)["test"]
+    return load_documents(Dataset(folder), cot=False)["test"]
 
 
 def facts(count: int) -> list[dict]:
@@ -85,7 +85,7 @@ def test_the_rows_of_a_pool_are_limited_after_they_were_taken_apart(data_dir):
         exams = {"B": {"data": [question(first + i) for i in range(150)]}}
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{split}.json").write_text(json.dumps({"version": "1.0", "exams": exams}))
-    splits = load_documents(HEAD_QA, cot=False)
+    splits = load_documents(Dataset(HEAD_QA), cot=False)
     assert len(splits["test"]) == 150 and len(splits["fewshot"]) == 100
 
 

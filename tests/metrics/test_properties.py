@@ -35,8 +35,8 @@ def named(reference: str) -> Callable[..., Any]:
 def one_task_per_metric_and_format() -> dict[str, dict[str, Any]]:
     tasks: dict[tuple, tuple[str, dict[str, Any]]] = {}
     for name, dataset in registry().datasets.items():
-        block = dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"]
-        tasks.setdefault((dataset.config["process_results"], block["kind"]), (name, dataset.config))
+        block = dataset.blocks["answer"]
+        tasks.setdefault((dataset.process_results, block["kind"]), (name, dataset.config))
     return dict(tasks.values())
 
 
@@ -48,9 +48,9 @@ class Task:
 
     def __init__(self, name: str, n: int) -> None:
         config, rng = TASKS[name], random.Random(name)
-        self.block = config["dataset_kwargs"]["medtasks_dataset"]["answer"]
+        self.block = blocks["answer"]
         self.process = named(config["process_results"])
-        self.judged = bool(config["dataset_kwargs"]["medtasks_dataset"].get("judge"))
+        self.judged = bool(blocks.get("judge"))
         self.metrics = {item["metric"]: item["aggregation"] for item in config["metric_list"]}
         self.filter = ParseAnswer(answer=self.block)
         form = answer_format(self.block)

@@ -17,7 +17,7 @@ from medtasks_ext.data.json_schema import TASK_KEYS, schema_changes, task_schema
 from medtasks_ext.registry import Dataset, Registry, registry, taxonomy, vocabulary
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.sync import apply
-from medtasks_ext.registry.tasks import yaml_text
+from medtasks_ext.registry.yamlfile import yaml_text
 from medtasks_ext.runner.validate import checks_of
 
 TASKS = registry()
