@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Keys that lm-eval does not know.
 OWN_KEYS = ("dataset", "strategy", *BLOCKS, "about")
+#: Keys of lm-eval that say where rows come from. `rows` does here, and these would have no effect.
+OTHER_ROWS = ("custom_dataset", "dataset_path", "dataset_name", "dataset_kwargs")
 #: Shots of the prompts of each strategy; None: as many as the caller asks for, none by default.
 _SHOTS = {"zero_shot": None, "cot": 0, "five_shot": HELD_OUT}
 #: What all tasks share. lm-eval looks columns of the documents up. `until: []` and the budget leave room for
@@ -74,7 +76,7 @@ class MedicalTask(ConfigurableTask):
 
     @staticmethod
     def _check(config: Mapping[str, Any], source: Path) -> None:
-        known = {item.name for item in fields(TaskConfig)} | {*OWN_KEYS, "class"}
+        known = {item.name for item in fields(TaskConfig)} - {*OTHER_ROWS} | {*OWN_KEYS, "class"}
         if unknown := [key for key in config if key not in known]:
             raise MedtasksError(
                 f"{unknown[0]}: unknown key{near(unknown[0], known)}",

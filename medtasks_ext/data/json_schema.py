@@ -13,25 +13,26 @@ from medtasks_ext.answers.formats import any_format
 from medtasks_ext.data.spec import DatasetSpec
 from medtasks_ext.registry import Metadata
 from medtasks_ext.registry.sync import Change
+from medtasks_ext.registry.tasks import TASK_CLASS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_FILE = "schema.json"
 _TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
-#: What a task file may say at its top level: keys of lm-eval's `TaskConfig`, `include`, and our own.
+#: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
 TASK_KEYS: dict[str, dict[str, Any]] = {
     "include": {"type": ["string", "array"], "description": "Another task file, whose keys are taken over."},
     "task": {**_TEXT, "pattern": "^[a-z0-9]+(_[a-z0-9]+)+$", "description": "SUITE_DATASET"},
     "task_alias": _TEXT,
-    "class": {**_TEXT, "description": "The class of all tasks."},
+    "class": {
+        **_TEXT,
+        "pattern": f"^(!function )?{re.escape(TASK_CLASS)}$",
+        "description": f"The class of all tasks: !function {TASK_CLASS}",
+    },
     "dataset": {**_TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
-    "strategy": {"enum": ["zero_shot", "cot", "five_shot"]},
+    "strategy": {"enum": ["zero_shot"], "description": "`medtasks sync` writes the files of the others."},
     "tag": {"type": ["string", "array"], "description": "Written by `medtasks sync`."},
-    "custom_dataset": {**_TEXT, "description": "The loader; `!function` and its name."},
-    "dataset_path": _TEXT,
-    "dataset_name": _TEXT,
-    "dataset_kwargs": _MAPPING,
     "training_split": _TEXT,
     "validation_split": _TEXT,
     "test_split": _TEXT,

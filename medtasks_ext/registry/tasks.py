@@ -48,7 +48,7 @@ class Dataset:
 
     folder: Path
     given: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    source: Path | None = None
+    source: Path | None = field(default=None, compare=False)
 
     @property
     def file(self) -> Path:

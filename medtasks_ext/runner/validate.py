@@ -25,7 +25,7 @@ from medtasks_ext.registry.citations import CITATIONS_FILE, citations
 from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.sync import dataset_files
-from medtasks_ext.registry.tasks import TASK_CLASS, TASK_FILE, describe
+from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task, task_file
 
 if TYPE_CHECKING:
@@ -135,22 +135,31 @@ class _Folder:
         for key in config.keys() - TASK_KEYS.keys():
             yield f"{TASK_FILE}: {key}: unknown key{near(key, TASK_KEYS)}"
         for key, remedy in _NEEDED.items():
-            if key not in config:
+            if key not in (*BLOCKS, *config):
                 yield f"{TASK_FILE}: {key}: missing key → {remedy}"
         if config.get("class") not in (None, f"!function {TASK_CLASS}"):
             yield f"{TASK_FILE}: class: not the class of all tasks → write `!function {TASK_CLASS}`"
+        if config.get("strategy") not in (None, "zero_shot"):
+            yield (
+                f"{TASK_FILE}: strategy: this file is asked zero-shot"
+                " → leave the key out; `medtasks sync` writes the files of the others"
+            )
         folder = "/".join(self.dataset.folder.parts[-2:])
         if config.get("dataset") not in (None, folder):
             yield f"{TASK_FILE}: dataset: {config['dataset']!r} is not this folder → write {folder}"
-        about, answer = config.get("about"), config.get("answer")
+        about, answer, metadata = config.get("about"), config.get("answer"), config.get("metadata")
+        if isinstance(metadata, dict):
+            for key in metadata.keys() - {"version"}:
+                yield f"{TASK_FILE}: metadata.{key}: unknown key{near(str(key), ['version'])}"
         if isinstance(about, dict):
             yield from _faults(Metadata.model_validate, about, "about", _meanings())
             suite, task = about.get("benchmark"), config.get("task")
             if suite and isinstance(task, str) and not task.startswith(f"{suite}_"):
                 yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
-        yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "")
+        yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
         if isinstance(answer, dict):
-            yield from _answer_faults(answer)
+            faults = list(_answer_faults(answer))
+            yield from faults or _scoring_faults(self.dataset)
 
     def placeholders(self) -> Iterator[str]:
         files = [file for file in sorted(self.dataset.folder.iterdir()) if file.suffix in (".yaml", ".sql")]
@@ -314,7 +323,7 @@ _NEEDED = {
     "class": f"write `!function {TASK_CLASS}`",
     "task": "name the task: SUITE_DATASET",
     "dataset": "name the folder: SUITE/DATASET",
-    "about": "see the example in CONTRIBUTING.md",
+    **dict.fromkeys(("rows", "prompt", "answer", "about"), "see the example in CONTRIBUTING.md"),
     "metadata": "write `version: 1-A` below it",
 }
 
@@ -359,6 +368,13 @@ def _answer_faults(answer: dict[str, Any]) -> Iterator[str]:
         )
         return
     yield from _faults(any_format().validate_python, answer, "answer", skip=1)
+
+
+def _scoring_faults(dataset: Dataset) -> Iterator[str]:
+    try:
+        _ = dataset.process_results, dataset.metric_list
+    except MedtasksError as error:
+        yield f"{TASK_FILE}: {error.what} → {error.remedy}"
 
 
 def _some(items: list[Any]) -> str:

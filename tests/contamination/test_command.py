@@ -286,7 +286,7 @@ def test_the_strategies_of_a_dataset_share_its_inputs(medtasks, rows):
 
 def test_questions_with_permuted_options_are_asked_once(medtasks, rows, tmp_path):
     medtasks("contamination", "--tasks", "mlb_cmexam", *FLAGS[2:], "--data", "sample")
-    documents = load_documents(registry().datasets["mlb_cmexam"].folder, cot=False, origin="sample")["test"]
+    documents = load_documents(registry().datasets["mlb_cmexam"], cot=False, origin="sample")["test"]
     items = {document["item"] for document in documents}
     assert result(tmp_path / "probe", "mlb_cmexam")["n_documents"] == len(items) < len(documents)
 

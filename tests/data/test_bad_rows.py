@@ -117,13 +117,11 @@ def own_folder(tmp_path):
     """A copy of one dataset folder in a tasks folder of its own."""
     root = tmp_path / "tasks"
     shutil.copytree(CHIP_CTC, root / "bridge" / "chip_ctc")
-    shutil.copy(CHIP_CTC.parent / "_label.yaml", root / "bridge")
-    shutil.copy(CHIP_CTC.parents[1] / "_medtasks.yaml", root)
     return root
 
 
 def replace(root, old, new):
-    path = root / "bridge" / "chip_ctc" / "zero_shot.yaml"
+    path = root / "bridge" / "chip_ctc" / "task.yaml"
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -133,13 +131,14 @@ def replace(root, old, new):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("    language: zh", "    langage: zh", "metadata.medtasks.langage: unknown key"),
-        ("    language: zh", "    language: xx", "'xx' is not in the vocabulary of languages"),
-        ("    n_test: 6080\n", "", "metadata.medtasks.n_test: missing key"),
-        ("    application: clinical_trial_matching\n", "", "bridge tasks need: application"),
+        ("  language: zh", "  langage: zh", "about.langage: unknown key"),
+        ("  language: zh", "  language: xx", "'xx' is not in the vocabulary of languages"),
+        ("  n_test: 6080\n", "", "about.n_test: missing key"),
+        ("  application: clinical_trial_matching\n", "", "bridge tasks need: application"),
         ("task: bridge_chip_ctc", "task: [bridge", "not valid YAML"),
-        ("include: ../_label.yaml", "include: ../_nolabel.yaml", "no such file"),
+        ("task: bridge_chip_ctc", "include: ../nothing.yaml\ntask: bridge_chip_ctc", "no such file"),
         ("task: bridge_chip_ctc\n", "", "key `task` is missing"),
+        ("about:\n", "metadata_of:\n", "`about` is missing"),
     ],
 )
 def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
@@ -154,13 +153,9 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "instruction_role: system",
-            "instruction_rol: system",
-            "medtasks_dataset.prompt.instruction_rol: unknown key",
-        ),
-        ("      official_name: CHIP-CTC", "      identity: input", "name the accepted row schemas"),
-        ("        {{ strategy }}\n", "", "place {{ strategy }}"),
+        ("instruction_role: system", "instruction_rol: system", "prompt.instruction_rol: unknown key"),
+        ("  official_name: CHIP-CTC", "  identity: input", "name the accepted row schemas"),
+        ("    {{ strategy }}\n", "", "place {{ strategy }}"),
         ("{{ label }}: {{ meaning }}", "{{ label }}: {{ meening }}", "'meening' is undefined"),
         ("{% endfor %}", "{% endfr %}", "prompt template"),
         ("kind: bridge_label", "kind: bridge_lable", "bridge_lable"),

@@ -381,7 +381,7 @@ def test_repeated_inputs_count_once(data_dir):
 
 
 def test_a_download_from_the_hub_is_read_through_the_source_and_split(tmp_path, monkeypatch):
-    download = dataset_spec(TASKS["bridge_ade_extraction"].blocks, where=Path()).source.download
+    download = dataset_spec(TASKS["bridge_ade_extraction"].blocks, where=Path()).rows.download
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(tmp_path), raising=False)
     import huggingface_hub
@@ -539,12 +539,12 @@ def test_a_source_that_is_not_described_well_is_refused(change, message):
         **change,
     }
     block = {
-        "source": {"official_name": "X", "original": [layout]},
+        "rows": {"official_name": "X", "original": [layout]},
         "prompt": {"instruction": "{{ strategy }}", "input": "x"},
         "answer": {},
     }
     with pytest.raises(MedtasksError, match=message):
-        dataset_spec(block, where=Path("zero_shot.yaml"))
+        dataset_spec(block, where=Path("task.yaml"))
 
 
 def test_a_template_that_jinja_cannot_read_is_named():
@@ -557,7 +557,7 @@ def test_a_template_that_jinja_cannot_read_is_named():
 
 
 def originals(dataset) -> list:
-    return dataset_spec(dataset.blocks, where=dataset.file).source.original
+    return dataset_spec(dataset.blocks, where=dataset.file).rows.original
 
 
 def table_row(dataset) -> str:

@@ -7,7 +7,6 @@ import zipfile
 from xml.sax.saxutils import escape
 
 import pytest
-import yaml
 
 from medtasks_ext.data import load_documents
 from medtasks_ext.data.docx import blocks
@@ -267,8 +266,6 @@ def test_a_file_that_is_no_word_file_is_refused(tmp_path, content):
     ["head_qa", "medbullets", "medmcqa", "pubmedqa", "medhallu", "race_bias", "medcalc_bench", "medec"],
 )
 def test_downloads_are_pinned_to_a_commit(name):
-    text = (TASKS[f"medhelm_{name}"].folder / "zero_shot.yaml").read_text()
-    block = yaml.safe_load(text.replace("!function", ""))["dataset_kwargs"]["medtasks_dataset"]["source"]
-    download = block["download"]
+    download = TASKS[f"medhelm_{name}"].blocks["rows"]["download"]
     assert len(download["revision"]) == 40 and int(download["revision"], 16)
     assert download.get("repo") or all("{revision}" in url for url in download["test"])

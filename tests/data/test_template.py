@@ -65,6 +65,6 @@ def test_an_unknown_name_is_refused_with_the_nearest_ones(medtasks):
 @pytest.mark.parametrize("name", PRIVATE)
 def test_every_column_of_data_that_users_bring_is_explained(name):
     """Public data explains itself; who fills a file by hand reads the YAML or the template."""
-    schemas = registry().datasets[name].blocks["rows"]["rows"]
+    schemas = registry().datasets[name].blocks["rows"]["schemas"]
     assert isinstance(schemas[0]["columns"], dict), "write the columns as a mapping to what they hold"
     assert all(meaning.strip() for meaning in schemas[0]["columns"].values())
