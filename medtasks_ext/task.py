@@ -72,6 +72,7 @@ class MedicalTask(ConfigurableTask):
         self.strategy: str = config.get("strategy", "zero_shot")
         self.own = {key: config[key] for key in OWN_KEYS if key in config}
         self.dataset_given = _dataset(config, self.strategy, source)
+        _ = self.dataset_given.metadata
         super().__init__(config=self._complete(config), **kwargs)
 
     @staticmethod
@@ -83,7 +84,7 @@ class MedicalTask(ConfigurableTask):
                 where=source,
                 remedy="tasks/README.md lists the keys of a task file",
             )
-        for key in ("dataset", "prompt", "answer", "about"):
+        for key in ("dataset", "rows", "prompt", "answer", "about"):
             if key not in config:
                 raise MedtasksError(
                     f"{key}: missing key",
@@ -129,11 +130,11 @@ class MedicalTask(ConfigurableTask):
             MedtasksError: data that is missing or malformed.
         """
         say_batch_size()
-        metadata = self.config.metadata
+        metadata, shots = self.config.metadata, self.config.num_fewshot
         self.dataset = load_documents(
             self.dataset_given,
             cot=self.strategy == "cot",
-            shots=int(_SHOTS[self.strategy] or self.config.num_fewshot or metadata.get("shots", 0)),
+            shots=int(metadata.get("shots", 0) if shots is None else shots),
             origin=forced_origin(metadata.get("data")),
             system_role=flag(metadata.get("system_role", True), "system_role"),
         )

@@ -104,7 +104,11 @@ class Dataset:
         """
         record = self.config.get("about")
         if not isinstance(record, dict):
-            raise MedtasksError("`about` is missing", where=self.file, remedy="see CONTRIBUTING.md")
+            raise MedtasksError(
+                "about: should be a mapping of keys",
+                where=self.file,
+                remedy="docs/metadata.md lists the keys and their values",
+            )
         try:
             return Metadata(**record)
         except ValidationError as error:

@@ -138,7 +138,7 @@ def replace(root, old, new):
         ("task: bridge_chip_ctc", "task: [bridge", "not valid YAML"),
         ("task: bridge_chip_ctc", "include: ../nothing.yaml\ntask: bridge_chip_ctc", "no such file"),
         ("task: bridge_chip_ctc\n", "", "key `task` is missing"),
-        ("about:\n", "metadata_of:\n", "`about` is missing"),
+        ("about:\n", "metadata_of:\n", "about: should be a mapping of keys"),
     ],
 )
 def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
