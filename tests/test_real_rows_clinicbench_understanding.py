@@ -1,7 +1,7 @@
 """Rows of ClinicBench's understanding sets as their authors distribute them, through the whole path.
 
 `MEDTASKS_REAL_ROWS` names a folder of such rows; without it these tests skip. The files stand in the cache
-as if they had been downloaded, so that each dataset's own `source.download` reads them.
+as if they had been downloaded, so that each dataset's own `rows.download` reads them.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class _Folder:
             for key in self.dataset.metadata.axis("citation"):
                 if key not in citations() and not key.startswith(PLACEHOLDER):
                     yield (
-                        f"{TASK_FILE}: metadata.citation: {key} has no entry"
+                        f"{TASK_FILE}: about.citation: {key} has no entry"
                         f" → append it to {CITATIONS_FILE.relative_to(CITATIONS_FILE.parents[2])}"
                     )
 
