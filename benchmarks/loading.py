@@ -91,16 +91,16 @@ def _others(path: str, names: list[str]) -> list[str]:
 def _repeat(dataset: Dataset, suffix: str) -> None:
     copy = dataset.folder.with_name(dataset.folder.name + suffix)
     shutil.copytree(dataset.folder, copy)
-    file, official = copy / "zero_shot.yaml", _official(dataset)
-    written = file.read_text(encoding="utf-8").replace(
-        f"task: {dataset.id}\n", f"task: {dataset.id}{suffix}\n"
-    )
-    written = written.replace(f"official_name: {official}\n", f"official_name: {official}{suffix}\n")
+    file = copy / "task.yaml"
+    written = file.read_text(encoding="utf-8")
+    folder = "/".join(dataset.folder.parts[-2:])
+    for key, value in (("task", dataset.id), ("dataset", folder), ("official_name", _official(dataset))):
+        written = written.replace(f"{key}: {value}\n", f"{key}: {value}{suffix}\n")
     file.write_text(written, encoding="utf-8")
 
 
 def _official(dataset: Dataset) -> str:
-    return dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]["official_name"]
+    return dataset.blocks["rows"]["official_name"]
 
 
 def _write(dataset: Dataset, folder: Path, n_rows: int) -> None:

@@ -68,7 +68,7 @@ def _write(folder: Path, n: int) -> None:
     """Rows of 200 random words in BRIDGE's own layout."""
     from medtasks_ext.registry import Dataset
 
-    labels = list(_block(Dataset(DATASET))["answer"]["labels"])
+    labels = list(Dataset(DATASET).blocks["answer"]["labels"])
     (folder / "example").mkdir(parents=True)
     for path, size in ((folder / "CHIP-CTC.SFT.json", n), (folder / "example" / "CHIP-CTC.example.json", 5)):
         rng = random.Random(path.name)
@@ -85,10 +85,6 @@ def _write(folder: Path, n: int) -> None:
         path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
 
 
-def _block(dataset: Any) -> dict[str, Any]:
-    return dataset.config["dataset_kwargs"]["medtasks_dataset"]
-
-
 def medtasks(n: int) -> dict[str, Any]:
     return _evaluated(str(DATASET / "five_shot.yaml"), n)
 
@@ -98,7 +94,7 @@ def jinja(n: int, written_out: bool) -> dict[str, Any]:
     from medtasks_ext.data.strategies import strategy_line
     from medtasks_ext.registry import Dataset
 
-    block = _block(Dataset(DATASET))
+    block = Dataset(DATASET).blocks
     prompt = block["prompt"]
     # the loader trims line ends behind block tags, lm-eval's environment does not
     instruction = re.sub(r"%}\n", "-%}\n", prompt["instruction"])

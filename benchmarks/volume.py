@@ -155,11 +155,9 @@ def _write(dataset: Dataset, share: int) -> None:
 
     rng, language = random.Random(dataset.id), dataset.metadata.language
     words_in, words_out = _words()[dataset.id]
-    config = dataset.config["dataset_kwargs"]["medtasks_dataset"]
-    golds = [
-        document["target"] for document in load_documents(dataset.folder, cot=False, origin="sample")["test"]
-    ]
-    name, kind = config["source"]["official_name"], config["answer"]["kind"]
+    config = dataset.blocks
+    golds = [document["target"] for document in load_documents(dataset, cot=False, origin="sample")["test"]]
+    name, kind = config["rows"]["official_name"], config["answer"]["kind"]
     rows = [
         {
             "task": name,

@@ -87,7 +87,7 @@ def copy(tmp_path_factory):
 def test_the_example_is_a_dataset_that_does_not_exist():
     assert TASK not in registry().tasks
     assert {step.file for step in steps()[0] if step.file} == {
-        "tasks/medhelm/falls_clinic/zero_shot.yaml",
+        "tasks/medhelm/falls_clinic/task.yaml",
         "tasks/medhelm/falls_clinic/sample.jsonl",
         "medtasks_ext/registry/citations.bib",
     }

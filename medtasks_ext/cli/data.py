@@ -174,7 +174,9 @@ def _layouts(dataset: Dataset) -> list[str]:
             continue
         lines.append(f"    {place.needed[0]}, and {place.optional[0]} for examples")
         if place.kind == "rows":
-            columns = [", ".join(schema.columns) for schema in source.rows if "_file" not in schema.columns]
+            columns = [
+                ", ".join(schema.columns) for schema in source.schemas if "_file" not in schema.columns
+            ]
             if source.official_name:
                 columns.insert(0, "task, split, input, output")
             lines.append("      or .json, .csv, .parquet, .feather; columns: " + " | ".join(columns))

@@ -34,7 +34,7 @@ def new_command(given: dict[str, Any]) -> int:
     sync_command(check=False)
     typer.echo(
         "\nnext:\n"
-        f"  1. in {folder.folder.name}/zero_shot.yaml and sample.jsonl, replace all that is marked TODO\n"
+        f"  1. in {folder.folder.name}/task.yaml and sample.jsonl, replace all that is marked TODO\n"
         f"  2. medtasks preview {folder.task} --data sample     shows the prompts\n"
         f"  3. medtasks validate {folder.task}                  says what is missing"
     )

@@ -169,4 +169,4 @@ def _was_added(result: dict[str, Any]) -> bool:
 
 def _judging(config: dict[str, Any]) -> Any:
     """How a task's answers are judged; None where they are not."""
-    return ((config.get("dataset_kwargs") or {}).get("medtasks_dataset") or {}).get("judge")
+    return config.get("judge")

@@ -24,8 +24,7 @@ def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
 
 def source_of(dataset: Dataset) -> Source:
     """What the dataset's YAML says of where rows come from."""
-    block = dataset.config.get("dataset_kwargs", {}).get("medtasks_dataset", {})
-    return dataset_spec(block, where=dataset.file).source
+    return dataset_spec(dataset.blocks, where=dataset.file).rows
 
 
 def where_it_goes(dataset: Dataset) -> str:

@@ -47,7 +47,7 @@ def page_of(dataset: Dataset) -> str:
 
 def _files(dataset: Dataset) -> str:
     """Where its files go below the folder of its suite."""
-    source = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file).source
+    source = dataset_spec(dataset.blocks, where=dataset.file).rows
     folder = dataset.folder.name
     named = [f"`{source.official_name}.SFT.json`"] if source.official_name else []
     layouts = [", ".join(f"`{pattern}`" for pattern in layout.patterns) for layout in source.original]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.citations import SUITE_PAPERS, Entry, citations
 from medtasks_ext.registry.metadata import SUITE_TITLES, taxonomy, vocabulary
@@ -208,7 +208,7 @@ def _section(dataset: Dataset) -> list[str]:
 
 
 def _scored_by(dataset: Dataset) -> str:
-    notes = ["given by judges"] if "judge" in _spec(dataset) else []
+    notes = ["given by judges"] if "judge" in dataset.blocks else []
     highest = dataset.metadata.oracle_max
     if highest == "per_document":
         notes.append("what a perfect answer gets depends on the rows")
@@ -219,19 +219,15 @@ def _scored_by(dataset: Dataset) -> str:
 
 def _rows(dataset: Dataset) -> list[str]:
     """Where its rows come from without asking anyone, and whether they are the suite's own."""
-    source = _spec(dataset)["source"]
+    source = dataset.blocks["rows"]
     facts = []
     if download := source.get("download"):
         name = download.get("repo") or download["test"][0].split("!")[0].rsplit("/", 1)[-1]
         facts.append(f"pinned download: `{name}` at `{str(download['revision'])[:12]}`")
-    layouts, schemas = source.get("original", []), source.get("rows", [])
+    layouts, schemas = source.get("original", []), source.get("schemas", [])
     if any(item.get("rebuilt", True) for item in layouts) or any(item.get("rebuilt") for item in schemas):
         facts.append("*rebuilt* where rows come from the original source")
     return ["; ".join(facts)] if facts else []
-
-
-def _spec(dataset: Dataset) -> dict[str, Any]:
-    return dataset.config["dataset_kwargs"]["medtasks_dataset"]
 
 
 # ---------------------------------------------------------------------- values

@@ -163,7 +163,7 @@ def _suite_rules(schema: dict[str, Any]) -> None:
 
 
 class Metadata(Strict):
-    """`metadata.medtasks` of a `zero_shot.yaml`.
+    """`about` of a task file.
 
     Attributes:
         benchmark: the suite.

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import tempfile
-import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +17,8 @@ import yaml
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.metadata import SUITE_KEYS, Metadata, near, taxonomy, vocabulary
 from medtasks_ext.registry.sync import task_files
-from medtasks_ext.registry.tasks import SUFFIX, Registry, yaml_text
+from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, Registry
+from medtasks_ext.registry.yamlfile import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -202,7 +202,7 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     _check_name(tasks, task, name, folder)
     template = _template(suite, answers["kind"])
     written = _task_file(task, suite, template, answers)
-    metadata = Metadata(**yaml_text(written)["metadata"]["medtasks"])
+    metadata = Metadata(**yaml_text(written)["about"])
     files = {
         **task_files(written, task, metadata),
         "sample.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(template)),
@@ -241,8 +241,8 @@ def _task_file(task: str, suite: str, template: Mapping[str, Any], answers: Mapp
     n_test = answers.get("n_test")
     assigned = "assigned_by: medtasks"
     download = (
-        "    # TODO: pin the public files (docs/data.md), then set access.scoreable: source.download with\n"
-        "    # repo (on the Hugging Face hub; without it `test` lists URLs), revision, test, fewshot\n"
+        "# TODO: pin the public files (docs/data.md), then set access.scoreable: rows.download with\n"
+        "# repo (on the Hugging Face hub; without it `test` lists URLs), revision, test, fewshot\n"
     )
     record = [
         ("benchmark", suite),
@@ -262,23 +262,16 @@ def _task_file(task: str, suite: str, template: Mapping[str, Any], answers: Mapp
     ]
     return "\n".join(
         [
-            f"# {told['name'] if answers.get('name') else task}: {told['summary']}",
-            f"include: ../{template['family']}.yaml",
+            f"class: !function {TASK_CLASS}",
             f"task: {task}",
+            f"dataset: {suite}/{task.removeprefix(f'{suite}_')}",
             "",
-            "dataset_kwargs:",
-            "  medtasks_dataset:",
-            (download if answers["access"] == "open" else "")
-            + textwrap.indent(template["block"], "    ", lambda line: bool(line.strip())),
-            "filter_list:",
-            "  - name: answer",
-            "    filter:",
-            "      - {function: !function medtasks_ext.filters.ParseAnswer, answer: *answer}",
+            (download if answers["access"] == "open" else "") + template["block"],
+            "about:",
+            *(f"  {key}: {value}" for key, value in record),
             "",
             "metadata:",
             "  version: 1-A",
-            "  medtasks:",
-            *(f"    {key}: {value}" for key, value in record),
             "",
         ]
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import parts_of, tags_of
-from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX, Dataset, Registry
+from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX, TASK_FILE, Dataset, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.metadata import Metadata
 
 _TAG_BLOCK = re.compile(r"\n*# written by `medtasks sync`[^\n]*\ntag:.*\Z", re.DOTALL)
-_VARIANT = {
-    "cot": "custom_dataset: !function medtasks_ext.data.cot\nnum_fewshot: 0\n",
-    "five_shot": "custom_dataset: !function medtasks_ext.data.five_shot\nnum_fewshot: 5\n",
-}
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ def check_names(registry: Registry) -> None:
     """
     owner: dict[str, str] = {}
     ids: dict[str, Path] = {}
-    for file in sorted(registry.root.glob("*/*/zero_shot.yaml")):
+    for file in sorted(registry.root.glob(f"*/*/{TASK_FILE}")):
         dataset = Dataset(file.parent)
         if not dataset.id.startswith(f"{dataset.metadata.benchmark}_"):
             raise MedtasksError(
@@ -115,7 +111,7 @@ def task_files(written: str, task: str, metadata: Metadata) -> dict[str, str]:
     """The YAML files of a dataset: the one written by hand, with its tags, and its variants.
 
     Args:
-        written: `zero_shot.yaml`, with or without tags.
+        written: the task file, with or without tags.
         task: the dataset's id.
         metadata: its record.
 
@@ -123,12 +119,12 @@ def task_files(written: str, task: str, metadata: Metadata) -> dict[str, str]:
         File name -> content.
     """
     by_hand = _TAG_BLOCK.sub("", written).rstrip("\n") + "\n"
-    files = {"zero_shot.yaml": by_hand + "\n" + _tags(metadata, "zero_shot", "from the metadata above")}
+    files = {TASK_FILE: by_hand + "\n" + _tags(metadata, "zero_shot", "from the metadata above")}
     for strategy in STRATEGIES[1:]:
         files[f"{strategy}.yaml"] = (
-            f"include: zero_shot.yaml\ntask: {task}{SUFFIX[strategy]}\n{_VARIANT[strategy]}"
+            f"include: {TASK_FILE}\ntask: {task}{SUFFIX[strategy]}\nstrategy: {strategy}\n"
             + "\n"
-            + _tags(metadata, strategy, "from zero_shot.yaml")
+            + _tags(metadata, strategy, f"from {TASK_FILE}")
         )
     return files
 

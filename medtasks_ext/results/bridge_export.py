@@ -76,7 +76,7 @@ def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: st
         raise MedtasksError(
             f"{name} was run on synthetic sample rows", where=run, remedy="run it on the official files"
         )
-    official = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]["official_name"]
+    official = dataset.blocks["rows"]["official_name"]
     path = out / "result" / official / model / f"{official}-{MODES[strategy]}-{DECODING}.result.json"
     rows = [_row(sample, official, dataset) for sample in _samples(run / f"samples_{name}.jsonl")]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
+from medtasks_ext.registry.tasks import TASK_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,7 +66,7 @@ class TaskResult:
 def task_file(registry: Registry, name: str) -> Path:
     """The YAML file of a task."""
     dataset, strategy = registry.tasks[name]
-    return dataset.folder / f"{strategy}.yaml"
+    return dataset.folder / (TASK_FILE if strategy == "zero_shot" else f"{strategy}.yaml")
 
 
 def build_task(registry: Registry, name: str, settings: Settings) -> Task:

@@ -268,7 +268,7 @@ def _answers(documents: Sequence[Document], count: Counter) -> list[int]:
 
 def _published_number(dataset: Dataset) -> int:
     """Documents that the suite states; a question is asked once for each order of its options."""
-    source = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
+    source = dataset.blocks["rows"]
     return dataset.metadata.n_test * int(source.get("option_trials") or 1)
 
 

@@ -27,7 +27,7 @@ def test_ls_prints_json(medtasks):
 def test_ls_names_files_that_cannot_be_read(medtasks, tmp_path, monkeypatch):
     root = tmp_path / "tasks"
     shutil.copytree(registry().root, root)
-    (root / "bridge" / "mie" / "zero_shot.yaml").write_text("task: [")
+    (root / "bridge" / "mie" / "task.yaml").write_text("task: [")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     outcome = medtasks("ls")
     assert "not listed: mie" in outcome.err and "not valid YAML" in outcome.err
@@ -98,7 +98,7 @@ def test_sync_check_names_a_stale_file(medtasks, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     assert medtasks("sync", "--check").code == 0
     path = root / "bridge" / "mie" / "cot.yaml"
-    path.write_text(path.read_text().replace("num_fewshot: 0", "num_fewshot: 1"))
+    path.write_text(path.read_text().replace("strategy: cot", "strategy: five_shot"))
     (root / "groups" / "orphan.yaml").write_text("group: orphan")
     outcome = medtasks("sync", "--check")
     assert outcome.code == 1

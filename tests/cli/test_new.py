@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.families import families
 from medtasks_ext.registry.new import PLACEHOLDER, SUITES, Draft, draft, kinds, questions
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.runner.validate import checks_of
@@ -37,10 +38,10 @@ def as_arguments(flags: dict[str, str]) -> list[str]:
 
 
 def small_tree(root: Path) -> Path:
-    """The families, and one dataset of each suite."""
+    """One dataset of each suite."""
     shutil.copytree(
         registry().root, root, ignore=lambda folder, names: [] if folder == str(registry().root) else
-        [name for name in names if Path(folder).parent == registry().root and not name.startswith("_")
+        [name for name in names if Path(folder).parent == registry().root
          and name not in ("mie", "hospice_referral", "pubmedqa", "maexam")]
     )  # fmt: skip
     return root
@@ -77,7 +78,7 @@ def test_a_new_folder_lacks_nothing_but_what_a_person_must_write(everything, sui
     problems = {check.what: check.problems for check in checks_of(everything, dataset) if check.problems}
     assert set(problems) == {"nothing is left to fill in"}
     (left,) = problems.values()
-    assert sum(line.startswith("zero_shot.yaml, line") for line in left) >= 7
+    assert sum(line.startswith("task.yaml, line") for line in left) >= 7
     assert any(line.startswith("sample.jsonl: 11 of 11 rows are placeholders") for line in left)
 
 
@@ -93,15 +94,9 @@ def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everythi
     }
     # ClinicBench's summaries are free text, too
     assert documented | {("clinicbench", "free_text")} == set(ALL_KINDS)
-    families = {f"{file.parent.name}/{file.stem}" for file in registry().root.glob("*/_*.yaml")}
-    used = {
-        f"{item.folder.parent.name}/{line.split('/')[-1].removesuffix('.yaml')}"
-        for item in everything.datasets.values()
-        for line in item.file.read_text(encoding="utf-8").splitlines()
-        if line.startswith("include:")
-    }
-    # families of several runs differ by `source.runs` alone
-    assert families - used == {"medhelm/_letter_runs", "medhelm/_open_runs"}
+    used = {item.family.name for item in everything.datasets.values()}
+    # families of several runs differ by `rows.runs` alone
+    assert {family.name for family in families()} - used == {"letter_runs", "open_ended_runs"}
 
 
 def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
@@ -109,7 +104,7 @@ def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
     assert outcome.code == 0, outcome.text
     folder = tree / "medhelm" / "falls_clinic"
     assert {file.name for file in folder.iterdir()} == {
-        "zero_shot.yaml", "cot.yaml", "five_shot.yaml", "sample.jsonl"
+        "task.yaml", "cot.yaml", "five_shot.yaml", "sample.jsonl"
     }  # fmt: skip
     assert medtasks("sync", "--check").code == 0
     assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
@@ -118,7 +113,7 @@ def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
     assert record.specialties.value == ["primary_care", "general"]
     assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
     outcome = medtasks("validate", "medhelm_falls_clinic")
-    assert outcome.code == 1 and "zero_shot.yaml, line 38: TODO: one sentence" in outcome.out
+    assert outcome.code == 1 and "task.yaml, line 31: TODO: one sentence" in outcome.out
     rows = [json.loads(line) for line in (folder / "sample.jsonl").read_text().splitlines()]
     assert all(any(PLACEHOLDER in str(value) for value in row.values()) for row in rows)
 
@@ -226,7 +221,7 @@ def test_an_existing_folder_is_never_touched(tree):
     folder = tree / "medhelm" / "hospice_referral"
     before = {file: file.read_bytes() for file in folder.iterdir()}
     with pytest.raises(Exception, match="there is such a folder"):
-        Draft("medhelm_hospice_referral", folder, {"zero_shot.yaml": ""}).write()
+        Draft("medhelm_hospice_referral", folder, {"task.yaml": ""}).write()
     assert {file: file.read_bytes() for file in folder.iterdir()} == before
 
 

@@ -190,5 +190,5 @@ def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name
 
 def test_check_counts_the_documents_that_a_run_loads(medtasks, chip_ctc):
     record = json.loads(medtasks("data", "check", "--json").out)["datasets"][0]
-    splits = load_documents(registry().datasets["bridge_chip_ctc"].folder, cot=False)
+    splits = load_documents(registry().datasets["bridge_chip_ctc"], cot=False)
     assert (record["n_test"], record["n_fewshot"]) == (len(splits["test"]), len(splits["fewshot"]))

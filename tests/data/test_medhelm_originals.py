@@ -37,7 +37,7 @@ TASKS = registry().datasets
 
 def source_of(task: str):
     dataset = TASKS[f"medhelm_{task}"]
-    return dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file).source
+    return dataset_spec(dataset.blocks, where=dataset.file).rows
 
 
 def put(data_dir: Path, task: str, files: dict[str, str | bytes | None]) -> Path:
@@ -52,7 +52,7 @@ def put(data_dir: Path, task: str, files: dict[str, str | bytes | None]) -> Path
 
 
 def load(task: str, **options):
-    return load_documents(TASKS[f"medhelm_{task}"].folder, cot=False, **options)
+    return load_documents(TASKS[f"medhelm_{task}"], cot=False, **options)
 
 
 def test_rows(task: str, folder: Path, layout: int = 0) -> list[dict]:

@@ -95,8 +95,6 @@ def checkout(tmp_path, monkeypatch):
     folder = tmp_path / "checkout"
     tasks = folder / "tasks"
     shutil.copytree(ROOT / "tasks" / "bridge" / "mie", tasks / "bridge" / "mie")
-    shutil.copy(ROOT / "tasks" / "bridge" / "_events.yaml", tasks / "bridge")
-    shutil.copy(ROOT / "tasks" / "_medtasks.yaml", tasks)
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tasks))
     return folder
 
@@ -107,7 +105,7 @@ def test_sync_writes_the_pages_of_a_checkout_and_names_a_stale_one(medtasks, che
     page = checkout / "docs" / "catalogue" / "bridge.md"
     assert "### MIE" in page.read_text() and (checkout / "docs" / "commands.md").is_file()
     assert medtasks("sync", "--check").code == 0
-    path = checkout / "tasks" / "bridge" / "mie" / "zero_shot.yaml"
+    path = checkout / "tasks" / "bridge" / "mie" / "task.yaml"
     path.write_text(
         path.read_text().replace("n_test: 2084", "n_test: 2085").replace("zhang2020mie", "new2030")
     )

@@ -126,9 +126,7 @@ def test_cite_names_what_it_does_not_know(medtasks, tmp_path, monkeypatch):
     assert outcome.code == 2 and "runs/nowhere/run.json: no such file" in outcome.err
     folder = tmp_path / "tasks" / "bridge"
     shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "mie")
-    shutil.copy(ROOT / "tasks" / "bridge" / "_events.yaml", folder)
-    shutil.copy(ROOT / "tasks" / "_medtasks.yaml", tmp_path / "tasks")
-    path = folder / "mie" / "zero_shot.yaml"
+    path = folder / "mie" / "task.yaml"
     path.write_text(path.read_text().replace("zhang2020mie", "nobody2020"))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
     outcome = medtasks("cite", "bridge_mie")

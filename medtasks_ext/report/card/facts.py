@@ -40,7 +40,7 @@ def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
     """(repository, revision) of the hub dataset that the rows were downloaded from; None elsewhere."""
     if experiment.loaded.get("origin") != "hub":
         return None
-    source = experiment.dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
+    source = experiment.dataset.blocks["rows"]
     download = source.get("download") or {}
     return (download["repo"], str(download["revision"])) if download.get("repo") else None
 
