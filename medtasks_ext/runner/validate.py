@@ -26,7 +26,7 @@ from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.sync import dataset_files
 from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
-from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task, task_file
+from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -247,9 +247,6 @@ class _Folder:
 
     def runs(self, strategy: str) -> Iterator[str]:
         name, registry = self.dataset.task(strategy), self._own_registry
-        if not task_file(registry, name).is_file():
-            yield f"{strategy}.yaml: missing → run `medtasks sync`"
-            return
         documents = build_task(registry, name, Settings(data="sample")).eval_docs
         for document in documents:
             if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
