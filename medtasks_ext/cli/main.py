@@ -710,21 +710,22 @@ def validate(
     raise typer.Exit(validate_command(names or []))
 
 
-@app.command("sync")
-def sync(
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file is stale.")] = False,
+@app.command("build")
+def build(
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a page is stale.")] = False,
 ) -> None:
-    """Write what follows from task files.
+    """Build what follows from task files.
 
-    Tags, variants, groups and schema; in a checkout the catalogue and the list of commands.
+    Variants, tags and groups for lm-eval, the schema for editors, the catalogue; in a checkout the page of
+    the commands.
 
-    Example: medtasks sync --check
+    Example: medtasks build
 
-    Exit code 1: with --check, a file is stale.
+    Exit code 1: with --check, the page of the commands is stale.
     """
-    from medtasks_ext.cli.sync import sync_command
+    from medtasks_ext.cli.build import build_command
 
-    raise typer.Exit(sync_command(check=check))
+    raise typer.Exit(build_command(check=check))
 
 
 data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See, check, fetch and bring data.")
@@ -833,17 +834,19 @@ def data_template(
 
 
 @app.command("path")
-def path() -> None:
-    """Print the folder that holds the tasks.
+def path(
+    task: Annotated[str, typer.Argument(metavar="[TASK]", help="Print this task's own file.")] = "",
+) -> None:
+    """Print the folder in which lm-eval finds the tasks, for its --include_path.
 
-    For lm-eval's --include_path.
+    With a task's name, the file that says what the task is, for the `include:` of a task of your own.
 
     Example: lm_eval --include_path "$(medtasks path)" --tasks bridge_mie --model vllm --model_args
     pretrained=ORG/MODEL --batch_size auto
     """
-    from medtasks_ext.registry import tasks_folder
+    from medtasks_ext.cli.build import path_command
 
-    typer.echo(tasks_folder())
+    typer.echo(path_command(task))
 
 
 @app.command("doctor")
