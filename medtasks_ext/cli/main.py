@@ -728,6 +728,29 @@ def build(
     raise typer.Exit(build_command(check=check))
 
 
+@app.command("lock")
+def lock(
+    names: Annotated[
+        list[str], typer.Argument(metavar="[NAME]...", help="Tasks or groups; all by default.")
+    ] = [],  # noqa: B006
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 if a version must rise.")
+    ] = False,
+) -> None:
+    """Write tasks.lock: what scores follow from.
+
+    Where prompts, readings or scores of sample rows changed and the version's number did not, nothing is
+    written, and the task is named.
+
+    Example: medtasks lock --check
+
+    Exit code 1: a task changed without a new version.
+    """
+    from medtasks_ext.cli.lock import lock_command
+
+    raise typer.Exit(lock_command(names, check=check))
+
+
 data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See, check, fetch and bring data.")
 app.add_typer(data, name="data")
 app.add_typer(human, name="human")

@@ -90,10 +90,14 @@ class Reader:
         arguments = {key: value for key, value in step.items() if key != "function"}
         self._filter = step["function"](**arguments)
 
+    def read(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """What is read from a response to a document."""
+        (answer,) = self._filter.apply([[text]], [row])
+        return answer
+
     def valid(self, row: Mapping[str, Any], text: str) -> bool:
         """Whether an answer can be read from a response to a document."""
-        (answer,) = self._filter.apply([[text]], [row])
-        return bool(answer["valid"])
+        return bool(self.read(row, text)["valid"])
 
 
 def chosen_documents(task: Task, settings: Settings) -> Sequence[int]:
