@@ -7,6 +7,7 @@ that includes another one and changes a part is a task of its own.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,27 @@ class MedicalTask(ConfigurableTask):
         self.dataset_given = _dataset(config, self.strategy, source)
         _ = self.dataset_given.metadata
         super().__init__(config=self._complete(config), **kwargs)
+
+    @classmethod
+    def of(cls, dataset: Dataset, strategy: str, metadata: Mapping[str, Any]) -> MedicalTask:
+        """The task of a dataset in one strategy, as lm-eval builds it from the task's file.
+
+        Args:
+            dataset: as its file has it; a `class` that the file names is honoured.
+            strategy: `zero_shot`, `cot` or `five_shot`.
+            metadata: what `--metadata` says.
+
+        Raises:
+            MedtasksError: as for the constructor.
+        """
+        said = dict(dataset.config)
+        made = _function(said.get("class", cls))
+        said |= {
+            "task": dataset.task(strategy),
+            "strategy": strategy,
+            "metadata": {**(said.get("metadata") or {}), **metadata, "config_source": str(dataset.file)},
+        }
+        return made(config=deepcopy(said))
 
     @staticmethod
     def _check(config: Mapping[str, Any], source: Path) -> None:
@@ -153,9 +175,12 @@ def _function(value: Any) -> Any:
 def _dataset(config: Mapping[str, Any], strategy: str, source: Path) -> Dataset:
     """The dataset that a file names by `dataset: SUITE/NAME`, with what the file says of it."""
     named = str(config["dataset"])
-    folder = source.parent
-    if folder.parts[-2:] != tuple(named.split("/")) or not (folder / "sample.jsonl").is_file():
-        folder = registry().root / named
+    folder, beside = registry().root / named, source.parent
+    # files that are built for lm-eval stand in folders of that name, too, without what belongs to the dataset
+    if beside.parts[-2:] == tuple(named.split("/")) and (
+        (beside / "sample.jsonl").is_file() or not folder.is_dir()
+    ):
+        folder = beside
     if not (folder / TASK_FILE).is_file():
         raise MedtasksError(
             f"dataset: there is no {named!r}",

@@ -711,21 +711,45 @@ def validate(
     raise typer.Exit(validate_command(names or []))
 
 
-@app.command("sync")
-def sync(
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file is stale.")] = False,
+@app.command("build")
+def build(
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a page is stale.")] = False,
 ) -> None:
-    """Write what follows from task files.
+    """Build what follows from task files.
 
-    Tags, variants, groups and schema; in a checkout the catalogue and the list of commands.
+    Variants, tags and groups for lm-eval, the schema for editors, the catalogue; in a checkout the page of
+    the commands.
 
-    Example: medtasks sync --check
+    Example: medtasks build
 
-    Exit code 1: with --check, a file is stale.
+    Exit code 1: with --check, the page of the commands is stale.
     """
-    from medtasks_ext.cli.sync import sync_command
+    from medtasks_ext.cli.build import build_command
 
-    raise typer.Exit(sync_command(check=check))
+    raise typer.Exit(build_command(check=check))
+
+
+@app.command("lock")
+def lock(
+    names: Annotated[
+        list[str], typer.Argument(metavar="[NAME]...", help="Tasks or groups; all by default.")
+    ] = [],  # noqa: B006
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 if a version must rise.")
+    ] = False,
+) -> None:
+    """Write tasks.lock: what scores follow from.
+
+    Where prompts, readings or scores of sample rows changed and the version's number did not, nothing is
+    written, and the task is named.
+
+    Example: medtasks lock --check
+
+    Exit code 1: a task changed without a new version.
+    """
+    from medtasks_ext.cli.lock import lock_command
+
+    raise typer.Exit(lock_command(names, check=check))
 
 
 data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See, check, fetch and bring data.")
@@ -834,17 +858,19 @@ def data_template(
 
 
 @app.command("path")
-def path() -> None:
-    """Print the folder that holds the tasks.
+def path(
+    task: Annotated[str, typer.Argument(metavar="[TASK]", help="Print this task's own file.")] = "",
+) -> None:
+    """Print the folder in which lm-eval finds the tasks, for its --include_path.
 
-    For lm-eval's --include_path.
+    With a task's name, the file that says what the task is, for the `include:` of a task of your own.
 
     Example: lm_eval --include_path "$(medtasks path)" --tasks bridge_mie --model vllm --model_args
     pretrained=ORG/MODEL --batch_size auto
     """
-    from medtasks_ext.registry import tasks_folder
+    from medtasks_ext.cli.build import path_command
 
-    typer.echo(tasks_folder())
+    typer.echo(path_command(task))
 
 
 @app.command("doctor")

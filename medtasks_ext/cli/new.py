@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from medtasks_ext.cli.sync import sync_command
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.new import Question, draft, questions, suite_of
-from medtasks_ext.registry.sync import changes
 from medtasks_ext.registry.tasks import forget
 
 if TYPE_CHECKING:
@@ -25,13 +24,12 @@ def new_command(given: dict[str, Any]) -> int:
         given: key -> the value of its flag, or None. On a terminal, what is missing is asked.
     """
     tasks = registry()
-    changes(tasks)  # a registry that cannot be read is mended first
+    check_names(tasks)  # a registry that cannot be read is mended first
     flags = {key: value for key, value in given.items() if value}
     folder = draft(tasks, answered(tasks, flags, ask=sys.stdin.isatty()))
     folder.write()
     typer.echo(f"wrote {folder.folder}: {', '.join(folder.files)}")
     forget()
-    sync_command(check=False)
     typer.echo(
         "\nnext:\n"
         f"  1. in {folder.folder.name}/task.yaml and sample.jsonl, replace all that is marked TODO\n"

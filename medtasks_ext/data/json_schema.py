@@ -5,20 +5,15 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.data.spec import DatasetSpec
 from medtasks_ext.registry import Metadata
-from medtasks_ext.registry.sync import Change
 from medtasks_ext.registry.tasks import TASK_CLASS
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-SCHEMA_FILE = "schema.json"
 _TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
 #: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
 TASK_KEYS: dict[str, dict[str, Any]] = {
@@ -31,8 +26,8 @@ TASK_KEYS: dict[str, dict[str, Any]] = {
         "description": f"The class of all tasks: !function {TASK_CLASS}",
     },
     "dataset": {**_TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
-    "strategy": {"enum": ["zero_shot"], "description": "`medtasks sync` writes the files of the others."},
-    "tag": {"type": ["string", "array"], "description": "Written by `medtasks sync`."},
+    "strategy": {"enum": ["zero_shot"], "description": "`medtasks build` writes the files of the others."},
+    "tag": {"type": ["string", "array"], "description": "Derived from `about`; do not write tags."},
     "training_split": _TEXT,
     "validation_split": _TEXT,
     "test_split": _TEXT,
@@ -111,15 +106,8 @@ def task_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as it is written to `tasks/schema.json`, the same with every version of pydantic."""
+    """The schema as text, the same with every version of pydantic."""
     return json.dumps(task_schema(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-
-
-def schema_changes(root: Path) -> list[Change]:
-    """The schema file of a tasks folder, if it is not up to date."""
-    path, content = root / SCHEMA_FILE, schema_text()
-    current = path.read_text(encoding="utf-8") if path.is_file() else None
-    return [] if current == content else [Change(path, content)]
 
 
 def known_keys() -> set[str]:

@@ -1,4 +1,4 @@
-"""The catalogue pages of `docs/catalogue`: every dataset with its metadata, for readers."""
+"""The pages of the catalogue: every dataset with its metadata, for readers. `medtasks build` writes them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from medtasks_ext.registry.citations import SUITE_PAPERS, Entry, citations
 from medtasks_ext.registry.metadata import SUITE_TITLES, taxonomy, vocabulary
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry.metadata import Access, Metadata, Specialties, Stage
     from medtasks_ext.registry.tasks import Dataset, Registry
 
-#: below the folder that holds `tasks`
-CATALOGUE_FOLDER = "docs/catalogue"
 #: by which a suite's own table is divided
 _SECTIONS = {"bridge": "task_type", "medhelm": "category", "clinicbench": "scenario", "mlb": "dimension"}
 #: the suites' own names and order, where no vocabulary has them
@@ -59,7 +55,7 @@ _INDEXED = {
 }
 #: what marks a value that the suite's paper does not give
 ASSIGNED = "†"
-_WRITTEN = "<!-- written by `medtasks sync` from the tasks' metadata -->"
+_WRITTEN = "<!-- built from the task files by `medtasks build` -->"
 _LEGEND = f"""- {ASSIGNED}: assigned by medtasks, where the paper gives no value or one outside the shared
   vocabulary; the suite's own value stands behind it if it is another.
 - *test rows*: as the paper states.
@@ -68,18 +64,11 @@ _LEGEND = f"""- {ASSIGNED}: assigned by medtasks, where the paper gives no value
   results say so."""
 
 
-def pages(registry: Registry) -> dict[Path, str]:
-    """The pages of the catalogue; none where the tasks lie in no checkout.
-
-    Returns:
-        File -> content: an index, and a page per suite.
-    """
-    folder = registry.root.parent / CATALOGUE_FOLDER
-    if not folder.is_dir():
-        return {}
+def pages(registry: Registry) -> dict[str, str]:
+    """The pages of the catalogue, file name -> content: an index, and a page per suite."""
     suites = {suite: _of_suite(registry, suite) for suite in SUITE_TITLES}
-    return {folder / "README.md": _index(suites)} | {
-        folder / f"{suite}.md": _page(suite, datasets) for suite, datasets in suites.items()
+    return {"README.md": _index(suites)} | {
+        f"{suite}.md": _page(suite, datasets) for suite, datasets in suites.items()
     }
 
 

@@ -16,8 +16,7 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.metadata import SUITE_KEYS, Metadata, near, taxonomy, vocabulary
-from medtasks_ext.registry.sync import task_files
-from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, Registry
+from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, TASK_FILE, Registry
 from medtasks_ext.registry.yamlfile import yaml_text
 
 if TYPE_CHECKING:
@@ -202,9 +201,9 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     _check_name(tasks, task, name, folder)
     template = _template(suite, answers["kind"])
     written = _task_file(task, suite, template, answers)
-    metadata = Metadata(**yaml_text(written)["about"])
+    Metadata(**yaml_text(written)["about"])  # as it will be read
     files = {
-        **task_files(written, task, metadata),
+        TASK_FILE: written,
         "sample.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(template)),
         **template.get("files", {}),
     }

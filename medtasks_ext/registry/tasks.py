@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import os
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import Family, family_of
+from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.metadata import Metadata, near
 from medtasks_ext.registry.yamlfile import read_yaml
 
@@ -161,25 +161,6 @@ def paper_datasets() -> frozenset[str]:
     """Ids of the datasets of the four suites' papers; any other was added to its suite later."""
     with (Path(__file__).parent / "datasets.csv").open(encoding="utf-8", newline="") as file:
         return frozenset(row["id"] for row in csv.DictReader(file))
-
-
-def tasks_folder() -> Path:
-    """The folder that holds the tasks: the checkout's own, else the copy inside this package.
-
-    `MEDTASKS_TASKS_DIR` names another one, for tasks that are not part of the registry.
-    """
-    if named := os.environ.get("MEDTASKS_TASKS_DIR"):
-        folder = Path(named).expanduser()
-        if not folder.is_dir():
-            raise MedtasksError(
-                "no such folder", where=f"MEDTASKS_TASKS_DIR={named}", remedy="correct the path"
-            )
-        return folder
-    package = Path(__file__).resolve().parents[1]
-    checkout = package.parent / "tasks"
-    if (package.parent / "pyproject.toml").is_file() and checkout.is_dir():
-        return checkout
-    return package / "tasks"
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.evaluator import evaluate as lm_eval_evaluate
 from lm_eval.evaluator_utils import get_sample_size
-from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
-from medtasks_ext.registry.tasks import TASK_FILE
+from medtasks_ext.task import MedicalTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
@@ -63,12 +61,6 @@ class TaskResult:
     loaded: dict[str, Any]
 
 
-def task_file(registry: Registry, name: str) -> Path:
-    """The YAML file of a task."""
-    dataset, strategy = registry.tasks[name]
-    return dataset.folder / (TASK_FILE if strategy == "zero_shot" else f"{strategy}.yaml")
-
-
 def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     """Build one lm-eval task, its documents loaded and its prompts rendered.
 
@@ -78,8 +70,8 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     metadata: dict[str, Any] = {"system_role": settings.system_role, "shots": settings.num_fewshot or 0}
     if settings.data:
         metadata["data"] = settings.data
-    manager = TaskManager(include_defaults=False, metadata=metadata)
-    task = next(iter(manager.load([str(task_file(registry, name))])["tasks"].values()))
+    dataset, strategy = registry.tasks[name]
+    task = MedicalTask.of(dataset, strategy, metadata)
     if settings.gen_kwargs:
         task.set_config("generation_kwargs", dict(settings.gen_kwargs), update=True)
     fixed = task.get_config("num_fewshot")
@@ -98,10 +90,14 @@ class Reader:
         arguments = {key: value for key, value in step.items() if key != "function"}
         self._filter = step["function"](**arguments)
 
+    def read(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """What is read from a response to a document."""
+        (answer,) = self._filter.apply([[text]], [row])
+        return answer
+
     def valid(self, row: Mapping[str, Any], text: str) -> bool:
         """Whether an answer can be read from a response to a document."""
-        (answer,) = self._filter.apply([[text]], [row])
-        return bool(answer["valid"])
+        return bool(self.read(row, text)["valid"])
 
 
 def chosen_documents(task: Task, settings: Settings) -> Sequence[int]:

@@ -24,9 +24,8 @@ from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
 from medtasks_ext.registry.citations import CITATIONS_FILE, citations
 from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.sync import dataset_files
 from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
-from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task, task_file
+from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -108,7 +107,6 @@ class _Folder:
             ("nothing is left to fill in", self.placeholders, False),
             ("access, download and version agree", self.facts, False),
             (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
-            ("cot.yaml, five_shot.yaml and tags are up to date", self.derived, False),
             *(
                 (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
                 for strategy in STRATEGIES
@@ -198,13 +196,6 @@ class _Folder:
                         f" → append it to {CITATIONS_FILE.relative_to(CITATIONS_FILE.parents[2])}"
                     )
 
-    def derived(self) -> Iterator[str]:
-        for path, content in dataset_files(self.dataset).items():
-            if not path.is_file():
-                yield f"{path.name}: missing → run `medtasks sync`"
-            elif path.read_text(encoding="utf-8") != content:
-                yield f"{path.name}: not up to date → run `medtasks sync`"
-
     # ------------------------------------------------------------------ rows
 
     def samples(self) -> Iterator[str]:
@@ -247,9 +238,6 @@ class _Folder:
 
     def runs(self, strategy: str) -> Iterator[str]:
         name, registry = self.dataset.task(strategy), self._own_registry
-        if not task_file(registry, name).is_file():
-            yield f"{strategy}.yaml: missing → run `medtasks sync`"
-            return
         documents = build_task(registry, name, Settings(data="sample")).eval_docs
         for document in documents:
             if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
