@@ -95,7 +95,11 @@ def _repeat(dataset: Dataset, suffix: str) -> None:
     written = file.read_text(encoding="utf-8").replace(
         f"task: {dataset.id}\n", f"task: {dataset.id}{suffix}\n"
     )
-    written = written.replace(f"official_name: {official}\n", f"official_name: {official}{suffix}\n")
+    # a dataset that the paper does not list says which file is its own
+    named = f"    source:\n      official_name: {official}{suffix}\n"
+    block = "  medtasks_dataset:\n"
+    old = "    source:\n" if "    source:\n" in written else block
+    written = written.replace(old, named if old != block else block + named, 1)
     file.write_text(written, encoding="utf-8")
 
 

@@ -43,12 +43,12 @@ class Place:
 
 def dataset_folder(dataset: Dataset) -> str:
     """The folder of a dataset's files, below the data folder."""
-    return f"{dataset.metadata.benchmark}/{dataset.folder.name}"
+    return f"{dataset.metadata.suite}/{dataset.folder.name}"
 
 
 def places(dataset: Dataset, source: Source) -> list[Place]:
     """The layouts that the loader looks for, the first that is there is used."""
-    folder, suite = dataset_folder(dataset), dataset.metadata.benchmark
+    folder, suite = dataset_folder(dataset), dataset.metadata.suite
     found = []
     if name := source.official_name:
         example = f"{suite}/example/{name}.example.json"

@@ -25,7 +25,7 @@ def pages(registry: Registry) -> dict[Path, str]:
     folder = registry.root.parent / FOLDER
     if not folder.is_dir():
         return {}
-    closed = [item for item in registry.datasets.values() if item.metadata.access.value != "open"]
+    closed = [item for item in registry.datasets.values() if item.metadata.access != "open"]
     rows: dict[str, list[str]] = {name: [] for name in PAGES}
     for dataset in sorted(closed, key=lambda item: item.id):
         rows[page_of(dataset)].append(_row(dataset))
@@ -59,7 +59,7 @@ def _files(dataset: Dataset) -> str:
 def _row(dataset: Dataset) -> str:
     cells = [dataset.id, f"<{dataset.metadata.url}>", _files(dataset)]
     if page_of(dataset) == "README":
-        cells[1:1] = [dataset.metadata.access.value, dataset.metadata.licence]
+        cells[1:1] = [dataset.metadata.access, dataset.metadata.licence]
     return f"| {' | '.join(cells)} |"
 
 

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 CITATIONS_FILE = Path(__file__).parent / "citations.bib"
 #: what every use of a task rests on
 PACKAGE, HARNESS = "medtasks", "gao2024harness"
-#: suite -> key of its paper
-SUITE_PAPERS = {
-    "bridge": "wu2026bridge",
-    "medhelm": "bedi2026medhelm",
-    "clinicbench": "liu2024clinicbench",
-    "mlb": "he2026mlb",
-}
 _OPEN = re.compile(r"@(\w+)\{([^,\s]+),")
 _FIELD = re.compile(r"  (\w+) = \{(.+)\},")
 #: more authors than these become "et al." in running text
@@ -150,8 +143,7 @@ def cited_by(datasets: Iterable[Dataset]) -> dict[str, list[str]]:
     used: dict[str, list[str]] = {PACKAGE: ["the tasks"], HARNESS: ["the harness"]}
     datasets = list(datasets)
     for dataset in datasets:
-        suite = dataset.metadata.benchmark
-        used.setdefault(SUITE_PAPERS[suite], [f"the suite {suite}"])
+        used.setdefault(dataset.suite.citation, [f"the suite {dataset.suite.id}"])
     for dataset in datasets:
         for key in dataset.metadata.axis("citation"):
             used.setdefault(key, []).append(dataset.id)

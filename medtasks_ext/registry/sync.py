@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import parts_of, tags_of
+from medtasks_ext.registry.suites import SUITE_FILE, near, read_suite
 from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX, Dataset, Registry
 
 if TYPE_CHECKING:
@@ -36,14 +37,17 @@ def changes(registry: Registry) -> list[Change]:
     """What `medtasks sync` would write or delete.
 
     Raises:
-        MedtasksError: a task file cannot be read, or two names clash.
+        MedtasksError: a suite's or a task's file cannot be read, or two names clash.
     """
+    for file in registry.root.glob(f"*/{SUITE_FILE}"):
+        read_suite(file.absolute().parent)
     if registry.broken:
         folder, reason = next(iter(registry.broken.items()))
         raise MedtasksError(
             reason, where=None if str(folder) in reason else folder, remedy="mend it, then sync"
         )
     check_names(registry)
+    check_suites(registry)
     expected: dict[Path, str] = {}
     for dataset in registry.datasets.values():
         expected.update(dataset_files(dataset))
@@ -73,6 +77,35 @@ def apply(pending: list[Change]) -> None:
             change.path.write_text(change.content, encoding="utf-8")
 
 
+def check_suites(registry: Registry) -> None:
+    """What the suites declare is there.
+
+    Raises:
+        MedtasksError: a suite has no datasets, or lists datasets that do not exist.
+    """
+    for file in sorted(registry.root.glob(f"*/{SUITE_FILE}")):
+        suite = read_suite(file.absolute().parent)
+        folders = [item.folder.name for item in registry.datasets.values() if item.suite.id == suite.id]
+        if not folders:
+            raise MedtasksError(
+                "the suite has no dataset",
+                where=file,
+                remedy="add one (`medtasks new`), or delete the folder",
+            )
+        named = {
+            "datasets": suite.datasets,
+            **{f"left_out.{axis}": names for axis, names in suite.left_out.items()},
+        }
+        for key, names in named.items():
+            if absent := [name for name in names if name not in folders]:
+                raise MedtasksError(
+                    f"{key}: no dataset {absent[0]!r} in the folder{near(absent[0], folders)}"
+                    + (f", and {len(absent) - 1} more are not there" if absent[1:] else ""),
+                    where=file,
+                    remedy="correct the name, or bring the folder back",
+                )
+
+
 def check_names(registry: Registry) -> None:
     """Names are unique over tasks, tags and groups; lm-eval drops or replaces clashing ones silently.
 
@@ -83,9 +116,9 @@ def check_names(registry: Registry) -> None:
     ids: dict[str, Path] = {}
     for file in sorted(registry.root.glob("*/*/zero_shot.yaml")):
         dataset = Dataset(file.parent)
-        if not dataset.id.startswith(f"{dataset.metadata.benchmark}_"):
+        if not dataset.id.startswith(f"{dataset.suite.id}_"):
             raise MedtasksError(
-                f"task {dataset.id!r} does not begin with {dataset.metadata.benchmark}_",
+                f"task {dataset.id!r} does not begin with {dataset.suite.id}_",
                 where=file,
                 remedy="rename it",
             )

@@ -5,7 +5,6 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 
 from __future__ import annotations
 
-import csv
 import difflib
 import os
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ import yaml
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.metadata import Metadata, near
+from medtasks_ext.registry.metadata import Facts, Metadata
+from medtasks_ext.registry.suites import TERMS, Suite, near, read_suite, suites_below, vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,7 +91,10 @@ class Dataset:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The task configuration, includes resolved."""
-        return read_yaml(self.file)
+        config = read_yaml(self.file)
+        if self.suite.official_files and self.of_paper:
+            _name_official_file(config)
+        return config
 
     @cached_property
     def id(self) -> str:
@@ -102,6 +105,26 @@ class Dataset:
                 "key `task` is missing", where=self.file, remedy="name the task: SUITE_DATASET"
             )
         return name
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The suite whose folder it lies in.
+
+        Raises:
+            MedtasksError: the suite's file is missing, or not as it should be.
+        """
+        return read_suite(self.folder.absolute().parent)
+
+    @property
+    def of_paper(self) -> bool:
+        """Whether the suite's paper has it; any other was added to the suite later."""
+        return self.folder.name in self.suite.datasets
+
+    @property
+    def facts(self) -> Facts:
+        """What its metadata are read with."""
+        block = (self.config.get("dataset_kwargs") or {}).get("medtasks_dataset") or {}
+        return facts_of(self.suite, block.get("source"), block.get("answer"))
 
     @cached_property
     def metadata(self) -> Metadata:
@@ -116,7 +139,7 @@ class Dataset:
                 "`metadata.medtasks` is missing", where=self.file, remedy="see CONTRIBUTING.md"
             )
         try:
-            return Metadata(**record)
+            return Metadata.read(record, self.facts)
         except ValidationError as error:
             raise MedtasksError(
                 "; ".join(
@@ -134,6 +157,23 @@ class Dataset:
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
         return self.id + SUFFIX[strategy]
+
+
+def _name_official_file(config: dict[str, Any]) -> None:
+    """Say that the authors' file of rows has the dataset's name, unless the task file says another one."""
+    block = (config.get("dataset_kwargs") or {}).get("medtasks_dataset")
+    record = (config.get("metadata") or {}).get("medtasks")
+    if isinstance(block, dict) and isinstance(record, dict) and isinstance(block.get("source", {}), dict):
+        block["source"] = {"official_name": record.get("name"), **block.get("source", {})}
+
+
+def facts_of(suite: Suite, source: Any, answer: Any) -> Facts:
+    """What a record is read with, from the blocks that say where rows come from and how answers look."""
+    return Facts(
+        suite,
+        kind=answer.get("kind") if isinstance(answer, dict) else None,
+        download=isinstance(source, dict) and bool(source.get("download")),
+    )
 
 
 #: what pydantic calls a fault -> what is wrong, in plain words
@@ -162,13 +202,6 @@ def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
         return f"{path}: unknown key{near(str(error['loc'][-1]), known)}"
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return f"{path}: {_FAULTS.get(error['type'], message)}"
-
-
-@lru_cache(maxsize=1)
-def paper_datasets() -> frozenset[str]:
-    """Ids of the datasets of the four suites' papers; any other was added to its suite later."""
-    with (Path(__file__).parent / "datasets.csv").open(encoding="utf-8", newline="") as file:
-        return frozenset(row["id"] for row in csv.DictReader(file))
 
 
 def tasks_folder() -> Path:
@@ -216,6 +249,22 @@ class Registry:
                 found.append((dataset, ""))
             except MedtasksError as error:
                 found.append((dataset, str(error)))
+        return found
+
+    @cached_property
+    def suites(self) -> dict[str, Suite]:
+        """The suites that are declared, by name, in their order; those that cannot be read are left out."""
+        return suites_below(self.root.absolute())
+
+    @cached_property
+    def titles(self) -> dict[str, dict[str, str]]:
+        """Axis -> value -> title, in the order of display, over all suites; `suite` is an axis, too."""
+        suites = list(self.suites.values())
+        found = {axis: dict(vocabulary()[kind]) for axis, kind in TERMS.items()}
+        for suite in suites:
+            for axis in (*TERMS, *suite.axes):
+                found[axis] = {**suite.titles(axis), **found.get(axis, {})}
+        found["suite"] = {suite.id: suite.title for suite in suites}
         return found
 
     @property
@@ -295,6 +344,11 @@ def registry(root: Path | None = None) -> Registry:
 @lru_cache(maxsize=8)
 def _registry(root: Path) -> Registry:
     return Registry(root)
+
+
+def suites() -> dict[str, Suite]:
+    """The suites of the registry."""
+    return registry().suites
 
 
 def forget() -> None:

@@ -142,9 +142,14 @@ class _Folder:
         record = self._block(metadata, "metadata", ["version", "medtasks"])
         yield from (problem for part in (block, record) if isinstance(part, list) for problem in part)
         if isinstance(record, dict):
-            yield from _faults(Metadata.model_validate, record["medtasks"], "metadata.medtasks", _meanings())
-            suite = record["medtasks"].get("benchmark") if isinstance(record["medtasks"], dict) else None
-            if suite and isinstance(task, str) and not task.startswith(f"{suite}_"):
+            facts = self.dataset.facts
+
+            def read(written: Any) -> Metadata:
+                return Metadata.read(written, facts)
+
+            yield from _faults(read, record["medtasks"], "metadata.medtasks", _meanings())
+            suite = self.dataset.suite.id
+            if isinstance(task, str) and not task.startswith(f"{suite}_"):
                 yield f"zero_shot.yaml: task: {task!r} does not begin with {suite}_ → rename it"
         if isinstance(block, dict):
             spec = block["medtasks_dataset"]
@@ -187,14 +192,9 @@ class _Folder:
 
     def facts(self) -> Iterator[str]:
         access, has_download = self.dataset.metadata.access, self._spec.source.download is not None
-        if access.scoreable and not has_download:
+        if has_download and access != "open":
             yield (
-                "zero_shot.yaml: access.scoreable is true, but source.download is missing"
-                " → pin the public files there (docs/data.md), or write scoreable: false"
-            )
-        if has_download and access.value != "open":
-            yield (
-                f"zero_shot.yaml: source.download is there, but access is {access.value}"
+                f"zero_shot.yaml: source.download is there, but access is {access}"
                 " → only open data may be downloaded"
             )
         if not re.fullmatch(VERSION, self.dataset.version):

@@ -9,7 +9,7 @@ from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.sync import changes
-from tests.conftest import sft_row, write_jsonl
+from tests.conftest import declare_suites, sft_row, write_jsonl
 
 TASKS = registry().datasets
 CHIP_CTC = TASKS["bridge_chip_ctc"].folder
@@ -119,6 +119,7 @@ def own_folder(tmp_path):
     shutil.copytree(CHIP_CTC, root / "bridge" / "chip_ctc")
     shutil.copy(CHIP_CTC.parent / "_label.yaml", root / "bridge")
     shutil.copy(CHIP_CTC.parents[1] / "_medtasks.yaml", root)
+    declare_suites(root)
     return root
 
 
@@ -136,7 +137,9 @@ def replace(root, old, new):
         ("    language: zh", "    langage: zh", "metadata.medtasks.langage: unknown key"),
         ("    language: zh", "    language: xx", "'xx' is not in the vocabulary of languages"),
         ("    n_test: 6080\n", "", "metadata.medtasks.n_test: missing key"),
-        ("    application: clinical_trial_matching\n", "", "bridge tasks need: application"),
+        ("      application: clinical_trial_matching\n", "", "axes: should be a mapping of keys"),
+        ("application: clinical_trial_matching", "application: diagnosys", "did you mean diagnosis?"),
+        ("    axes:\n", "    axis:\n", "did you mean axes?"),
         ("task: bridge_chip_ctc", "task: [bridge", "not valid YAML"),
         ("include: ../_label.yaml", "include: ../_nolabel.yaml", "no such file"),
         ("task: bridge_chip_ctc\n", "", "key `task` is missing"),
@@ -159,7 +162,6 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
             "instruction_rol: system",
             "medtasks_dataset.prompt.instruction_rol: unknown key",
         ),
-        ("      official_name: CHIP-CTC", "      identity: input", "name the accepted row schemas"),
         ("        {{ strategy }}\n", "", "place {{ strategy }}"),
         ("{{ label }}: {{ meaning }}", "{{ label }}: {{ meening }}", "'meening' is undefined"),
         ("{% endfor %}", "{% endfr %}", "prompt template"),

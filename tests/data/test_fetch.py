@@ -17,7 +17,7 @@ import pytest
 from medtasks_ext.data.missing import source_of
 from medtasks_ext.data.remote import remote_files
 from medtasks_ext.registry import registry
-from tests.conftest import ROOT
+from tests.conftest import ROOT, declare_suites
 from tests.data.hub_server import Hub
 
 MEDQA, MMLU, BULLETS = "medhelm_medqa", "clinicbench_mmlu_med", "medhelm_medbullets"
@@ -54,6 +54,7 @@ def hub(tmp_path, monkeypatch):
     for file in registry().root.glob("*/_*.yaml"):
         shutil.copy(file, root / file.parent.name)
     shutil.copy(registry().root / "_medtasks.yaml", root)
+    declare_suites(root)
     yaml = root / "medhelm" / "medbullets" / "zero_shot.yaml"
     yaml.write_text(yaml.read_text().replace(RAW, server.url))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))

@@ -22,7 +22,7 @@ def test_the_tables_are_up_to_date():
 
 def test_every_dataset_that_is_not_open_stands_in_one_table_with_its_address():
     listed = [task for text in TEXTS.values() for task in re.findall(r"^\| (\w+_\w+) \|", text, re.MULTILINE)]
-    closed = {name for name, item in TASKS.datasets.items() if item.metadata.access.value != "open"}
+    closed = {name for name, item in TASKS.datasets.items() if item.metadata.access != "open"}
     assert sorted(listed) == sorted(closed)
     lines = {line.split(" | ")[0].strip("| "): line for text in TEXTS.values() for line in text.splitlines()}
     assert all(f"<{TASKS.datasets[name].metadata.url}>" in lines[name] for name in closed)

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from medtasks_ext.registry import tasks_folder
+from tests.conftest import declare_suites
 
 AXES = {
     "accuracy": "Is everything in it correct?",
@@ -54,17 +55,17 @@ filter_list:
 metadata:
   version: 1-A
   medtasks:
-    benchmark: medhelm
     name: {name}
     summary: Answer a question.
     language: en
     task_type: question_answering
     documents: [general_ehr_note]
-    specialties: {{value: [general], suite_value: general, assigned_by: medtasks}}
-    stage: {{value: initial_assessment, assigned_by: medtasks}}
-    category: patient_communication
-    subcategory: providing_patient_education_resources
-    access: {{value: {access}, suite_value: {access}, assigned_by: paper, scoreable: false}}
+    specialties: [general]
+    stage: initial_assessment
+    axes:
+      category: patient_communication
+      subcategory: providing_patient_education_resources
+    access: {access}
     url: https://example.org
     licence: none
     citation: none
@@ -89,6 +90,7 @@ def make_task(root: Path, name: str, *, gold: bool = True, access: str = "open")
     for strategy in ("cot", "five_shot"):
         variant = {"include": "zero_shot.yaml", "task": f"medhelm_{name}_{strategy}"}
         (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
+    declare_suites(root)
 
 
 def make_rows(data: Path, name: str, rows: list[dict[str, Any]]) -> None:

@@ -20,7 +20,7 @@ from medtasks_ext.judge import procedures
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.procedures import Judged, Panel, Request, Subject
 from medtasks_ext.registry import Registry, tasks_folder
-from tests.conftest import ROOT, rewrite_answers, write_jsonl
+from tests.conftest import ROOT, declare_suites, rewrite_answers, write_jsonl
 from tests.judge.conftest import judgements
 from tests.judge.server import Reply
 from tests.judge.test_command import process, wait_for
@@ -60,6 +60,7 @@ def case_task(tmp_path, monkeypatch, data_dir):
     for strategy in ("cot", "five_shot"):
         variant = {"include": "zero_shot.yaml", "task": f"{TASK}_{strategy}"}
         (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
+    declare_suites(tmp_path / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
 
     def rows(items):

@@ -14,11 +14,12 @@ from jsonschema import Draft7Validator
 from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.data.json_schema import TASK_KEYS, schema_changes, task_schema
-from medtasks_ext.registry import Dataset, Registry, registry, taxonomy, vocabulary
+from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.sync import apply
 from medtasks_ext.registry.tasks import yaml_text
 from medtasks_ext.runner.validate import checks_of
+from tests.conftest import declare_suites
 
 TASKS = registry()
 SCHEMA = task_schema()
@@ -52,9 +53,9 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
     assert RECORD["language"]["enum"] == list(known["languages"])
     assert RECORD["language"]["enumDescriptions"] == list(known["languages"].values())
     assert RECORD["documents"]["items"]["enum"] == list(known["documents"])
-    assert SCHEMA["$defs"]["Specialties"]["properties"]["value"]["items"]["enum"] == list(
-        known["specialties"]
-    )
+    assert RECORD["specialties"]["items"]["enum"] == list(known["specialties"])
+    offered = {part["description"]: set(part["properties"]) for part in RECORD["axes"]["anyOf"]}
+    assert offered == {suite.title: set(suite.axes) for suite in TASKS.suites.values()}
     assert set(RECORD) == set(Metadata.model_fields)
     assert all("description" in part or "$ref" in part for part in RECORD.values())
     explained = SCHEMA["$defs"]["Source"]["properties"]
@@ -63,9 +64,10 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
 
 def test_the_documentation_names_every_key_of_the_record():
     text = (ROOT / "docs" / "metadata.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    documented = {key for row in rows for key in row.replace("`", "").replace(" ", "").split(",")}
-    assert documented == set(Metadata.model_fields)
+    for model, part in zip((Metadata, Suite), text.split("## A suite"), strict=True):
+        rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
+        documented = {key for row in rows for key in row.replace("`", "").replace(" ", "").split(",")}
+        assert documented == set(model.model_fields)
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,7 @@ def place(tmp_path_factory):
         for file in (TASKS.root / folder).glob("_*.yaml"):
             shutil.copy(file, root / folder)
     shutil.copytree(TASKS.root / "medhelm" / "hospice_referral", root / "medhelm" / "hospice_referral")
+    declare_suites(root)
     return root
 
 
@@ -133,19 +136,18 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("metadata.version", rename="versoin"), "did you mean version?"),
         (changed(f"{META}.language", "english"), "'english' is not in the vocabulary of languages"),
         (changed(f"{META}.language", False), "put it in quotes"),
-        (changed(f"{META}.stage.value", "triage_referral"), "did you mean triage_and_referral?"),
-        (changed(f"{META}.specialties.value", ["paliative_care"]), "did you mean palliative_care?"),
-        (changed(f"{META}.specialties.value", []), "at least 1 item"),
+        (changed(f"{META}.stage", "triage_referral"), "did you mean triage_and_referral?"),
+        (changed(f"{META}.specialties", ["paliative_care"]), "did you mean palliative_care?"),
+        (changed(f"{META}.specialties", []), "at least 1 item"),
         (changed(f"{META}.documents", "general_ehr_note"), "should be a list"),
         (changed(f"{META}.n_test", "many"), "whole number"),
         (changed(f"{META}.url"), "url: missing key → where the data is"),
         (changed(f"{META}.licence", rename="license"), "did you mean licence?"),
-        (changed(f"{META}.category", "administation"), "did you mean administration?"),
-        (changed(f"{META}.subcategory", "planning_treatments"), "is not in taxonomy.yaml"),
-        (changed(f"{META}.subcategory"), "medhelm tasks need: subcategory"),
-        (changed(f"{META}.benchmark", "medhlm"), "should be 'bridge', 'medhelm', 'clinicbench' or 'mlb'"),
-        (changed(f"{META}.access.scoreable", "perhaps"), "true or false"),
-        (changed(f"{META}.access.scoreable", True), "access must be open"),
+        (changed(f"{META}.axes.category", "administation"), "did you mean administration?"),
+        (changed(f"{META}.axes.subcategory", "planning_treatments"), "is no value of subcategory"),
+        (changed(f"{META}.axes.subcategory"), "subcategory: missing key (an axis of medhelm/suite.yaml)"),
+        (changed(f"{META}.axes"), "category: missing key"),
+        (changed(f"{META}.suite_words", {"access": "publik"}), "did you mean public?"),
         (changed(f"{BLOCK}.source.max_test", "a few"), "whole number"),
         (changed(f"{BLOCK}.source.identity", rename="identiy"), "did you mean identity?"),
         (changed(f"{BLOCK}.prompt.instruction"), "prompt.instruction: missing key"),
@@ -164,10 +166,10 @@ def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):
 
 
 def test_every_value_of_the_taxonomy_is_accepted(place):
-    for name, category in taxonomy().items():
-        for part in category["subcategories"]:
-            config = changed(f"{META}.category", name)
-            config["metadata"]["medtasks"]["subcategory"] = part
+    for name, parts in TASKS.suites["medhelm"].axes["subcategory"].parts.items():
+        for part in parts:
+            config = changed(f"{META}.axes.category", name)
+            config["metadata"]["medtasks"]["axes"]["subcategory"] = part
             assert faults(config) == []
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.runner.validate import validate_dataset
+from tests.conftest import declare_suites
 
 NAME = "medhelm_mimic_rrs"
 
@@ -22,6 +23,7 @@ def problems(tmp_path):
             shutil.copy(file, tmp_path / folder)
     target = tmp_path / "medhelm" / "mimic_rrs"
     shutil.copytree(source / "medhelm" / "mimic_rrs", target)
+    declare_suites(tmp_path)
 
     def call(old: str, new: str) -> list[str]:
         file = target / "zero_shot.yaml"

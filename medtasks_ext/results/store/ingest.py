@@ -250,7 +250,7 @@ def _by_file(entry: Entry, name: str) -> Iterator[tuple[str, list[Experiment]]]:
     """Experiments that share their files, in the order of datasets: models are read side by side in it."""
     found: dict[tuple[str, str], list[Experiment]] = {}
     for item in sorted(entry.experiments.values(), key=lambda item: item.dataset.id):
-        found.setdefault((item.dataset.metadata.benchmark, item.strategy), []).append(item)
+        found.setdefault((item.dataset.metadata.suite, item.strategy), []).append(item)
     for (suite, strategy), experiments in sorted(found.items()):
         yield f"{partition(suite, entry.model, strategy)}/{name}.parquet", experiments
 
