@@ -41,7 +41,7 @@ def _tasks(names: tuple[str, ...] | None = None) -> Iterator[tuple[Any, Any]]:
 
     here = registry()
     for dataset in here.datasets.values():
-        if dataset.metadata.benchmark == "bridge" and (names is None or dataset.id in names):
+        if dataset.metadata.suite == "bridge" and (names is None or dataset.id in names):
             yield dataset, build_task(here, dataset.id, Settings(data="sample"))
 
 

@@ -98,7 +98,7 @@ def jinja(n: int, written_out: bool) -> dict[str, Any]:
     prompt = block["prompt"]
     # the loader trims line ends behind block tags, lm-eval's environment does not
     instruction = re.sub(r"%}\n", "-%}\n", prompt["instruction"])
-    instruction = instruction.replace("{{ strategy }}", strategy_line("bridge", cot=False))
+    instruction = instruction.replace("{{ strategy }}", strategy_line(Dataset(DATASET), cot=False))
     instruction = f"{{% set answer_format = {block['answer']!r} -%}}{instruction}\n\n"
     if written_out:
         from lm_eval.utils import apply_template

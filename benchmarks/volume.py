@@ -77,7 +77,7 @@ def measure(share: int) -> dict[str, Any]:
     if not punkt:
         _stand_in_for_punkt(Path(os.environ["MEDTASKS_DATA_DIR"]) / "nltk")
 
-    datasets = [item for item in registry().datasets.values() if item.metadata.benchmark == "bridge"]
+    datasets = [item for item in registry().datasets.values() if item.metadata.suite == "bridge"]
     datasets.sort(key=lambda item: -item.metadata.n_test * _words()[item.id][1])
     with get_context("spawn").Pool(PROCESSES) as pool:
         jobs = [(str(dataset.folder), share) for dataset in datasets]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.data.spec import DatasetSpec
-from medtasks_ext.registry import Metadata
+from medtasks_ext.registry import Metadata, suites
 from medtasks_ext.registry.tasks import TASK_CLASS
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Suite
 
 _TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
 #: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
@@ -81,12 +84,14 @@ def task_schema() -> dict[str, Any]:
     _, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
     definitions["Answer"] = answer
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
+    _say_what_suites_say(definitions, list(suites().values()))
+    needed = definitions["DatasetSpec"]["required"]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "medtasks: task.yaml of a dataset",
         "type": "object",
         "additionalProperties": False,
-        "required": ["class", "task", "dataset", "rows", "prompt", "answer", "about", "metadata"],
+        "required": ["class", "task", "dataset", *needed, "about", "metadata"],
         "properties": {
             **TASK_KEYS,
             **definitions.pop("DatasetSpec")["properties"],
@@ -103,6 +108,37 @@ def task_schema() -> dict[str, Any]:
         },
         "$defs": definitions,
     }
+
+
+def _say_what_suites_say(definitions: dict[str, Any], known: list[Suite]) -> None:
+    """Offer the axes and words of the suites; which of them a file may use depends on its folder."""
+    if any(suite.official_files for suite in known):
+        definitions["DatasetSpec"]["required"].remove("rows")
+    record, words = definitions["Metadata"], definitions["SuiteWords"]
+    if known and all(suite.axes for suite in known):
+        record["required"].append("axes")
+    record["properties"]["axes"] = {
+        "description": record["properties"]["axes"]["description"],
+        "anyOf": [_axes_of(suite) for suite in known] or [_MAPPING],
+    }
+    words["properties"]["access"]["enum"] = [*dict.fromkeys(word for suite in known for word in suite.access)]
+
+
+def _axes_of(suite: Suite) -> dict[str, Any]:
+    """The axes of one suite."""
+    rules = [
+        {
+            "if": {"properties": {axis.within: {"const": outer}}, "required": [axis.within]},
+            "then": {"properties": {name: {"enum": list(parts)}}},
+        }
+        for name, axis in suite.axes.items()
+        for outer, parts in axis.parts.items()
+    ]
+    properties = {
+        name: {"enum": list(axis.titles), "enumDescriptions": list(axis.titles.values())}
+        for name, axis in suite.axes.items()
+    }
+    return {**_closed(properties), "description": suite.title, **({"allOf": rules} if rules else {})}
 
 
 def schema_text() -> str:

@@ -34,7 +34,7 @@ from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import columns_found, excerpt, public_rows, shows_text, what_happened
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.departments import read_departments
-from medtasks_ext.registry.metadata import vocabulary
+from medtasks_ext.registry.suites import vocabulary
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _MEND_POINTS = (
     "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
     "its weights add up to it (docs/judging.md)"
 )
-_BRIDGE_ROWS = RowSchema(columns=["task", "split", "input", "output"])
+_OFFICIAL_ROWS = RowSchema(columns=["task", "split", "input", "output"])
 #: Language codes that official files use besides ISO 639-1.
 _OTHER_CODES = {"cn": "zh", "jp": "ja"}
 
@@ -195,7 +195,7 @@ class _Builder:
         self.in_system = spec.prompt.instruction_role == "system" and system_role
         self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
         self.format: AnswerFormat = answer_format(spec.answer, where=dataset.file)
-        self.strategy = strategy_line(dataset.metadata.benchmark, cot=cot)
+        self.strategy = strategy_line(dataset, cot=cot)
         self.template = {
             name: _compile(getattr(spec.prompt, name), dataset.file)
             for name in ("instruction", "input", "target")
@@ -262,7 +262,7 @@ class _Builder:
         def values_of(row: Row, place: str) -> list[Row]:
             found = []
             for where, item in self._items(row, place, schema, listed, wanted):
-                if schema is _BRIDGE_ROWS:
+                if schema is _OFFICIAL_ROWS:
                     self._check_language(item, where)
                     if keep_split and item.get("split", "test") != "test":
                         continue
@@ -272,7 +272,7 @@ class _Builder:
                         evaluate, item, where, f"field {name}", schema.fields[name]
                     )
                 values["_row"] = where
-                values["_official"] = schema is _BRIDGE_ROWS
+                values["_official"] = schema is _OFFICIAL_ROWS
                 found.append(values)
             return found
 
@@ -283,7 +283,8 @@ class _Builder:
         if schema.distinct:
             alike = {tuple(str(values[name]) for name in schema.distinct): values for values in fields}
             fields = list(alike.values())
-        return self._without_blanks(fields, "output" if schema is _BRIDGE_ROWS else self.spec.rows.skip_blank)
+        blank = "output" if schema is _OFFICIAL_ROWS else self.spec.rows.skip_blank
+        return self._without_blanks(fields, blank)
 
     def _items(
         self,
@@ -391,7 +392,7 @@ class _Builder:
             )
 
     def _schema(self, row: Row) -> RowSchema:
-        schemas = [*([_BRIDGE_ROWS] if self.spec.rows.official_name else []), *self.spec.rows.schemas]
+        schemas = [*([_OFFICIAL_ROWS] if self.spec.rows.official_name else []), *self.spec.rows.schemas]
         for schema in schemas:
             if all(column in row for column in schema.columns):
                 return schema
@@ -535,7 +536,7 @@ class _Builder:
         cluster = _value_or_none(self.cluster, row)
         if cluster is not None and _words(cluster):
             document["cluster"] = _digest([_words(cluster)])  # it may be a whole note
-        if row.get("department") and self.dataset.metadata.benchmark == "mlb":
+        if row.get("department") and self.dataset.suite.departments:
             document["department"] = self._departments(row)
         if self.spec.rows.runs:
             document["run"] = str(row[self.spec.rows.runs])
@@ -604,7 +605,7 @@ class _Builder:
         if not self.cot:
             return own
         self.wording = "official, own strategy line"
-        swapped = official_to_cot(own)
+        swapped = official_to_cot(own, self.strategy)
         if swapped is None:
             self._warn_once("%s: %s keeps the direct prompt under CoT", self.dataset.id, fields["_row"])
         return swapped or own

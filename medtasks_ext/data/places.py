@@ -44,12 +44,12 @@ class Place:
 
 def dataset_folder(dataset: Dataset) -> str:
     """The folder of a dataset's files, below the data folder."""
-    return f"{dataset.metadata.benchmark}/{dataset.folder.name}"
+    return f"{dataset.metadata.suite}/{dataset.folder.name}"
 
 
 def places(dataset: Dataset, source: Source) -> list[Place]:
     """The layouts that the loader looks for, the first that is there is used."""
-    folder, suite = dataset_folder(dataset), dataset.metadata.benchmark
+    folder, suite = dataset_folder(dataset), dataset.metadata.suite
     found = []
     if name := source.official_name:
         example = f"{suite}/example/{name}.example.json"
@@ -66,7 +66,7 @@ def row_files(split: str) -> list[str]:
 
 def source_page(dataset: Dataset) -> Path | None:
     """The page of docs/sources that tells how the dataset's files are requested, if it is not open."""
-    if dataset.metadata.access.value == "open":
+    if dataset.metadata.access == "open":
         return None
     folders = (PACKAGE / "docs" / "sources", CHECKOUT / "docs" / "sources")
     pages = (folder / f"{_holder(dataset)}.md" for folder in folders)

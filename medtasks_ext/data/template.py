@@ -52,7 +52,7 @@ def write_template(dataset: Dataset, root: Path) -> Template:
     spec = dataset_spec(dataset.blocks, where=dataset.file)
     example = _example(dataset)
     schema = _schema(spec, example)
-    folder = root / dataset.metadata.benchmark / dataset.folder.name
+    folder = root / dataset.metadata.suite / dataset.folder.name
     files = {
         "README.md": _readme(dataset, spec, schema, example),
         "example.jsonl": json.dumps(example, ensure_ascii=False) + "\n",
@@ -111,7 +111,7 @@ def _readme(dataset: Dataset, spec: DatasetSpec, schema: RowSchema, example: dic
         "",
         metadata.summary,
         "",
-        f"Source: {metadata.url} ({metadata.access.value})",
+        f"Source: {metadata.url} ({metadata.access})",
         "",
         "Write one JSON object per line into `test.jsonl`. The columns of a row:",
         "",

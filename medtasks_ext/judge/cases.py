@@ -120,7 +120,7 @@ def judged_tasks(folder: Path, registry: Registry, names: Iterable[str]) -> list
             continue
         dataset, _ = registry.tasks[name]
         if rubric := rubric_of(dataset):
-            task = JudgedTask(name, rubric, open_access=dataset.metadata.access.value == "open")
+            task = JudgedTask(name, rubric, open_access=dataset.metadata.access == "open")
             task.cases = _read_cases(folder / f"samples_{name}.jsonl", rubric)
             found.append(task)
     return found

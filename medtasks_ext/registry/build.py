@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import parts_of, tags_of
+from medtasks_ext.registry.suites import SUITE_FILE, near, read_suite
 from medtasks_ext.registry.tasks import STRATEGIES, TASK_FILE, Dataset, Registry
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def build(registry: Registry, folder: Path, *, tasks: str | None = None) -> list
         The files that were written or deleted, relative to the folder.
 
     Raises:
-        MedtasksError: a task file cannot be read, or two names clash.
+        MedtasksError: a suite's or a task's file cannot be read, or two names clash.
     """
     expected = built_files(registry, tasks=tasks)
     changed = stale(expected, folder)
@@ -58,9 +59,12 @@ def stale(expected: dict[str, str], folder: Path) -> list[str]:
 
 def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, str]:
     """All files of the folder, path in it -> content; arguments and errors as for `build`."""
+    for file in registry.root.glob(f"*/{SUITE_FILE}"):
+        read_suite(file.absolute().parent)
     if registry.broken:
         folder, reason = next(iter(registry.broken.items()))
         raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy="mend it")
+    check_suites(registry)
     check_names(registry)
     files = {}
     for dataset in registry.datasets.values():
@@ -101,6 +105,35 @@ def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
     return _WRITTEN + "\n".join([*lines, "metadata: {version: 1-A}"]) + "\n"
 
 
+def check_suites(registry: Registry) -> None:
+    """What the suites declare is there.
+
+    Raises:
+        MedtasksError: a suite has no datasets, or lists datasets that do not exist.
+    """
+    for file in sorted(registry.root.glob(f"*/{SUITE_FILE}")):
+        suite = read_suite(file.absolute().parent)
+        folders = [item.folder.name for item in registry.datasets.values() if item.suite.id == suite.id]
+        if not folders:
+            raise MedtasksError(
+                "the suite has no dataset",
+                where=file,
+                remedy="add one (`medtasks new`), or delete the folder",
+            )
+        named = {
+            "datasets": suite.datasets,
+            **{f"left_out.{axis}": names for axis, names in suite.left_out.items()},
+        }
+        for key, names in named.items():
+            if absent := [name for name in names if name not in folders]:
+                raise MedtasksError(
+                    f"{key}: no dataset {absent[0]!r} in the folder{near(absent[0], folders)}"
+                    + (f", and {len(absent) - 1} more are not there" if absent[1:] else ""),
+                    where=file,
+                    remedy="correct the name, or bring the folder back",
+                )
+
+
 def check_names(registry: Registry) -> None:
     """Names are unique over tasks, tags and groups; lm-eval drops or replaces clashing ones silently.
 
@@ -111,9 +144,9 @@ def check_names(registry: Registry) -> None:
     ids: dict[str, Path] = {}
     for file in sorted(registry.root.glob(f"*/*/{TASK_FILE}")):
         dataset = Dataset(file.parent)
-        if not dataset.id.startswith(f"{dataset.metadata.benchmark}_"):
+        if not dataset.id.startswith(f"{dataset.suite.id}_"):
             raise MedtasksError(
-                f"task {dataset.id!r} does not begin with {dataset.metadata.benchmark}_",
+                f"task {dataset.id!r} does not begin with {dataset.suite.id}_",
                 where=file,
                 remedy="rename it",
             )

@@ -5,7 +5,6 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 
 from __future__ import annotations
 
-import csv
 import difflib
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -17,7 +16,8 @@ from pydantic import ValidationError
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import Family, family_of
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.registry.metadata import Metadata, near
+from medtasks_ext.registry.metadata import Facts, Metadata
+from medtasks_ext.registry.suites import TERMS, Suite, near, read_suite, suites_below, vocabulary
 from medtasks_ext.registry.yamlfile import read_yaml
 
 if TYPE_CHECKING:
@@ -78,7 +78,12 @@ class Dataset:
     @property
     def blocks(self) -> dict[str, Any]:
         """Where rows come from, how they become prompts, how answers look and are judged."""
-        return {name: self.config[name] for name in BLOCKS if name in self.config}
+        said = {name: self.config[name] for name in BLOCKS if name in self.config}
+        rows, about = said.get("rows", {}), self.config.get("about")
+        if self.suite.official_files and self.of_paper and isinstance(rows, dict) and isinstance(about, dict):
+            # the authors' file of rows has the dataset's name, unless the task file says another one
+            said["rows"] = {"official_name": about.get("name"), **rows}
+        return said
 
     @cached_property
     def family(self) -> Family:
@@ -96,6 +101,25 @@ class Dataset:
         return self.config.get("process_results") or self.family.process_results
 
     @cached_property
+    def suite(self) -> Suite:
+        """The suite whose folder it lies in.
+
+        Raises:
+            MedtasksError: the suite's file is missing, or not as it should be.
+        """
+        return read_suite(self.folder.absolute().parent)
+
+    @property
+    def of_paper(self) -> bool:
+        """Whether the suite's paper has it; any other was added to the suite later."""
+        return self.folder.name in self.suite.datasets
+
+    @property
+    def facts(self) -> Facts:
+        """What its metadata are read with."""
+        return facts_of(self.suite, self.config.get("rows"), self.config.get("answer"))
+
+    @cached_property
     def metadata(self) -> Metadata:
         """The strict metadata record.
 
@@ -110,7 +134,7 @@ class Dataset:
                 remedy="docs/metadata.md lists the keys and their values",
             )
         try:
-            return Metadata(**record)
+            return Metadata.read(record, self.facts)
         except ValidationError as error:
             raise MedtasksError(
                 "; ".join(describe(item, "about", Metadata.model_fields) for item in error.errors()),
@@ -126,6 +150,15 @@ class Dataset:
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
         return self.id + SUFFIX[strategy]
+
+
+def facts_of(suite: Suite, rows: Any, answer: Any) -> Facts:
+    """What a record is read with, from the blocks that say where rows come from and how answers look."""
+    return Facts(
+        suite,
+        kind=answer.get("kind") if isinstance(answer, dict) else None,
+        download=isinstance(rows, dict) and bool(rows.get("download")),
+    )
 
 
 #: what pydantic calls a fault -> what is wrong, in plain words
@@ -156,13 +189,6 @@ def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
     return f"{path}: {_FAULTS.get(error['type'], message)}"
 
 
-@lru_cache(maxsize=1)
-def paper_datasets() -> frozenset[str]:
-    """Ids of the datasets of the four suites' papers; any other was added to its suite later."""
-    with (Path(__file__).parent / "datasets.csv").open(encoding="utf-8", newline="") as file:
-        return frozenset(row["id"] for row in csv.DictReader(file))
-
-
 @dataclass(frozen=True)
 class Registry:
     """All datasets below one folder, and the names that stand for them."""
@@ -189,6 +215,22 @@ class Registry:
                 found.append((dataset, ""))
             except MedtasksError as error:
                 found.append((dataset, str(error)))
+        return found
+
+    @cached_property
+    def suites(self) -> dict[str, Suite]:
+        """The suites that are declared, by name, in their order; those that cannot be read are left out."""
+        return suites_below(self.root.absolute())
+
+    @cached_property
+    def titles(self) -> dict[str, dict[str, str]]:
+        """Axis -> value -> title, in the order of display, over all suites; `suite` is an axis, too."""
+        suites = list(self.suites.values())
+        found = {axis: dict(vocabulary()[kind]) for axis, kind in TERMS.items()}
+        for suite in suites:
+            for axis in (*TERMS, *suite.axes):
+                found[axis] = {**suite.titles(axis), **found.get(axis, {})}
+        found["suite"] = {suite.id: suite.title for suite in suites}
         return found
 
     @property
@@ -268,6 +310,11 @@ def registry(root: Path | None = None) -> Registry:
 @lru_cache(maxsize=8)
 def _registry(root: Path) -> Registry:
     return Registry(root)
+
+
+def suites() -> dict[str, Suite]:
+    """The suites of the registry."""
+    return registry().suites
 
 
 def forget() -> None:

@@ -66,7 +66,7 @@ def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str,
     instruction = _instruction(prompt.instruction, block["answer"])
     found = {}
     for strategy in strategies:
-        line = strategy_line(dataset.metadata.benchmark, cot=strategy == "cot")
+        line = strategy_line(dataset, cot=strategy == "cot")
         found[strategy] = {
             "instruction": cut(instruction.replace(_LINE, line), _LENGTH),
             "input": cut(prompt.input.replace(_LINE, line), _LENGTH),

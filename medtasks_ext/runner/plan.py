@@ -206,7 +206,7 @@ def count_task(
     (bare,) = count([str(rendered_prompt(task, chosen[0], settings, chat_template, shots=0))])
     counted = CountedTask(
         task=name,
-        suite=dataset.metadata.benchmark,
+        suite=dataset.metadata.suite,
         strategy=strategy,
         documents=len(task.eval_docs) if at_hand else _published_number(dataset),
         prompts=prompts,

@@ -140,7 +140,7 @@ class _Folder:
         if config.get("strategy") not in (None, "zero_shot"):
             yield (
                 f"{TASK_FILE}: strategy: this file is asked zero-shot"
-                " → leave the key out; `medtasks sync` writes the files of the others"
+                " → leave the key out; `medtasks build` writes the files of the others"
             )
         folder = "/".join(self.dataset.folder.parts[-2:])
         if config.get("dataset") not in (None, folder):
@@ -150,9 +150,14 @@ class _Folder:
             for key in metadata.keys() - {"version"}:
                 yield f"{TASK_FILE}: metadata.{key}: unknown key{near(str(key), ['version'])}"
         if isinstance(about, dict):
-            yield from _faults(Metadata.model_validate, about, "about", _meanings())
-            suite, task = about.get("benchmark"), config.get("task")
-            if suite and isinstance(task, str) and not task.startswith(f"{suite}_"):
+            facts = self.dataset.facts
+
+            def read(written: Any) -> Metadata:
+                return Metadata.read(written, facts)
+
+            yield from _faults(read, about, "about", _meanings())
+            suite, task = self.dataset.suite.id, config.get("task")
+            if isinstance(task, str) and not task.startswith(f"{suite}_"):
                 yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
         yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
         if isinstance(answer, dict):
@@ -176,14 +181,9 @@ class _Folder:
 
     def facts(self) -> Iterator[str]:
         access, has_download = self.dataset.metadata.access, self._spec.rows.download is not None
-        if access.scoreable and not has_download:
+        if has_download and access != "open":
             yield (
-                f"{TASK_FILE}: access.scoreable is true, but rows.download is missing"
-                " → pin the public files there (docs/data.md), or write scoreable: false"
-            )
-        if has_download and access.value != "open":
-            yield (
-                f"{TASK_FILE}: rows.download is there, but access is {access.value}"
+                f"{TASK_FILE}: rows.download is there, but access is {access}"
                 " → only open data may be downloaded"
             )
         if not re.fullmatch(VERSION, self.dataset.version):

@@ -59,7 +59,7 @@ def test_the_official_reading_is_the_same_or_as_stated(block: Block, example: Bl
 
 # ---------------------------------------------------------------- gold answers of all tasks
 
-BRIDGE = [name for name, dataset in registry().datasets.items() if dataset.metadata.benchmark == "bridge"]
+BRIDGE = [name for name, dataset in registry().datasets.items() if dataset.metadata.suite == "bridge"]
 WITHOUT = {"bridge_text", "bridge_passages"}  # texts are compared, not read
 
 

@@ -15,9 +15,9 @@ from medtasks_ext.registry.families import families
 from medtasks_ext.registry.new import PLACEHOLDER, SUITES, Draft, draft, kinds, questions
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.runner.validate import checks_of
-from tests.conftest import write_jsonl
+from tests.conftest import declare_suites, write_jsonl
 
-ALL_KINDS = [(suite, kind) for suite in SUITES for kind in kinds(suite)]
+ALL_KINDS = [(name, kind) for name, suite in registry().suites.items() for kind in kinds(suite)]
 FLAGS = {
     "id": "falls_clinic",
     "suite": "medhelm",
@@ -34,7 +34,12 @@ FLAGS = {
 
 
 def as_arguments(flags: dict[str, str]) -> list[str]:
-    return [part for name, value in flags.items() for part in (f"--{name}", value)]
+    axes = ("category", "subcategory", "dimension")
+    return [
+        part
+        for name, value in flags.items()
+        for part in (("--axis", f"{name}={value}") if name in axes else (f"--{name}", value))
+    ]
 
 
 def small_tree(root: Path) -> Path:
@@ -44,6 +49,7 @@ def small_tree(root: Path) -> Path:
         [name for name in names if Path(folder).parent == registry().root
          and name not in ("mie", "hospice_referral", "pubmedqa", "maexam")]
     )  # fmt: skip
+    declare_suites(root)
     return root
 
 
@@ -110,7 +116,7 @@ def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
     assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
     record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
     assert (record.name, record.n_test) == ("Falls: a clinic", 200)
-    assert record.specialties.value == ["primary_care", "general"]
+    assert record.specialties == ["primary_care", "general"]
     assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
     outcome = medtasks("validate", "medhelm_falls_clinic")
     assert outcome.code == 1 and "task.yaml, line 31: TODO: one sentence" in outcome.out
@@ -126,9 +132,12 @@ def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtas
     write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", own)
     outcome = medtasks("run", "--model", "oracle", "--tasks", "medhelm_admin", "--output_path", "run")
     assert outcome.code == 0
-    assert "datasets that no suite's paper has: medhelm_falls_clinic; groups with them" in outcome.out
+    assert (
+        "datasets that no suite's paper has: medhelm_falls_clinic; groups of their suite leave them out"
+        in outcome.out
+    )
     outcome = medtasks("figures", "run")
-    assert outcome.code == 0 and "MedHELM, 1 of 37 benchmarks" in outcome.out
+    assert outcome.code == 0 and "MedHELM, 1 of 2 benchmarks" in outcome.out
 
 
 def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
@@ -163,8 +172,10 @@ def test_a_wrong_answer_is_refused_with_what_is_right(medtasks, tree, change, me
 def test_all_that_is_missing_is_said_at_once(medtasks, tree):
     outcome = medtasks("new", "--id", "mlb_falls", "--kind", "mlb_letters")
     assert outcome.code == 2
-    for flag in ("language", "task-type", "documents", "stage", "access", "domain", "dimension", "tertiary"):
+    for flag in ("language", "task-type", "documents", "stage", "access"):
         assert f"--{flag}: " in outcome.err
+    for axis in ("domain", "dimension", "tertiary"):
+        assert f"--axis {axis}=: " in outcome.err
 
 
 class Terminal(io.StringIO):

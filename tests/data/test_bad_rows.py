@@ -9,7 +9,7 @@ from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.sync import changes
-from tests.conftest import sft_row, write_jsonl
+from tests.conftest import declare_suites, sft_row, write_jsonl
 
 TASKS = registry().datasets
 CHIP_CTC = TASKS["bridge_chip_ctc"].folder

@@ -170,7 +170,7 @@ def test_no_folder_is_bad_input(medtasks, arguments, message):
 def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name):
     medtasks("data", "template", name, "-o", "own")
     dataset = registry().datasets[name]
-    folder = tmp_path / "own" / dataset.metadata.benchmark / dataset.folder.name
+    folder = tmp_path / "own" / dataset.metadata.suite / dataset.folder.name
     outcome = medtasks("data", "check", "own")
     assert outcome.code == 1 and "holds no rows" in outcome.out  # not filled yet
     assert "?" not in outcome.out  # and nothing that the template wrote is unknown

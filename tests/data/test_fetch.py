@@ -17,7 +17,7 @@ import pytest
 from medtasks_ext.data.missing import source_of
 from medtasks_ext.data.remote import remote_files
 from medtasks_ext.registry import registry
-from tests.conftest import ROOT
+from tests.conftest import ROOT, declare_suites
 from tests.data.hub_server import Hub
 
 MEDQA, MMLU, BULLETS = "medhelm_medqa", "clinicbench_mmlu_med", "medhelm_medbullets"

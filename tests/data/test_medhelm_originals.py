@@ -284,7 +284,7 @@ def test_every_task_with_a_source_is_covered_here():
     with_source = {
         dataset.folder.name
         for dataset in TASKS.values()
-        if dataset.metadata.benchmark == "medhelm" and source_of(dataset.folder.name).original
+        if dataset.metadata.suite == "medhelm" and source_of(dataset.folder.name).original
     }
     assert set(SOURCES) == with_source
 

@@ -26,9 +26,7 @@ from medtasks_ext.registry import registry
 from tests.conftest import sft_row, write_jsonl
 from tests.data.original_sources import SOURCES
 
-TASKS = {
-    name: dataset for name, dataset in registry().datasets.items() if dataset.metadata.benchmark == "bridge"
-}
+TASKS = {name: dataset for name, dataset in registry().datasets.items() if dataset.metadata.suite == "bridge"}
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -12,7 +12,7 @@ from medtasks_ext.runner.evaluate import Settings, build_task
 from tests.conftest import write_jsonl
 
 TASKS = registry()
-CLINICBENCH = [name for name, item in TASKS.datasets.items() if item.metadata.benchmark == "clinicbench"]
+CLINICBENCH = [name for name, item in TASKS.datasets.items() if item.metadata.suite == "clinicbench"]
 
 
 def sample_rows(name: str) -> list[dict]:

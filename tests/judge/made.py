@@ -70,6 +70,7 @@ def make_task(root: Path, name: str, *, gold: bool = True, access: str = "open")
     for strategy, suffix in (("cot", "_cot"), ("five_shot", "_5shot")):
         variant = {"include": "task.yaml", "task": f"medhelm_{name}{suffix}", "strategy": strategy}
         (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
+    declare_suites(root)
 
 
 def make_rows(data: Path, name: str, rows: list[dict[str, Any]]) -> None:

@@ -858,7 +858,7 @@ def test_the_rubrics_are_the_papers():
     judged = {
         dataset.id: rubric
         for dataset in Registry(ROOT / "tasks").datasets.values()
-        if dataset.metadata.benchmark == "medhelm" and (rubric := rubric_of(dataset))
+        if dataset.metadata.suite == "medhelm" and (rubric := rubric_of(dataset))
     }
     assert len(judged) == 13
     for name, rubric in judged.items():

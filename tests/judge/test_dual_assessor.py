@@ -20,7 +20,7 @@ from medtasks_ext.judge import procedures
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.procedures import Judged, Panel, Request, Subject
 from medtasks_ext.registry import Registry, tasks_folder
-from tests.conftest import ROOT, rewrite_answers, write_jsonl
+from tests.conftest import ROOT, declare_suites, rewrite_answers, write_jsonl
 from tests.judge.conftest import judgements
 from tests.judge.processes import process, wait_for
 from tests.judge.server import Reply
@@ -59,6 +59,7 @@ def case_task(tmp_path, monkeypatch, data_dir):
     for strategy, suffix in (("cot", "_cot"), ("five_shot", "_5shot")):
         variant = {"include": "task.yaml", "task": TASK + suffix, "strategy": strategy}
         (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
+    declare_suites(tmp_path / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
 
     def rows(items):

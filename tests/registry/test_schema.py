@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.data.json_schema import TASK_KEYS, schema_changes, task_schema
-from medtasks_ext.registry import Dataset, Registry, registry, taxonomy, vocabulary
+from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.sync import apply
 from medtasks_ext.registry.yamlfile import yaml_text
@@ -54,9 +54,9 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
     assert RECORD["language"]["enum"] == list(known["languages"])
     assert RECORD["language"]["enumDescriptions"] == list(known["languages"].values())
     assert RECORD["documents"]["items"]["enum"] == list(known["documents"])
-    assert SCHEMA["$defs"]["Specialties"]["properties"]["value"]["items"]["enum"] == list(
-        known["specialties"]
-    )
+    assert RECORD["specialties"]["items"]["enum"] == list(known["specialties"])
+    offered = {part["description"]: set(part["properties"]) for part in RECORD["axes"]["anyOf"]}
+    assert offered == {suite.title: set(suite.axes) for suite in TASKS.suites.values()}
     assert set(RECORD) == set(Metadata.model_fields)
     assert all("description" in part or "$ref" in part for part in RECORD.values())
     explained = SCHEMA["$defs"]["Source"]["properties"]
@@ -65,9 +65,10 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
 
 def test_the_documentation_names_every_key_of_the_record():
     text = (ROOT / "docs" / "metadata.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    documented = {key for row in rows for key in row.replace("`", "").replace(" ", "").split(",")}
-    assert documented == set(Metadata.model_fields)
+    for model, part in zip((Metadata, Suite), text.split("## A suite"), strict=True):
+        rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
+        documented = {key for row in rows for key in row.replace("`", "").replace(" ", "").split(",")}
+        assert documented == set(model.model_fields)
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,7 @@ def place(tmp_path_factory):
     """A tree with one dataset, whose file is rewritten."""
     root = tmp_path_factory.mktemp("schema") / "tasks"
     shutil.copytree(TASKS.root / "medhelm" / "hospice_referral", root / "medhelm" / "hospice_referral")
+    declare_suites(root)
     return root
 
 

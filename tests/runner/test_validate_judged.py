@@ -9,6 +9,7 @@ import pytest
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.families import FOLDER
 from medtasks_ext.runner.validate import validate_dataset
+from tests.conftest import declare_suites
 
 NAME = "medhelm_mimic_rrs"
 #: What the family of billing codes says, stated in a task file.
@@ -28,6 +29,7 @@ def problems(tmp_path):
     source = registry().root
     target = tmp_path / "medhelm" / "mimic_rrs"
     shutil.copytree(source / "medhelm" / "mimic_rrs", target)
+    declare_suites(tmp_path)
 
     def call(old: str, new: str) -> list[str]:
         file = target / "task.yaml"
