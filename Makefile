@@ -32,6 +32,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/medtasks build --check
+	$(BIN)/medtasks lock --check
 
 # The real vLLM engine on the CPU. torch first: a plain install would bring CUDA builds.
 ENGINE ?= .venv-engine

@@ -858,11 +858,11 @@ def data_template(
 
 @app.command("path")
 def path(
-    task: Annotated[str, typer.Argument(metavar="[TASK]", help="Print this task's own file.")] = "",
+    task: Annotated[str, typer.Argument(metavar="[TASK]", help="Print the file of this task.")] = "",
 ) -> None:
-    """Print the folder in which lm-eval finds the tasks, for its --include_path.
+    """Print the folder of the tasks for lm-eval's --include_path.
 
-    With a task's name, the file that says what the task is, for the `include:` of a task of your own.
+    With a task's name: the file that a person wrote, for `include:` in a file of your own.
 
     Example: lm_eval --include_path "$(medtasks path)" --tasks bridge_mie --model vllm --model_args
     pretrained=ORG/MODEL --batch_size auto

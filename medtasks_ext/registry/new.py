@@ -31,7 +31,7 @@ _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 _N_FEWSHOT, _N_TEST = 5, 6
 _OWN_TASKS = (
     "work in a clone of the repository, or in a copy of the tasks of your own: "
-    'cp -r "$(medtasks path)" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
+    "cp -r {} my_tasks; export MEDTASKS_TASKS_DIR=my_tasks"
 )
 #: What may stay open, and what the file then says in its place.
 _OPEN = {
@@ -180,7 +180,7 @@ class Draft:
             raise MedtasksError(
                 f"cannot be written ({error.strerror or error})",
                 where=self.folder,
-                remedy=_OWN_TASKS,
+                remedy=_OWN_TASKS.format(self.folder.parents[1]),
             ) from None
         finally:
             if made is not None:
@@ -202,7 +202,9 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     task, folder = f"{suite.id}_{name}", tasks.root / suite.id / name
     if tasks.root == Path(__file__).parents[1] / "tasks":
         raise MedtasksError(
-            "the installed tasks are replaced by updates", where=tasks.root, remedy=_OWN_TASKS
+            "the installed tasks are replaced by updates",
+            where=tasks.root,
+            remedy=_OWN_TASKS.format(tasks.root),
         )
     _check_name(tasks, task, name, folder)
     template = _template(suite, answers["kind"])
@@ -280,7 +282,7 @@ def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Ma
         [
             f"class: !function {TASK_CLASS}",
             f"task: {task}",
-            f"dataset: {suite}/{task.removeprefix(f'{suite}_')}",
+            f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
             "",
             (download if answers["access"] == "open" else "") + template["block"],
             "about:",
