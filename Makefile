@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint engine-env engine-test bench clean
+.PHONY: demo test tasks lint engine-env engine-test bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,10 @@ demo: $(STAMP)
 	    --tasks bridge,medhelm,clinicbench,mlb 2>/dev/null || exit 1; \
 	done
 
+# What follows from the task files: variants and groups for lm-eval, the editors' schema, the catalogue.
+tasks: $(STAMP)
+	$(BIN)/medtasks build
+
 test: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install"
 
@@ -27,7 +31,8 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/medtasks sync --check
+	$(BIN)/medtasks build --check
+	$(BIN)/medtasks lock --check
 
 # The real vLLM engine on the CPU. torch first: a plain install would bring CUDA builds.
 ENGINE ?= .venv-engine
@@ -43,4 +48,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run_all.py
 
 clean:
-	rm -rf $(VENV) $(ENGINE) runs
+	rm -rf $(VENV) $(ENGINE) build runs

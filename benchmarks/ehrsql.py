@@ -57,10 +57,11 @@ def measure(n: int) -> dict[str, float]:
     from medtasks_ext.data import load_documents
     from medtasks_ext.filters import ParseAnswer
     from medtasks_ext.metrics import ehrsql
+    from medtasks_ext.registry import Dataset
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MEDTASKS_CACHE"] = folder
-        documents = load_documents(TASKS / "medhelm" / "ehrsql", cot=False, origin="sample")["test"]
+        documents = load_documents(Dataset(TASKS / "medhelm" / "ehrsql"), cot=False, origin="sample")["test"]
         database = Path(documents[0].loaded.database_file or "")
         before, content = _below(folder), database.read_bytes()
         asked = [documents[place % len(documents)] for place in range(n)]

@@ -41,7 +41,7 @@ def _tasks(names: tuple[str, ...] | None = None) -> Iterator[tuple[Any, Any]]:
 
     here = registry()
     for dataset in here.datasets.values():
-        if dataset.metadata.benchmark == "bridge" and (names is None or dataset.id in names):
+        if dataset.metadata.suite == "bridge" and (names is None or dataset.id in names):
             yield dataset, build_task(here, dataset.id, Settings(data="sample"))
 
 
@@ -50,7 +50,7 @@ def _samples(dataset: Any, task: Any, share: int) -> tuple[list[dict[str, Any]],
     from medtasks_ext.results.statistics import statistic_of
 
     rng = random.Random(dataset.id)
-    answer = dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"]
+    answer = dataset.blocks["answer"]
     labels = [f"label {number}" for number in range(len(answer.get("labels") or range(CODES)))]
     several = answer["kind"] in ("bridge_label_list", "bridge_code_list")
     statistics = {name: statistic_of(item) for name, item in task.aggregation().items()}

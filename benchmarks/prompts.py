@@ -68,7 +68,7 @@ def _write(folder: Path, n: int) -> None:
     """Rows of 200 random words in BRIDGE's own layout."""
     from medtasks_ext.registry import Dataset
 
-    labels = list(_block(Dataset(DATASET))["answer"]["labels"])
+    labels = list(Dataset(DATASET).blocks["answer"]["labels"])
     (folder / "example").mkdir(parents=True)
     for path, size in ((folder / "CHIP-CTC.SFT.json", n), (folder / "example" / "CHIP-CTC.example.json", 5)):
         rng = random.Random(path.name)
@@ -85,12 +85,10 @@ def _write(folder: Path, n: int) -> None:
         path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
 
 
-def _block(dataset: Any) -> dict[str, Any]:
-    return dataset.config["dataset_kwargs"]["medtasks_dataset"]
-
-
 def medtasks(n: int) -> dict[str, Any]:
-    return _evaluated(str(DATASET / "five_shot.yaml"), n)
+    file = Path(os.environ["MEDTASKS_DATA_DIR"]) / "five_shot.yaml"
+    file.write_text(f"include: {DATASET}/task.yaml\ntask: bridge_chip_ctc_5shot\nstrategy: five_shot\n")
+    return _evaluated(str(file), n)
 
 
 def jinja(n: int, written_out: bool) -> dict[str, Any]:
@@ -98,11 +96,11 @@ def jinja(n: int, written_out: bool) -> dict[str, Any]:
     from medtasks_ext.data.strategies import strategy_line
     from medtasks_ext.registry import Dataset
 
-    block = _block(Dataset(DATASET))
+    block = Dataset(DATASET).blocks
     prompt = block["prompt"]
     # the loader trims line ends behind block tags, lm-eval's environment does not
     instruction = re.sub(r"%}\n", "-%}\n", prompt["instruction"])
-    instruction = instruction.replace("{{ strategy }}", strategy_line("bridge", cot=False))
+    instruction = instruction.replace("{{ strategy }}", strategy_line(Dataset(DATASET), cot=False))
     instruction = f"{{% set answer_format = {block['answer']!r} -%}}{instruction}\n\n"
     if written_out:
         from lm_eval.utils import apply_template

@@ -117,9 +117,9 @@ def _write(folder: Path, family: str, n: int) -> int:
     from medtasks_ext.registry import Dataset
 
     task, make = FAMILIES[family]
-    block = Dataset(TASKS / task).config["dataset_kwargs"]["medtasks_dataset"]
+    block = Dataset(TASKS / task).blocks
     rng = random.Random(family)
-    n -= n % block["source"].get("option_trials", 1)
+    n -= n % block["rows"].get("option_trials", 1)
     rows = [{**make(block["answer"], rng), "id": str(number)} for number in range(n)]
     file = folder / task / "test.jsonl"
     file.parent.mkdir(parents=True)
@@ -130,7 +130,7 @@ def _write(folder: Path, family: str, n: int) -> int:
 def _task(family: str) -> Any:
     from lm_eval.tasks import TaskManager
 
-    file = TASKS / FAMILIES[family][0] / "zero_shot.yaml"
+    file = TASKS / FAMILIES[family][0] / "task.yaml"
     return next(iter(TaskManager(include_defaults=False).load([str(file)])["tasks"].values()))
 
 

@@ -47,7 +47,7 @@ def loadable() -> tuple[list[str], int]:
     tasks = []
     for dataset in datasets:
         try:
-            load_documents(dataset.folder, cot=False, origin="sample")
+            load_documents(dataset, cot=False, origin="sample")
             tasks.append(dataset.id)
         except MedtasksError:
             continue

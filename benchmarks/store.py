@@ -119,7 +119,7 @@ def _make_run(folder: str, number: int) -> tuple[int, int]:
 def _datasets() -> list[Dataset]:
     from medtasks_ext.registry import registry
 
-    return [item for item in registry().datasets.values() if item.metadata.benchmark == "bridge"]
+    return [item for item in registry().datasets.values() if item.metadata.suite == "bridge"]
 
 
 @cache

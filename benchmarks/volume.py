@@ -77,7 +77,7 @@ def measure(share: int) -> dict[str, Any]:
     if not punkt:
         _stand_in_for_punkt(Path(os.environ["MEDTASKS_DATA_DIR"]) / "nltk")
 
-    datasets = [item for item in registry().datasets.values() if item.metadata.benchmark == "bridge"]
+    datasets = [item for item in registry().datasets.values() if item.metadata.suite == "bridge"]
     datasets.sort(key=lambda item: -item.metadata.n_test * _words()[item.id][1])
     with get_context("spawn").Pool(PROCESSES) as pool:
         jobs = [(str(dataset.folder), share) for dataset in datasets]
@@ -155,11 +155,9 @@ def _write(dataset: Dataset, share: int) -> None:
 
     rng, language = random.Random(dataset.id), dataset.metadata.language
     words_in, words_out = _words()[dataset.id]
-    config = dataset.config["dataset_kwargs"]["medtasks_dataset"]
-    golds = [
-        document["target"] for document in load_documents(dataset.folder, cot=False, origin="sample")["test"]
-    ]
-    name, kind = config["source"]["official_name"], config["answer"]["kind"]
+    config = dataset.blocks
+    golds = [document["target"] for document in load_documents(dataset, cot=False, origin="sample")["test"]]
+    name, kind = config["rows"]["official_name"], config["answer"]["kind"]
     rows = [
         {
             "task": name,

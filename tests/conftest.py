@@ -38,6 +38,25 @@ class Outcome:
         return self.out + self.err
 
 
+def declare_suites(root: Path) -> None:
+    """Declare the suites of a small tasks folder, as far as their datasets are there."""
+    import yaml
+
+    from medtasks_ext.registry.suites import SUITE_FILE
+
+    for source in (ROOT / "tasks").glob(f"*/{SUITE_FILE}"):
+        folder = root / source.parent.name
+        here = {file.parent.name for file in folder.glob("*/zero_shot.yaml")}
+        if here:
+            content = yaml.safe_load(source.read_text(encoding="utf-8"))
+            content["datasets"] = [name for name in content["datasets"] if name in here]
+            left_out = content.pop("left_out", {})
+            content["left_out"] = {axis: sorted(here & set(names)) for axis, names in left_out.items()}
+            (folder / SUITE_FILE).write_text(
+                yaml.safe_dump(content, allow_unicode=True, sort_keys=False), encoding="utf-8"
+            )
+
+
 @pytest.fixture
 def medtasks(capsys, monkeypatch, tmp_path):
     """Run the command in this process, in an empty folder."""

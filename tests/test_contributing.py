@@ -21,7 +21,7 @@ from medtasks_ext.registry import Registry, registry
 from tests.conftest import ROOT
 
 TASK = "medhelm_falls_clinic"
-COPIED = ("medtasks_ext", "tasks", "docs", "pyproject.toml")
+COPIED = ("medtasks_ext", "tasks", "tasks.lock", "docs", "pyproject.toml")
 _BLOCK = re.compile(
     r"^(?P<above>[^\n]+)\n\n```(?P<kind>\w+)\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -87,7 +87,7 @@ def copy(tmp_path_factory):
 def test_the_example_is_a_dataset_that_does_not_exist():
     assert TASK not in registry().tasks
     assert {step.file for step in steps()[0] if step.file} == {
-        "tasks/medhelm/falls_clinic/zero_shot.yaml",
+        "tasks/medhelm/falls_clinic/task.yaml",
         "tasks/medhelm/falls_clinic/sample.jsonl",
         "medtasks_ext/registry/citations.bib",
     }
@@ -122,12 +122,16 @@ def test_the_preview_says_what_the_page_says(copy):
     ]
 
 
-def test_nothing_is_stale_afterwards(copy):
+def test_what_follows_from_the_new_task_is_built_and_locked(copy):
     tree = copy[0]
     done = subprocess.run(
-        [tree / ".bin" / "medtasks", "sync", "--check"],
+        [tree / ".bin" / "medtasks", "build", "--check"],
         cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, text=True, capture_output=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    catalogue = (tree / "docs/catalogue/medhelm.md").read_text(encoding="utf-8")
-    assert "FallsClinic" in catalogue
+    assert "FallsClinic" in (tree / "build/catalogue/medhelm.md").read_text(encoding="utf-8")
+    built = (tree / "build/tasks/medhelm/falls_clinic/cot.yaml").read_text()
+    assert f"task: {TASK}_cot\n" in built and "medhelm_admin_cot_tasks" in built
+    before, after = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, tree))
+    (added,) = set(after) - set(before)
+    assert added.startswith(f"{TASK} 1-A ") and set(before) < set(after)

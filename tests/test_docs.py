@@ -223,7 +223,7 @@ def test_the_help_of_a_command_is_complete(name):
 
 def test_the_list_of_commands_is_up_to_date_and_has_all_of_them():
     ((path, text),) = reference.page(registry().root).items()
-    assert path.read_text() == text, "run `medtasks sync`"
+    assert path.read_text() == text, "run `medtasks build`"
     assert re.findall(r"^## (medtasks .+)$", text, flags=re.MULTILINE) == list(COMMANDS)
     for item in COMMANDS.values():
         for parameter in item.params:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.registry import paper_datasets, registry
+from medtasks_ext.registry import registry
 from medtasks_ext.results.medhelm import (
     Price,
     cost_bound,
@@ -192,6 +192,6 @@ def test_every_published_benchmark_is_a_dataset_of_the_registry():
     names = {
         item.metadata.name
         for item in registry().datasets.values()
-        if item.metadata.benchmark == "medhelm" and item.id in paper_datasets()
+        if item.metadata.suite == "medhelm" and item.of_paper
     }
     assert names == {row["benchmark"] for row in read("medhelm_benchmarks.csv")}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.models.baselines import Baseline, NearestShot, Oracle
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry import STRATEGIES, Dataset, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 
 REAL_ROWS = os.environ.get("MEDTASKS_REAL_ROWS", "")
@@ -124,12 +124,12 @@ def test_both_schemas_of_pubmedqa_give_the_same_documents(data_dir):
         (root / "clinicbench" / "pubmedqa").mkdir(parents=True)
         shutil.copy(Path(REAL_ROWS) / "pubmedqa" / source, root / "clinicbench" / "pubmedqa" / name)
         os.environ["MEDTASKS_DATA_DIR"] = str(root)
-        documents = load_documents(folder, cot=False)["test"]
+        documents = load_documents(Dataset(folder), cot=False)["test"]
         texts.append({document["id"]: (document["prompt"], document["gold"]) for document in documents})
     assert texts[0] == texts[1] and len(texts[0]) == 60 - HELD_OUT
 
 
 def test_labels_of_dialmed_are_those_of_its_authors():
     labels = json.loads((Path(REAL_ROWS) / "dialmed" / "label.json").read_text())
-    answer = TASKS.datasets["bridge_dialmed"].config["dataset_kwargs"]["medtasks_dataset"]["answer"]
+    answer = TASKS.datasets["bridge_dialmed"].blocks["answer"]
     assert set(answer["labels"]) == set(labels)

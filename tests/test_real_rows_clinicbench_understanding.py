@@ -1,7 +1,7 @@
 """Rows of ClinicBench's understanding sets as their authors distribute them, through the whole path.
 
 `MEDTASKS_REAL_ROWS` names a folder of such rows; without it these tests skip. The files stand in the cache
-as if they had been downloaded, so that each dataset's own `source.download` reads them.
+as if they had been downloaded, so that each dataset's own `rows.download` reads them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ def ddi_archive(folder: Path) -> bytes:
             part = "Test/Test for DDI Extraction task" if number % 2 else "Train"
             archive.write(file, f"DDICorpus/{part}/{file.parent.name}/{file.name}")
         # shots come from named documents of the training part, which the folder need not hold
-        for name in TASKS.datasets["clinicbench_ddi"].config["dataset_kwargs"]["medtasks_dataset"]["source"][
-            "download"
-        ]["fewshot"]:
+        for name in TASKS.datasets["clinicbench_ddi"].blocks["rows"]["download"]["fewshot"]:
             member = f"DDICorpus/{name.partition('!')[2]}"
             if member not in archive.namelist():
                 archive.writestr(
@@ -88,7 +86,7 @@ NAMES = ["bc5_disease", "ncbi_disease", "ddi", "gad", "pharmacology_qa", "pharma
 def downloaded(request, tmp_path, monkeypatch) -> str:
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     name = f"clinicbench_{request.param}"
-    download = TASKS.datasets[name].config["dataset_kwargs"]["medtasks_dataset"]["source"]["download"]
+    download = TASKS.datasets[name].blocks["rows"]["download"]
     contents = files(request.param, tmp_path)
     for part, content in zip(("test", "fewshot"), contents, strict=True):
         if content is not None:
@@ -124,7 +122,7 @@ def test_the_oracle_reaches_1_and_wrong_answers_do_not(downloaded, strategy):
 
 
 def test_rows_have_gold_and_prompts_show_them(downloaded):
-    splits = load_documents(TASKS.datasets[downloaded].folder, cot=False, origin="hub")
+    splits = load_documents(TASKS.datasets[downloaded], cot=False, origin="hub")
     documents = splits["test"]
     assert len(documents) >= 25 and len(splits["fewshot"]) >= 5
     assert len({document["id"] for document in documents}) == len(documents)

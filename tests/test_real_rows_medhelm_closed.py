@@ -15,7 +15,7 @@ import pytest
 
 from medtasks_ext.data import load_documents
 from medtasks_ext.models.baselines import Baseline, Oracle
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry import STRATEGIES, Dataset, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 
 REAL_ROWS = Path(os.environ.get("MEDTASKS_REAL_ROWS", ""))
@@ -88,7 +88,7 @@ def ceiling(name: str, documents: list) -> float:
 def test_the_oracle_reaches_its_ceiling(real, strategy):
     folder = TASKS.datasets[f"medhelm_{real}"].folder
     shots = 5 if strategy == "five_shot" else 0
-    documents = load_documents(folder, cot=False, origin="local", shots=shots)["test"]
+    documents = load_documents(Dataset(folder), cot=False, origin="local", shots=shots)["test"]
     assert strategy == "five_shot" or len(documents) == FILES[real][2]
     perfect = metrics(real, strategy, Oracle())
     assert perfect["score"] == pytest.approx(ceiling(real, documents))
@@ -96,7 +96,7 @@ def test_the_oracle_reaches_its_ceiling(real, strategy):
 
 
 def test_one_letter_for_all_gets_its_share_of_the_gold(real):
-    documents = load_documents(TASKS.datasets[f"medhelm_{real}"].folder, cot=False, origin="local")["test"]
+    documents = load_documents(TASKS.datasets[f"medhelm_{real}"], cot=False, origin="local")["test"]
     targets = [document["target"] for document in documents]
     text = "CORRECT" if real == "medec" else "1" if real in ("medhallu", "medcalc_bench") else "B"
     got = metrics(real, "zero_shot", Fixed(text))["score"]
@@ -131,7 +131,7 @@ def test_both_schemas_of_a_source_give_the_same_documents(name, other, with_imag
     for place, files in (("authors", FILES[name][:2]), ("hub", (other, "test.jsonl"))):
         folder = put(data_dir / place, name, *files)
         monkeypatch.setenv("MEDTASKS_DATA_DIR", str(data_dir / place))
-        documents = load_documents(folder, cot=False)["test"]
+        documents = load_documents(Dataset(folder), cot=False)["test"]
         found.append({(document["prompt"], document["gold"]) for document in documents})
     authors, hub = found  # this copy of the hub's rows lacks the image column
     assert authors <= hub and len(hub - authors) == with_image
@@ -141,6 +141,6 @@ def test_questions_of_older_booklets_have_five_options(data_dir):
     folder = put(data_dir, "head_qa", "headqa/HEAD_EN/train_HEAD_EN.json", "test.json")
     exams = json.loads((REAL_ROWS / "headqa/HEAD_EN/train_HEAD_EN.json").read_text())["exams"].values()
     wanted = ["ABCDE"[int(row["ra"]) - 1] for exam in exams for row in exam["data"] if not row["image"]]
-    documents = load_documents(folder, cot=False)["test"]
+    documents = load_documents(Dataset(folder), cot=False)["test"]
     assert [document["gold"] for document in documents] == wanted
     assert any(len(document["options"]) == 5 for document in documents)

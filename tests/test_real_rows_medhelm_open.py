@@ -18,7 +18,7 @@ import pytest
 from medtasks_ext.data import load_documents
 from medtasks_ext.data.files import read_rows
 from medtasks_ext.models.baselines import NearestShot, Oracle
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry import STRATEGIES, Dataset, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from tests.conftest import write_jsonl
 
@@ -44,7 +44,7 @@ def folder_of(name: str) -> Path:
 
 
 def documents_of(name: str) -> list:
-    return load_documents(folder_of(name), cot=False, origin="local")["test"]
+    return load_documents(Dataset(folder_of(name)), cot=False, origin="local")["test"]
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def members(dimension: str, group: str) -> set[str]:
     if dimension == "language":
         value = next(key for key, title in vocabulary()["languages"].items() if title == group)
     wanted = OTHER if (dimension, group) == ("specialty", "Other") else {value}
-    records = [item.metadata for item in registry().datasets.values() if item.metadata.benchmark == "bridge"]
+    records = [item.metadata for item in registry().datasets.values() if item.metadata.suite == "bridge"]
     return {record.name for record in records if wanted & set(record.axis(AXES[dimension]))}
 
 

@@ -153,7 +153,7 @@ def _is_main(line: Line, tasks: Any) -> bool:
     """Whether a group is shown without --all: whole suites, and what has changed."""
     from medtasks_ext.registry.tasks import SUFFIX
 
-    suites = {item.metadata.benchmark for item in tasks.datasets.values()}
+    suites = {item.metadata.suite for item in tasks.datasets.values()}
     return line.significant or line.name in {suite + suffix for suite in suites for suffix in SUFFIX.values()}
 
 

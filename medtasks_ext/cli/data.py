@@ -103,7 +103,7 @@ def _status_row(item: Status) -> tuple[str, ...]:
     checks = "–" if not item.here else "failed" if item.faults else "passed"
     return (
         item.dataset.id,
-        item.dataset.metadata.access.value,
+        item.dataset.metadata.access,
         data,
         "–" if item.n_test is None else f"{item.n_test:,}",
         "–" if item.n_fewshot is None else f"{item.n_fewshot:,}",
@@ -147,7 +147,7 @@ def _how(dataset: Dataset) -> list[str]:
     files, page = remote_files(source), source_page(dataset)
     lines = [
         f"{dataset.id}  {metadata.name}",
-        f"  access   {metadata.access.value}",
+        f"  access   {metadata.access}",
         f"  licence  {metadata.licence}",
         f"  page     {metadata.url}",
     ]
@@ -158,7 +158,7 @@ def _how(dataset: Dataset) -> list[str]:
         lines += [f"    {file.source}" for file in files]
     lines.append(f"  {'or files' if files else 'files'}, below {data_dir() or '$MEDTASKS_DATA_DIR'}:")
     lines += _layouts(dataset)
-    if metadata.access.value == "private":
+    if metadata.access == "private":
         lines.append(f"  files to fill: medtasks data template {dataset.id}")
     return lines
 
@@ -174,7 +174,9 @@ def _layouts(dataset: Dataset) -> list[str]:
             continue
         lines.append(f"    {place.needed[0]}, and {place.optional[0]} for examples")
         if place.kind == "rows":
-            columns = [", ".join(schema.columns) for schema in source.rows if "_file" not in schema.columns]
+            columns = [
+                ", ".join(schema.columns) for schema in source.schemas if "_file" not in schema.columns
+            ]
             if source.official_name:
                 columns.insert(0, "task, split, input, output")
             lines.append("      or .json, .csv, .parquet, .feather; columns: " + " | ".join(columns))
@@ -229,7 +231,7 @@ def _print_check(report: FolderReport) -> None:
         + (f", {mistyped} names that look mistyped" if mistyped else "")
     )
     if not report.checked and not report.n_fetched:
-        is_suite = any(dataset.metadata.benchmark == report.folder.name for dataset in chosen([]))
+        is_suite = any(dataset.metadata.suite == report.folder.name for dataset in chosen([]))
         where = f"check {report.folder.parent}" if is_suite else "it holds bridge/, medhelm/, …"
         typer.echo(f"nothing was found there: {where} (`medtasks data where TASK` names the files)")
     if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
@@ -265,7 +267,7 @@ def fetch_command(words: list[str], to: str | None) -> int:
     wanted = [dataset for dataset in datasets if source_of(dataset).download]
     if not wanted:
         raise MedtasksError(
-            f"{datasets[0].id} is {datasets[0].metadata.access.value}: it cannot be downloaded",
+            f"{datasets[0].id} is {datasets[0].metadata.access}: it cannot be downloaded",
             remedy=f"medtasks data where {datasets[0].id}",
         )
     store = Store(Path(to).expanduser() if to else None)

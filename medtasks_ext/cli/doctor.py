@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import importlib.metadata
 import importlib.util
 import json
@@ -13,7 +12,8 @@ import typer
 from medtasks_ext.data.folders import data_dir
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.sync import changes, check_names
+from medtasks_ext.registry.build import built_files, check_names, stale
+from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout
 
 SUPPORTED = ((0, 4, 13), (0, 5))
 
@@ -85,8 +85,8 @@ def _layered() -> bool:
 
 
 def _copy() -> Check:
-    copy, own = installed_copy(), registry().root
-    include = f"add --include_path {own}"
+    copy = installed_copy()
+    include = 'add --include_path "$(medtasks path)"'
     if copy is None and _layered():
         return _bad(
             "lm-eval lies in another layer of this environment, where its scan does not find the tasks",
@@ -94,17 +94,12 @@ def _copy() -> Check:
         )
     if copy is None:
         return _bad("lm-eval's scan finds no tasks of medtasks", f"pip install medtasks, or {include}")
-    files = [path.relative_to(own) for path in sorted(own.rglob("*")) if path.suffix in (".yaml", ".jsonl")]
-    stale = [str(path) for path in files if not _same(own / path, copy / path)]
-    if stale:
-        more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
-        named = ", ".join(stale[:3]) + more
+    old = stale(built_files(registry(), tasks=None if is_checkout() else FROM_INSTALLED), copy)
+    if old:
+        more = f" and {len(old) - 3} more" if len(old) > 3 else ""
+        named = ", ".join(old[:3]) + more
         return _bad(f"the copy inside lm-eval is stale ({named})", f"pip install again, or {include}")
     return True, f"`lm_eval --tasks …` finds the tasks in {copy}"
-
-
-def _same(one: Path, other: Path) -> bool:
-    return other.is_file() and filecmp.cmp(one, other, shallow=False)
 
 
 def _tasks() -> list[Check]:
@@ -112,11 +107,8 @@ def _tasks() -> list[Check]:
     checks = [(False, f"{folder}: {reason}") for folder, reason in tasks.broken.items()]
     try:
         check_names(tasks)
-        pending = changes(tasks)
     except MedtasksError as error:
         return [*checks, (False, str(error))]
-    if pending:
-        checks.append(_bad(f"{len(pending)} derived files are stale", "medtasks sync"))
     counts = f"{len(tasks.datasets)} datasets, {len(tasks.tasks)} tasks, {len(tasks.groups)} groups"
     return [*checks, (True, f"{counts} in {tasks.root}")]
 

@@ -12,7 +12,7 @@ import typer
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
 from medtasks_ext.cli.words import counted
 from medtasks_ext.registry.tasks import SUFFIX
-from medtasks_ext.report.axes import AXES
+from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import outline
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
@@ -31,6 +31,8 @@ _AXIS_ROWS = 22
 _NAMED = 5
 #: Models that nobody publishes a card of.
 _BUILT_IN = ("oracle", "random-label", "nearest-shot")
+#: The jury of answers whose suite names none.
+_JURY = "local"
 #: How most commands get what is missing.
 SAME_COMMAND = "the same command goes on"
 #: Tasks that a call left without a score.
@@ -51,7 +53,7 @@ def print_scores(run: Run, results: Mapping[str, dict[str, Any]]) -> None:
     for place, (block, rows) in enumerate(blocks):
         lines += [Line(row.name, row) for row in rows]
         for axis, below in axes.get(place, {}).items():
-            lines.append(Line(AXES[axis].partition(" (")[0], depth=2))
+            lines.append(Line(axis_titles()[axis].partition(" (")[0], depth=2))
             lines += [Line(block.axes[axis][row.name], row, depth=4) for row in below]
     print_rows(lines, results)
     judged = waits_for_judges(results)
@@ -177,12 +179,12 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
 
 
 def _judging(run: Run, waiting: Sequence[str], folder: str) -> Iterator[str]:
-    """MLB's answers have judges of their own; where both wait, suites are named."""
+    """Suites name the juries of their answers; where several juries wait, suites are named."""
     juries: dict[str, dict[str, None]] = {}
     for name in waiting:
         dataset, strategy = run.registry.tasks[name]
-        suite = dataset.metadata.benchmark
-        juries.setdefault("mlb" if suite == "mlb" else "medhelm", {})[suite + SUFFIX[strategy]] = None
+        jury = dataset.suite.jury or _JURY
+        juries.setdefault(jury, {})[dataset.suite.id + SUFFIX[strategy]] = None
     for jury, suites in juries.items():
         only = f" --tasks {','.join(suites)}" if len(juries) > 1 else ""
         yield f"medtasks judge {folder} --jury {jury}{only} --dry-run"

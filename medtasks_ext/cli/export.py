@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.suites import function
+
+if TYPE_CHECKING:
+    from medtasks_ext.results.bridge_export import Exported
 
 
 def export_command(suite: str, folder: str, out: str) -> int:
     """Export a run for a leaderboard; returns the exit code."""
-    from medtasks_ext.results.bridge_export import export_bridge
-
-    if suite != "bridge":
+    tasks = registry()
+    layouts = {name: item.leaderboard for name, item in tasks.suites.items() if item.leaderboard}
+    if suite not in layouts:
         raise MedtasksError(
-            f"no leaderboard layout for {suite!r}", where="medtasks export", remedy="use: bridge"
+            f"no leaderboard layout for {suite!r}",
+            where="medtasks export",
+            remedy=f"use: {', '.join(layouts)}",
         )
-    written = export_bridge(Path(folder), Path(out), registry())
+    export = function(tasks.suites[suite], layouts[suite])
+    written: list[Exported] = export(Path(folder), Path(out), tasks, tasks.suites[suite])
     for item in written:
         note = "  (rows rebuilt from the source: not the official test rows)" if item.rebuilt else ""
         typer.echo(f"{item.path}: {item.n} rows{note}")

@@ -188,4 +188,4 @@ def _ask(
 def _all_open(cases: Mapping[str, Case]) -> bool:
     tasks = registry().tasks
     named = {case.task for case in cases.values()}
-    return all(name in tasks and tasks[name][0].metadata.access.value == "open" for name in named)
+    return all(name in tasks and tasks[name][0].metadata.access == "open" for name in named)

@@ -12,10 +12,13 @@ from medtasks_ext.cli.words import counted
 from medtasks_ext.data.missing import origin_of
 from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, Metadata, registry, taxonomy
+from medtasks_ext.registry import Dataset, Metadata, registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from medtasks_ext.data.sources import Origin
+    from medtasks_ext.registry import Suite
 
 _DATA = {
     "local": "local files",
@@ -58,47 +61,65 @@ def list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
 
 
 def list_taxonomy(*, as_json: bool) -> None:
-    """Print MedHELM's taxonomy: its tasks, and the datasets that cover each subcategory."""
+    """Print the taxonomies of suites: their tasks, and the datasets that cover each part."""
     forced = forced_origin()
+    trees: dict[str, Any] = {}
+    for suite in registry().suites.values():
+        for name, axis in suite.axes.items():
+            if any(part.tasks for parts in axis.parts.values() for part in parts.values()):
+                tree = _taxonomy(suite, name, forced)
+                trees |= tree
+                if not as_json:
+                    _print_taxonomy(suite, name, tree)
+    if as_json:
+        typer.echo(json.dumps(trees, ensure_ascii=False, indent=1))
+
+
+def _taxonomy(suite: Suite, name: str, forced: Origin | None) -> dict[str, Any]:
+    """Value -> its title and its parts, each with its tasks and the datasets that cover it."""
     covering: dict[str, list[dict[str, Any]]] = {}
     for dataset in registry().datasets.values():
-        if dataset.metadata.subcategory:
-            record = _record(dataset, origin_of(dataset, forced))
-            covering.setdefault(dataset.metadata.subcategory, []).append(record)
-    if as_json:
-        tree = {
-            category: {
-                **entry,
-                "subcategories": {
-                    name: {**part, "datasets": covering.get(name, [])}
-                    for name, part in entry["subcategories"].items()
-                },
-            }
-            for category, entry in taxonomy().items()
+        if dataset.suite.id == suite.id:
+            for value in dataset.metadata.axis(name):
+                covering.setdefault(value, []).append(_record(dataset, origin_of(dataset, forced)))
+    axis = suite.axes[name]
+    outer = suite.titles(axis.within or "")
+    return {
+        value: {
+            "title": outer[value],
+            "subcategories": {
+                key: {"title": part.title, "tasks": part.tasks, "datasets": covering.get(key, [])}
+                for key, part in parts.items()
+            },
         }
-        typer.echo(json.dumps(tree, ensure_ascii=False, indent=1))
-        return
-    for entry in taxonomy().values():
+        for value, parts in axis.parts.items()
+    }
+
+
+def _print_taxonomy(suite: Suite, name: str, tree: dict[str, Any]) -> None:
+    parts = {key: part for entry in tree.values() for key, part in entry["subcategories"].items()}
+    for entry in tree.values():
         typer.echo(entry["title"])
-        for name, part in entry["subcategories"].items():
-            typer.echo(f"  {part['title']} ({counted(len(part['tasks']), 'task')}; group medhelm_sub_{name})")
+        for key, part in entry["subcategories"].items():
+            group = suite.group_name(name, key)
+            of_group = f"; group {group}" if group else ""
+            typer.echo(f"  {part['title']} ({counted(len(part['tasks']), 'task')}{of_group})")
             typer.echo(
                 textwrap.fill(
                     "; ".join(part["tasks"]), 100, initial_indent=" " * 4, subsequent_indent=" " * 4
                 )
             )
-            for record in covering.get(name, []):
+            for record in part["datasets"]:
                 typer.echo(f"    • {record['id']}  ({record['access']}; data: {_DATA[record['data']]})")
-    n_parts = sum(len(entry["subcategories"]) for entry in taxonomy().values())
-    n_tasks = sum(
-        len(part["tasks"]) for entry in taxonomy().values() for part in entry["subcategories"].values()
-    )
-    n_sets = sum(map(len, covering.values()))
-    typer.echo(f"{len(taxonomy())} categories, {n_parts} subcategories, {n_tasks} tasks; {n_sets} datasets")
+    n_tasks = sum(len(part["tasks"]) for part in parts.values())
+    n_sets = sum(len(part["datasets"]) for part in parts.values())
+    typer.echo(f"{len(tree)} categories, {len(parts)} subcategories, {n_tasks} tasks; {n_sets} datasets")
 
 
 #: what people call a field -> its name
-_ALSO_CALLED = {"suite": "benchmark", "specialty": "specialties"}
+_ALSO_CALLED = {"specialty": "specialties"}
+#: fields that hold others
+_NESTED = ("axes", "suite_words")
 
 
 def metadata_filter(text: str) -> Callable[[Dataset], bool]:
@@ -111,10 +132,10 @@ def metadata_filter(text: str) -> Callable[[Dataset], bool]:
     if not equals:
         return lambda dataset: text.lower() in dataset.id or text.lower() in dataset.metadata.name.lower()
     key = _ALSO_CALLED.get(key, key)
-    if key not in Metadata.model_fields:
-        raise MedtasksError(
-            f"no metadata field {key!r}", where=text, remedy=f"fields: {', '.join(Metadata.model_fields)}"
-        )
+    known = [*("suite", "scoreable"), *(name for name in Metadata.model_fields if name not in _NESTED)]
+    known += dict.fromkeys(axis for suite in registry().suites.values() for axis in suite.axes)
+    if key not in known:
+        raise MedtasksError(f"no metadata field {key!r}", where=text, remedy=f"fields: {', '.join(known)}")
     return lambda dataset: value in dataset.metadata.axis(key)
 
 
@@ -125,10 +146,10 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "name": metadata.name,
         "language": metadata.language,
         "task_type": metadata.task_type,
-        "stage": metadata.stage.value,
-        "specialties": metadata.specialties.value,
-        "access": metadata.access.value,
-        "scoreable": metadata.access.scoreable,
+        "stage": metadata.stage,
+        "specialties": metadata.specialties,
+        "access": metadata.access,
+        "scoreable": metadata.scoreable,
         "primary_metric": metadata.primary_metric,
         "n_test": metadata.n_test,
         "version": dataset.version,

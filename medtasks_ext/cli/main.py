@@ -66,7 +66,8 @@ def ls(
     ] = False,
     tags: Annotated[bool, typer.Option("--tags", help="List tags and how many tasks they hold.")] = False,
     taxonomy: Annotated[
-        bool, typer.Option("--taxonomy", help="Show MedHELM's taxonomy and the datasets that cover it.")
+        bool,
+        typer.Option("--taxonomy", help="Show the suites' taxonomies, and the datasets that cover them."),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -528,7 +529,7 @@ def report(
 
 @app.command("export")
 def export(
-    suite: Annotated[str, typer.Argument(help="bridge: the folder that the BRIDGE leaderboard takes.")],
+    suite: Annotated[str, typer.Argument(help="Suite with a leaderboard, such as bridge.")],
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
     out: Annotated[str, typer.Option("-o", "--out", help="Where the folder `result` goes.")] = ".",
 ) -> None:
@@ -592,7 +593,9 @@ def card(
 @app.command("figures")
 def figures(
     folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    suite: Annotated[str, typer.Option("--suite", help="medhelm or mlb.")] = "medhelm",
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="Suite with such a table; by default the first.")
+    ] = None,
     strategy: Annotated[
         str, typer.Option("--strategy", help="zero_shot, as published; cot; five_shot.")
     ] = "zero_shot",
@@ -616,7 +619,7 @@ def figures(
 def new(
     context: typer.Context,
     id: Annotated[str | None, typer.Option("--id", help="DATASET, or SUITE_DATASET.")] = None,
-    suite: Annotated[str | None, typer.Option("--suite", help="bridge, medhelm, clinicbench, mlb.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="Suite that the dataset joins.")] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="Answer kind (docs/answers.md).")] = None,
     language: Annotated[str | None, typer.Option("--language", help="Of the documents: en, zh, …")] = None,
     task_type: Annotated[
@@ -628,14 +631,10 @@ def new(
     ] = None,
     stage: Annotated[str | None, typer.Option("--stage", help="Clinical stage.")] = None,
     access: Annotated[str | None, typer.Option("--access", help="open, gated, private.")] = None,
-    application: Annotated[str | None, typer.Option("--application", help="BRIDGE only.")] = None,
-    category: Annotated[str | None, typer.Option("--category", help="MedHELM only.")] = None,
-    subcategory: Annotated[str | None, typer.Option("--subcategory", help="MedHELM only.")] = None,
-    scenario: Annotated[str | None, typer.Option("--scenario", help="ClinicBench only.")] = None,
-    clinical_task: Annotated[str | None, typer.Option("--clinical-task", help="ClinicBench only.")] = None,
-    domain: Annotated[str | None, typer.Option("--domain", help="MLB only.")] = None,
-    dimension: Annotated[str | None, typer.Option("--dimension", help="MLB only.")] = None,
-    tertiary: Annotated[str | None, typer.Option("--tertiary", help="MLB only.")] = None,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option("--axis", metavar="NAME=VALUE", help="A value on an axis of the suite's own."),
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="The dataset's own name.")] = None,
     summary: Annotated[str | None, typer.Option("--summary", help="What goes in, what comes out.")] = None,
     url: Annotated[str | None, typer.Option("--url", help="Where the data is.")] = None,
@@ -711,21 +710,45 @@ def validate(
     raise typer.Exit(validate_command(names or []))
 
 
-@app.command("sync")
-def sync(
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file is stale.")] = False,
+@app.command("build")
+def build(
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a page is stale.")] = False,
 ) -> None:
-    """Write what follows from task files.
+    """Build what follows from task files.
 
-    Tags, variants, groups and schema; in a checkout the catalogue and the list of commands.
+    Variants, tags and groups for lm-eval, the schema for editors, the catalogue; in a checkout the page of
+    the commands.
 
-    Example: medtasks sync --check
+    Example: medtasks build
 
-    Exit code 1: with --check, a file is stale.
+    Exit code 1: with --check, the page of the commands is stale.
     """
-    from medtasks_ext.cli.sync import sync_command
+    from medtasks_ext.cli.build import build_command
 
-    raise typer.Exit(sync_command(check=check))
+    raise typer.Exit(build_command(check=check))
+
+
+@app.command("lock")
+def lock(
+    names: Annotated[
+        list[str], typer.Argument(metavar="[NAME]...", help="Tasks or groups; all by default.")
+    ] = [],  # noqa: B006
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 if a version must rise.")
+    ] = False,
+) -> None:
+    """Write tasks.lock: what scores follow from.
+
+    Where prompts, readings or scores of sample rows changed and the version's number did not, nothing is
+    written, and the task is named.
+
+    Example: medtasks lock --check
+
+    Exit code 1: a task changed without a new version.
+    """
+    from medtasks_ext.cli.lock import lock_command
+
+    raise typer.Exit(lock_command(names, check=check))
 
 
 data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See, check, fetch and bring data.")
@@ -834,17 +857,19 @@ def data_template(
 
 
 @app.command("path")
-def path() -> None:
-    """Print the folder that holds the tasks.
+def path(
+    task: Annotated[str, typer.Argument(metavar="[TASK]", help="Print the file of this task.")] = "",
+) -> None:
+    """Print the folder of the tasks for lm-eval's --include_path.
 
-    For lm-eval's --include_path.
+    With a task's name: the file that a person wrote, for `include:` in a file of your own.
 
     Example: lm_eval --include_path "$(medtasks path)" --tasks bridge_mie --model vllm --model_args
     pretrained=ORG/MODEL --batch_size auto
     """
-    from medtasks_ext.registry import tasks_folder
+    from medtasks_ext.cli.build import path_command
 
-    typer.echo(tasks_folder())
+    typer.echo(path_command(task))
 
 
 @app.command("doctor")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from medtasks_ext.cli.sync import sync_command
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.new import Question, draft, questions, suite_of
-from medtasks_ext.registry.sync import changes
+from medtasks_ext.registry.suites import RESERVED
 from medtasks_ext.registry.tasks import forget
 
 if TYPE_CHECKING:
@@ -23,22 +23,39 @@ def new_command(given: dict[str, Any]) -> int:
 
     Args:
         given: key -> the value of its flag, or None. On a terminal, what is missing is asked.
+
+    Raises:
+        MedtasksError: an answer is wrong or missing, or the registry has to be mended first.
     """
     tasks = registry()
-    changes(tasks)  # a registry that cannot be read is mended first
-    flags = {key: value for key, value in given.items() if value}
+    check_names(tasks)  # a registry that cannot be read is mended first
+    flags = {key: value for key, value in given.items() if value and key != "axis"} | _axes(given.get("axis"))
     folder = draft(tasks, answered(tasks, flags, ask=sys.stdin.isatty()))
     folder.write()
     typer.echo(f"wrote {folder.folder}: {', '.join(folder.files)}")
     forget()
-    sync_command(check=False)
     typer.echo(
         "\nnext:\n"
-        f"  1. in {folder.folder.name}/zero_shot.yaml and sample.jsonl, replace all that is marked TODO\n"
+        f"  1. in {folder.folder.name}/task.yaml and sample.jsonl, replace all that is marked TODO\n"
         f"  2. medtasks preview {folder.task} --data sample     shows the prompts\n"
         f"  3. medtasks validate {folder.task}                  says what is missing"
     )
     return 0
+
+
+def _axes(given: list[str] | None) -> dict[str, str]:
+    """Axis -> value, of `--axis NAME=VALUE`."""
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or name in RESERVED:
+            raise MedtasksError(
+                f"{text!r} says no value on an axis of a suite",
+                where="--axis",
+                remedy="write --axis NAME=VALUE",
+            )
+        found[name] = value
+    return found
 
 
 def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, Any]:
@@ -68,7 +85,7 @@ def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, 
             remedy="add" + "".join(f"\n      {_flag(item)}" for item in missing)
             + "\n    or call it on a terminal, where it asks",
         )  # fmt: skip
-    suite = suite_of(answers["id"]) or answers["suite"]
+    suite = suite_of(tasks, answers["id"]) or answers["suite"]
     if flags.get("suite", suite) != suite:
         raise MedtasksError(
             f"{answers['id']!r} begins with {suite}_",
@@ -86,14 +103,14 @@ def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, 
 
 
 def _flag(question: Question) -> str:
-    values = f": {', '.join(question.choices)}" if question.choices else f": {question.text}"
-    return f"--{question.key.replace('_', '-')}{values}"
+    values = ", ".join(question.shown) if question.choices else question.text
+    return f"{question.flag.rstrip()}: {values}"
 
 
 def _asked(question: Question) -> Any:
     """Ask until the answer is one; a choice may be given by its number."""
     typer.echo()
-    values = list(question.choices or ())
+    values = question.shown
     width = max(map(len, values), default=0)
     for number, value in enumerate(values, start=1):
         typer.echo(f"  {number:>2}  {value:<{width}}  {(question.choices or {})[value]}")

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from medtasks_ext.registry.catalogue import CATALOGUE_FOLDER
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_FILE = "docs/commands.md"
+PAGE = "docs/commands.md"
 _EXIT_CODES = {
     0: "done",
     1: "something failed, is missing or is not valid; what else was asked for is done",
@@ -32,11 +30,11 @@ def page(root: Path) -> dict[Path, str]:
     """
     from medtasks_ext.cli.main import app
 
-    if not (root.parent / CATALOGUE_FOLDER).is_dir():
+    if not (root.parent / PAGE).is_file():
         return {}
     commands = dict(leaf_commands(typer.main.get_command(app), "medtasks"))
     lines = [
-        "<!-- written by `medtasks sync` from the commands' own help -->",
+        "<!-- written by `medtasks build` from the commands' own help -->",
         "# Commands",
         "",
         "`medtasks COMMAND --help` says the same. Results go to standard output, remarks and errors to",
@@ -52,7 +50,7 @@ def page(root: Path) -> dict[Path, str]:
     ]
     for name, item in commands.items():
         lines += ["", *_section(name, item)]
-    return {root.parent / _FILE: "\n".join(lines) + "\n"}
+    return {root.parent / PAGE: "\n".join(lines) + "\n"}
 
 
 def leaf_commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -13,14 +13,14 @@ from rich.table import Table
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted
 from medtasks_ext.registry import STRATEGIES
-from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGY_TITLES
-from medtasks_ext.report.axes import AXES, MAIN_AXES, order, title
+from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.compared import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from medtasks_ext.registry import Suite
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
 
@@ -39,7 +39,7 @@ def print_report(report: Report, *, files: bool) -> None:
     rows = [row for row in report.groups if row.entry.kind != "published"]
     suites = [row for row in rows if row.group.axis == "suite"]
     whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row, suites)) > 1]
-    sections = _sections([*suites, *whole])
+    sections = _sections([*report.tasks.suites, "all"], [*suites, *whole])
     console().print(_main_table(report, sections))
     console().print(
         "rank: among entries that have all of its tasks, on those tasks; cut: answers that fill the budget",
@@ -67,9 +67,8 @@ def _suites_of(row: GroupScore, suites: Sequence[GroupScore]) -> set[str]:
     }
 
 
-def _sections(rows: Sequence[GroupScore]) -> dict[tuple[str, str], list[GroupScore]]:
-    """(title of the group, strategy) -> rows, suites in their order, then all tasks; the best first."""
-    places = [*SUITE_TITLES, "all"]
+def _sections(places: Sequence[str], rows: Sequence[GroupScore]) -> dict[tuple[str, str], list[GroupScore]]:
+    """(title of the group, strategy) -> rows, groups in the order of `places`; the best first."""
     found: dict[tuple[str, str], list[GroupScore]] = {}
     for row in sorted(rows, key=lambda row: (places.index(row.group.value), STRATEGIES.index(row.strategy))):
         found.setdefault((title(row.group.axis, row.group.value), row.strategy), []).append(row)
@@ -177,8 +176,8 @@ def _scored(row: GroupScore) -> list[str]:
 def _print_axes(report: Report, rows: Sequence[GroupScore], files: bool) -> None:
     """A table per suite: values of its main axes down, entries and strategies across, if they are few."""
     left_out = False
-    for suite in SUITE_TITLES:
-        of_suite = [row for row in rows if row.group.suite == suite and row.group.axis in MAIN_AXES[suite]]
+    for suite in report.tasks.suites.values():
+        of_suite = [row for row in rows if row.group.suite == suite.id and row.group.axis in suite.main_axes]
         columns = list(
             dict.fromkeys((id(row.entry), row.strategy) for row in of_suite if row.score is not None)
         )
@@ -192,11 +191,11 @@ def _print_axes(report: Report, rows: Sequence[GroupScore], files: bool) -> None
 
 
 def _axes_table(
-    report: Report, suite: str, rows: Sequence[GroupScore], columns: Sequence[tuple[int, str]]
+    report: Report, suite: Suite, rows: Sequence[GroupScore], columns: Sequence[tuple[int, str]]
 ) -> Table:
     entries = {id(entry): entry for entry in report.own}
     sample = any(entries[key].sample for key, _ in columns)
-    heading = SUITE_TITLES[suite] + (" (SAMPLE DATA)" if sample else "")
+    heading = suite.title + (" (SAMPLE DATA)" if sample else "")
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, title=heading, title_style="bold", title_justify="left"
     )
@@ -207,11 +206,11 @@ def _axes_table(
         table.add_column(name + STRATEGY_TITLES[strategy], overflow="fold", min_width=20)
     table.add_column("tasks", justify="right")
     found = {(row.group.axis, row.group.value, id(row.entry), row.strategy): row for row in rows}
-    for axis in MAIN_AXES[suite]:
+    for axis in suite.main_axes:
         values = sorted(
             {row.group.value for row in rows if row.group.axis == axis}, key=lambda v: order(axis, v)
         )
-        table.add_row(f"[bold]{AXES[axis].partition(' (')[0]}[/bold]")
+        table.add_row(f"[bold]{axis_titles()[axis].partition(' (')[0]}[/bold]")
         for value in values:
             cells = [found.get((axis, value, *column)) for column in columns]
             tasks = dict.fromkeys(f"{row.scored}/{row.group.n_tasks}" for row in cells if row)
@@ -225,7 +224,7 @@ def _sure(report: Report) -> list[str]:
     lines = []
     for item in report.comparisons:
         pairs = list(pairs_of(report, item))
-        of = f"{SUITE_TITLES[item.suite]}, {STRATEGY_TITLES[item.strategy]}"
+        of = f"{report.tasks.suites[item.suite].title}, {STRATEGY_TITLES[item.strategy]}"
         of += f", {counted(len(item.datasets), 'task')}"
         of += ", SAMPLE" if item.sample else ""
         if len(pairs) <= _FEW:
@@ -247,16 +246,16 @@ def _p(value: float) -> str:
 def _lacking(report: Report) -> list[str]:
     """How many tasks have no score, and why; strategies of a suite not asked at all are left out."""
     asked = {
-        (id(entry), item.dataset.metadata.benchmark, item.strategy)
+        (id(entry), item.dataset.metadata.suite, item.strategy)
         for entry in report.own
         for item in entry.experiments.values()
     }
     lines = []
     for entry in report.own:
         counts = Counter(
-            (SUITE_TITLES[gap.dataset.metadata.benchmark], gap.strategy, gap.state)
+            (gap.dataset.suite.title, gap.strategy, gap.state)
             for gap in report.gaps
-            if gap.entry is entry and (id(entry), gap.dataset.metadata.benchmark, gap.strategy) in asked
+            if gap.entry is entry and (id(entry), gap.dataset.metadata.suite, gap.strategy) in asked
         )
         groups: dict[tuple[str, str], list[str]] = {}
         for (suite, strategy, state), n in counts.items():

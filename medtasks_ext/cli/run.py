@@ -468,7 +468,7 @@ def run_config(arguments: list[str], command: str, description: str, example: st
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
-    from medtasks_ext.data.load import _flag
+    from medtasks_ext.data.load import flag
     from medtasks_ext.data.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
 
@@ -479,7 +479,7 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         apply_chat_template=config.apply_chat_template,
         fewshot_as_multiturn=config.fewshot_as_multiturn,
         system_instruction=config.system_instruction,
-        system_role=_flag(ours.get("system_role", True), "system_role"),
+        system_role=flag(ours.get("system_role", True), "system_role"),
         data=forced_origin(own.data or ours.get("data")),
         gen_kwargs=config.gen_kwargs or {},
         seed=config.seed[3] if isinstance(config.seed, list) else None,

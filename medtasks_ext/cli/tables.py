@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks_ext.cli.words import counted
-from medtasks_ext.registry import paper_datasets
+from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,8 +143,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
         )
     if added := [name for name, item in results.items() if _was_added(item)]:
         lines.append(
-            f"datasets that no suite's paper has: {', '.join(added)}; groups with them have other means than"
-            " the papers'"
+            f"datasets that no suite's paper has: {', '.join(added)}; groups of their suite leave them out of"
+            " the mean"
         )
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
     if rebuilt:
@@ -164,9 +164,10 @@ def waits_for_judges(results: Mapping[str, Any]) -> list[str]:
 def _was_added(result: dict[str, Any]) -> bool:
     """Whether a task's dataset joined its suite later. Twins join no group."""
     twin = result["config"]["metadata"]["medtasks"].get("twin_of")
-    return not twin and result["loaded"]["task"] not in paper_datasets()
+    dataset = registry().datasets.get(result["loaded"]["task"])
+    return not twin and (dataset is None or not dataset.of_paper)
 
 
 def _judging(config: dict[str, Any]) -> Any:
     """How a task's answers are judged; None where they are not."""
-    return ((config.get("dataset_kwargs") or {}).get("medtasks_dataset") or {}).get("judge")
+    return config.get("judge")

@@ -12,6 +12,7 @@ from rich.text import Text
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.registry.tasks import TASK_FILE
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.validate import Check
@@ -61,14 +62,12 @@ def _chosen(names: list[str]) -> list[Dataset]:
     chosen = []
     for name in names:
         folder = Path(name)
-        if (folder / "zero_shot.yaml").is_file():
+        if (folder / TASK_FILE).is_file():
             chosen.append(Dataset(folder.resolve()))
         elif name in tasks.datasets:
             chosen.append(tasks.datasets[name])
         elif folder.is_dir():
-            raise MedtasksError(
-                "no zero_shot.yaml in this folder", where=folder, remedy="see CONTRIBUTING.md"
-            )
+            raise MedtasksError(f"no {TASK_FILE} in this folder", where=folder, remedy="see CONTRIBUTING.md")
         else:
             chosen.extend(_broken(name) or [tasks.tasks[leaf][0] for leaf in _leaves(name)])
     return list(dict.fromkeys(chosen))

@@ -130,7 +130,7 @@ class ProbeFolder:
         """Record a task and write the files."""
         counts = tally(asked.verdicts)
         self.tasks[dataset.id] = {
-            "benchmark": dataset.metadata.benchmark,
+            "benchmark": dataset.metadata.suite,
             "language": dataset.metadata.language,
             "version": dataset.version,
             "origin": loaded.origin,

@@ -49,7 +49,7 @@ def _local(dataset: Dataset, database: Database) -> Path | None:
 
 
 def _place(dataset: Dataset, database: Database) -> str:
-    return f"{dataset.metadata.benchmark}/{dataset.folder.name}/{database.file}"
+    return f"{dataset.metadata.suite}/{dataset.folder.name}/{database.file}"
 
 
 def _downloaded(dataset: Dataset, database: Database) -> Path:

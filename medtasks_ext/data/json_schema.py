@@ -1,4 +1,4 @@
-"""The JSON Schema of a task file, by which editors complete and check a `zero_shot.yaml`."""
+"""The JSON Schema of a task file, by which editors complete and check a `task.yaml`."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from pydantic import TypeAdapter
 
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.data.spec import DatasetSpec
-from medtasks_ext.registry import Metadata
-from medtasks_ext.registry.sync import Change
+from medtasks_ext.registry import Metadata, suites
+from medtasks_ext.registry.tasks import TASK_CLASS
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from medtasks_ext.registry import Suite
 
-SCHEMA_FILE = "schema.json"
 _TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
-#: What a task file may say at its top level: keys of lm-eval's `TaskConfig`, and `include`. Families
-#: (`tasks/SUITE/_*.yaml`) say most of it.
+#: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
 TASK_KEYS: dict[str, dict[str, Any]] = {
-    "include": {"type": ["string", "array"], "description": "The family: metrics, generation settings."},
+    "include": {"type": ["string", "array"], "description": "Another task file, whose keys are taken over."},
     "task": {**_TEXT, "pattern": "^[a-z0-9]+(_[a-z0-9]+)+$", "description": "SUITE_DATASET"},
     "task_alias": _TEXT,
-    "tag": {"type": ["string", "array"], "description": "Written by `medtasks sync`."},
-    "custom_dataset": {**_TEXT, "description": "The loader; `!function` and its name."},
-    "dataset_path": _TEXT,
-    "dataset_name": _TEXT,
-    "dataset_kwargs": _MAPPING,
+    "class": {
+        **_TEXT,
+        "pattern": f"^(!function )?{re.escape(TASK_CLASS)}$",
+        "description": f"The class of all tasks: !function {TASK_CLASS}",
+    },
+    "dataset": {**_TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
+    "strategy": {"enum": ["zero_shot"], "description": "`medtasks build` writes the files of the others."},
+    "tag": {"type": ["string", "array"], "description": "Derived from `about`; do not write tags."},
     "training_split": _TEXT,
     "validation_split": _TEXT,
     "test_split": _TEXT,
@@ -57,12 +58,15 @@ TASK_KEYS: dict[str, dict[str, Any]] = {
     "doc_to_decontamination_query": _TEXT,
     "gen_prefix": _TEXT,
     "metadata": _MAPPING,
+    "rows": _MAPPING,
+    "prompt": _MAPPING,
+    "answer": _MAPPING,
+    "judge": _MAPPING,
+    "about": _MAPPING,
 }
 #: Comparability version `N-X`.
 VERSION = "^[0-9]+-[A-Z]$"
 _ANSWER = {"$ref": "#/$defs/Answer"}
-#: The one filter of all tasks reads responses with the task's own answer format.
-_FILTER = {"function": _TEXT, "answer": _ANSWER}
 _DOCUMENTED = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
@@ -77,19 +81,21 @@ def task_schema() -> dict[str, Any]:
     named = [(str(place), "validation", model) for place, model in enumerate(models)]
     schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
     definitions = {name: _described(_plain(part)) for name, part in shared["$defs"].items()}
-    spec, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
+    _, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
     definitions["Answer"] = answer
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
+    _say_what_suites_say(definitions, list(suites().values()))
+    needed = definitions["DatasetSpec"]["required"]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "medtasks: zero_shot.yaml of a dataset",
+        "title": "medtasks: task.yaml of a dataset",
         "type": "object",
         "additionalProperties": False,
-        "required": ["include", "task", "dataset_kwargs", "filter_list", "metadata"],
+        "required": ["class", "task", "dataset", *needed, "about", "metadata"],
         "properties": {
             **TASK_KEYS,
-            "dataset_kwargs": _closed({"medtasks_dataset": spec}),
-            "filter_list": _closed_list({"name": _TEXT, "filter": _closed_list(_FILTER)}),
+            **definitions.pop("DatasetSpec")["properties"],
+            "about": metadata,
             "metadata": _closed(
                 {
                     "version": {
@@ -97,7 +103,6 @@ def task_schema() -> dict[str, Any]:
                         "pattern": VERSION,
                         "description": "N-X; scores of different N are not comparable.",
                     },
-                    "medtasks": metadata,
                 }
             ),
         },
@@ -105,22 +110,46 @@ def task_schema() -> dict[str, Any]:
     }
 
 
+def _say_what_suites_say(definitions: dict[str, Any], known: list[Suite]) -> None:
+    """Offer the axes and words of the suites; which of them a file may use depends on its folder."""
+    if any(suite.official_files for suite in known):
+        definitions["DatasetSpec"]["required"].remove("rows")
+    record, words = definitions["Metadata"], definitions["SuiteWords"]
+    if known and all(suite.axes for suite in known):
+        record["required"].append("axes")
+    record["properties"]["axes"] = {
+        "description": record["properties"]["axes"]["description"],
+        "anyOf": [_axes_of(suite) for suite in known] or [_MAPPING],
+    }
+    words["properties"]["access"]["enum"] = [*dict.fromkeys(word for suite in known for word in suite.access)]
+
+
+def _axes_of(suite: Suite) -> dict[str, Any]:
+    """The axes of one suite."""
+    rules = [
+        {
+            "if": {"properties": {axis.within: {"const": outer}}, "required": [axis.within]},
+            "then": {"properties": {name: {"enum": list(parts)}}},
+        }
+        for name, axis in suite.axes.items()
+        for outer, parts in axis.parts.items()
+    ]
+    properties = {
+        name: {"enum": list(axis.titles), "enumDescriptions": list(axis.titles.values())}
+        for name, axis in suite.axes.items()
+    }
+    return {**_closed(properties), "description": suite.title, **({"allOf": rules} if rules else {})}
+
+
 def schema_text() -> str:
-    """The schema as it is written to `tasks/schema.json`, the same with every version of pydantic."""
+    """The schema as text, the same with every version of pydantic."""
     return json.dumps(task_schema(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-
-
-def schema_changes(root: Path) -> list[Change]:
-    """The schema file of a tasks folder, if it is not up to date."""
-    path, content = root / SCHEMA_FILE, schema_text()
-    current = path.read_text(encoding="utf-8") if path.is_file() else None
-    return [] if current == content else [Change(path, content)]
 
 
 def known_keys() -> set[str]:
     """Every key that a task file may have somewhere."""
     parts = [task_schema(), *task_schema()["$defs"].values()]
-    return {"medtasks_dataset", "medtasks", "version"}.union(*(part.get("properties", ()) for part in parts))
+    return {"version"}.union(*(part.get("properties", ()) for part in parts))
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:
@@ -130,10 +159,6 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "properties": properties,
     }
-
-
-def _closed_list(properties: dict[str, Any]) -> dict[str, Any]:
-    return {**_LIST, "minItems": 1, "items": _closed(properties)}
 
 
 def _plain(part: Any) -> Any:

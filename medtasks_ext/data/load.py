@@ -1,4 +1,4 @@
-"""From source rows to documents: the `custom_dataset` functions of all tasks."""
+"""From source rows to documents: prompts, gold answers, few-shot pools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ import jinja2
 from jinja2 import meta
 
 from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, answer_format
-from medtasks_ext.batching import say_batch_size
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.data.databases import find_database
 from medtasks_ext.data.documents import Document, Documents, Instruction, Loaded
@@ -35,7 +34,7 @@ from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import columns_found, excerpt, public_rows, shows_text, what_happened
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.departments import read_departments
-from medtasks_ext.registry.metadata import vocabulary
+from medtasks_ext.registry.suites import vocabulary
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ _MEND_POINTS = (
     "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
     "its weights add up to it (docs/judging.md)"
 )
-_BRIDGE_ROWS = RowSchema(columns=["task", "split", "input", "output"])
+_OFFICIAL_ROWS = RowSchema(columns=["task", "split", "input", "output"])
 #: Language codes that official files use besides ISO 639-1.
 _OTHER_CODES = {"cn": "zh", "jp": "ja"}
 
@@ -66,50 +65,24 @@ _environment.filters.update(
 _environment.filters.update(as_letters=as_letters, json_objects=json_objects)
 
 
-def zero_shot(**kwargs: Any) -> dict[str, Documents]:
-    """Splits `test` and `fewshot` with direct prompts. Called by lm-eval with the task's metadata."""
-    return _splits(kwargs, cot=False, shots=int(kwargs.get("shots", 0)))
+def flag(value: Any, name: str) -> bool:
+    """A switch of `--metadata`.
 
-
-def cot(**kwargs: Any) -> dict[str, Documents]:
-    """Splits with chain-of-thought prompts."""
-    return _splits(kwargs, cot=True, shots=0)
-
-
-def five_shot(**kwargs: Any) -> dict[str, Documents]:
-    """Splits with direct prompts; rows are held out for the pool where the source has none."""
-    return _splits(kwargs, cot=False, shots=HELD_OUT)
-
-
-def _splits(kwargs: dict[str, Any], *, cot: bool, shots: int) -> dict[str, Documents]:
-    say_batch_size()
-    folder = Path(kwargs["config_source"]).parent
-    loaded = load_documents(
-        folder,
-        cot=cot,
-        shots=shots,
-        origin=forced_origin(kwargs.get("data")),
-        system_role=_flag(kwargs.get("system_role", True), "system_role"),
-    )
-    documents = loaded["test"]
-    # nested, so the record survives a model argument of the same name
-    kwargs["medtasks"]["loaded"] = documents[0].loaded.record()
-    return loaded
-
-
-def _flag(value: Any, name: str) -> bool:
+    Raises:
+        MedtasksError: the value is neither true nor false.
+    """
     if str(value).lower() not in ("true", "false", "0", "1"):
         raise MedtasksError(f"{name} is {value!r}", where="--metadata", remedy="use true or false")
     return str(value).lower() in ("true", "1")
 
 
 def load_documents(
-    folder: Path, *, cot: bool, shots: int = 0, origin: str | None = None, system_role: bool = True
+    dataset: Dataset, *, cot: bool, shots: int = 0, origin: str | None = None, system_role: bool = True
 ) -> dict[str, Documents]:
     """The splits of one dataset, built once per process whatever the number of groups that name it.
 
     Args:
-        folder: the dataset's folder.
+        dataset: the dataset.
         cot: render the chain-of-thought prompts.
         shots: shots that the prompts will carry; above 0 rows are held out where no pool exists.
         origin: force `local`, `hub` or `sample`.
@@ -121,16 +94,34 @@ def load_documents(
     Raises:
         MedtasksError: data that is missing or does not satisfy the task's schema.
     """
+    said = json.dumps([dataset.id, dataset.blocks, dataset.config["about"]], ensure_ascii=False, default=str)
     environment = tuple(os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA"))
     forced = forced_origin(origin)
-    return _build(folder.resolve(), cot, shots, forced, system_role, environment)
+    return _build(_Wanted(dataset, said, cot, shots, forced, system_role, environment))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What documents follow from; of the dataset, what is said counts, not who says so."""
+
+    dataset: Dataset
+    said: str
+    cot: bool
+    shots: int
+    forced: Origin | None
+    system_role: bool
+    environment: tuple[str, ...]
 
 
 @cache
-def _build(
-    folder: Path, cot: bool, shots: int, forced: Any, system_role: bool, environment: tuple[str, ...]
-) -> dict[str, Documents]:
-    return _documents(Dataset(folder), forced, cot=cot, shots=shots, system_role=system_role)
+def _build(wanted: _Wanted) -> dict[str, Documents]:
+    return _documents(
+        wanted.dataset,
+        wanted.forced,
+        cot=wanted.cot,
+        shots=wanted.shots,
+        system_role=wanted.system_role,
+    )
 
 
 @dataclass
@@ -172,12 +163,12 @@ def _documents(
     system_role: bool,
     check: RowCheck | None = None,
 ) -> dict[str, Documents]:
-    spec = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file)
-    origin = find_origin(dataset, spec.source, forced)
+    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    origin = find_origin(dataset, spec.rows, forced)
     if origin is None:
         raise missing_data(dataset, forced)
     with collector_paused(), public_rows(origin != "local"):
-        rows = load_rows(dataset, spec.source, origin)
+        rows = load_rows(dataset, spec.rows, origin)
         builder = _Builder(dataset, spec, rows, cot=cot, shots=shots, system_role=system_role, check=check)
         return builder.build()
 
@@ -204,19 +195,19 @@ class _Builder:
         self.in_system = spec.prompt.instruction_role == "system" and system_role
         self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
         self.format: AnswerFormat = answer_format(spec.answer, where=dataset.file)
-        self.strategy = strategy_line(dataset.metadata.benchmark, cot=cot)
+        self.strategy = strategy_line(dataset, cot=cot)
         self.template = {
             name: _compile(getattr(spec.prompt, name), dataset.file)
             for name in ("instruction", "input", "target")
         }
         if spec.judge:
             self.template["question"] = _compile(spec.judge.question, dataset.file)
-        self.cluster = _expression(spec.source.cluster or "none", dataset.file)
+        self.cluster = _expression(spec.rows.cluster or "none", dataset.file)
         self.wording = "official" if rows.instruction else "own"
         self.same_for_all = _reads(spec.prompt.instruction) <= {"strategy", "answer_format"}
         self.own_instruction: str | None = None
         self.systems: dict[str, Instruction] = {}
-        wanted = spec.source.database
+        wanted = spec.rows.database
         self.database = find_database(dataset, wanted, rows.origin) if wanted else None
         self.rebuilt = rows.rebuilt
         self.n_dropped = 0
@@ -225,7 +216,7 @@ class _Builder:
     def build(self) -> dict[str, Documents]:
         test = self._fields(self.rows.test, "test")
         fewshot = self.rows.fewshot
-        if self.spec.source.draw_fewshot:
+        if self.spec.rows.draw_fewshot:
             fewshot = random.Random(SEED).sample(fewshot, min(len(fewshot), POOL_ROWS))
         pool = self._fields(fewshot[:POOL_ROWS], "few-shot", keep_split=False)[:POOL_ROWS]
         if not test:
@@ -243,7 +234,7 @@ class _Builder:
         test, pool, n_held_out = self._with_pool(test, pool)
         self._check_disjoint(test, pool)
         test = self._sampled(test)
-        if trials := self.spec.source.option_trials:
+        if trials := self.spec.rows.option_trials:
             if trials > 1:  # answers are compared by content
                 test, pool = self._with_options(test), self._with_options(pool)
             test = [trial for row in test for trial in permuted(row, trials)]
@@ -271,7 +262,7 @@ class _Builder:
         def values_of(row: Row, place: str) -> list[Row]:
             found = []
             for where, item in self._items(row, place, schema, listed, wanted):
-                if schema is _BRIDGE_ROWS:
+                if schema is _OFFICIAL_ROWS:
                     self._check_language(item, where)
                     if keep_split and item.get("split", "test") != "test":
                         continue
@@ -281,7 +272,7 @@ class _Builder:
                         evaluate, item, where, f"field {name}", schema.fields[name]
                     )
                 values["_row"] = where
-                values["_official"] = schema is _BRIDGE_ROWS
+                values["_official"] = schema is _OFFICIAL_ROWS
                 found.append(values)
             return found
 
@@ -292,9 +283,8 @@ class _Builder:
         if schema.distinct:
             alike = {tuple(str(values[name]) for name in schema.distinct): values for values in fields}
             fields = list(alike.values())
-        return self._without_blanks(
-            fields, "output" if schema is _BRIDGE_ROWS else self.spec.source.skip_blank
-        )
+        blank = "output" if schema is _OFFICIAL_ROWS else self.spec.rows.skip_blank
+        return self._without_blanks(fields, blank)
 
     def _items(
         self,
@@ -402,7 +392,7 @@ class _Builder:
             )
 
     def _schema(self, row: Row) -> RowSchema:
-        schemas = [*([_BRIDGE_ROWS] if self.spec.source.official_name else []), *self.spec.source.rows]
+        schemas = [*([_OFFICIAL_ROWS] if self.spec.rows.official_name else []), *self.spec.rows.schemas]
         for schema in schemas:
             if all(column in row for column in schema.columns):
                 return schema
@@ -426,7 +416,7 @@ class _Builder:
     # ------------------------------------------------------------------ test rows and pool
 
     def _with_pool(self, test: list[Row], pool: list[Row]) -> tuple[list[Row], list[Row], int]:
-        always = self.spec.source.held_out == "always"
+        always = self.spec.rows.held_out == "always"
         if pool or not (self.shots or always):
             return test, pool, 0
         if len(test) <= HELD_OUT and not self.shots:
@@ -438,7 +428,7 @@ class _Builder:
                 remedy="put few-shot rows beside them (fewshot.jsonl)",
             )
         held = random.Random(SEED).sample(range(len(test)), HELD_OUT)
-        name = self.spec.source.identity
+        name = self.spec.rows.identity
         alike = {self._identity(test[index], name) for index in held}
         log.warning(
             "%s: no few-shot pool; %d of %d test rows serve as shots", self.dataset.id, HELD_OUT, len(test)
@@ -451,7 +441,7 @@ class _Builder:
         )
 
     def _check_disjoint(self, test: list[Row], pool: list[Row]) -> None:
-        name = self.spec.source.identity
+        name = self.spec.rows.identity
         seen = {self._identity(row, name): row["_row"] for row in pool}
         for row in test:
             if other := seen.get(self._identity(row, name)):
@@ -468,14 +458,14 @@ class _Builder:
     def _identity(self, row: Row, name: str) -> str:
         if name not in row:
             raise MedtasksError(
-                f"source.identity names the unknown field {name!r}",
+                f"rows.identity names the unknown field {name!r}",
                 where=self.dataset.file,
                 remedy="name the field that holds the question or text",
             )
         return _words(row[name])
 
     def _sampled(self, test: list[Row]) -> list[Row]:
-        limit, field = self.spec.source.max_test, self.spec.source.runs
+        limit, field = self.spec.rows.max_test, self.spec.rows.runs
         if not limit:
             return test
         runs: dict[str, list[Row]] = {}
@@ -546,10 +536,10 @@ class _Builder:
         cluster = _value_or_none(self.cluster, row)
         if cluster is not None and _words(cluster):
             document["cluster"] = _digest([_words(cluster)])  # it may be a whole note
-        if row.get("department") and self.dataset.metadata.benchmark == "mlb":
+        if row.get("department") and self.dataset.suite.departments:
             document["department"] = self._departments(row)
-        if self.spec.source.runs:
-            document["run"] = str(row[self.spec.source.runs])
+        if self.spec.rows.runs:
+            document["run"] = str(row[self.spec.rows.runs])
         if self.spec.judge:
             document["question"] = self._render("question", fields)
         if "_points" in row:
@@ -615,7 +605,7 @@ class _Builder:
         if not self.cot:
             return own
         self.wording = "official, own strategy line"
-        swapped = official_to_cot(own)
+        swapped = official_to_cot(own, self.strategy)
         if swapped is None:
             self._warn_once("%s: %s keeps the direct prompt under CoT", self.dataset.id, fields["_row"])
         return swapped or own
@@ -636,7 +626,7 @@ class _Builder:
         return f"{instruction}\n{self.strategy}" if self.cot else instruction
 
     def _gold(self, fields: Row) -> tuple[str, Any]:
-        if self.spec.source.official_name and not str(fields.get("output") or "").strip():
+        if self.spec.rows.official_name and not str(fields.get("output") or "").strip():
             return "", None
         target = self._render("target", fields)
         if self.spec.judge and self.spec.judge.points and not target.strip():

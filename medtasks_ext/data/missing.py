@@ -24,15 +24,14 @@ def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
 
 def source_of(dataset: Dataset) -> Source:
     """What the dataset's YAML says of where rows come from."""
-    block = dataset.config.get("dataset_kwargs", {}).get("medtasks_dataset", {})
-    return dataset_spec(block, where=dataset.file).source
+    return dataset_spec(dataset.blocks, where=dataset.file).rows
 
 
 def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
     metadata = dataset.metadata
     found = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
-    return f"{dataset.id} ({metadata.access.value}): from {metadata.url}; files go to {' or '.join(found)}"
+    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(found)}"
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
@@ -42,13 +41,13 @@ def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
     to find the next missing dataset by another run.
     """
     siblings = Registry(dataset.folder.parents[1]).datasets.values()
-    suite = [item for item in siblings if item.metadata.benchmark == dataset.metadata.benchmark]
+    suite = [item for item in siblings if item.metadata.suite == dataset.metadata.suite]
     absent = [item for item in suite if origin_of(item, forced) is None]
     present = [item.id for item in suite if item not in absent]
     lines = "".join(f"\n    {where_it_goes(item)}" for item in absent)
     mode = f" as {forced}" if forced else ""
     return MedtasksError(
-        f"{dataset.id} is not at hand{mode}. Missing in {dataset.metadata.benchmark}"
+        f"{dataset.id} is not at hand{mode}. Missing in {dataset.metadata.suite}"
         f" (below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}):{lines}",
         remedy=what_runs(present) + "try all tasks on synthetic rows: add --metadata data=sample",
     )

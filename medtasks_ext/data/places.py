@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.data.files import SUFFIXES
+from medtasks_ext.registry.folders import CHECKOUT, PACKAGE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from medtasks_ext.data.spec import Source
     from medtasks_ext.registry import Dataset
 
@@ -43,12 +44,12 @@ class Place:
 
 def dataset_folder(dataset: Dataset) -> str:
     """The folder of a dataset's files, below the data folder."""
-    return f"{dataset.metadata.benchmark}/{dataset.folder.name}"
+    return f"{dataset.metadata.suite}/{dataset.folder.name}"
 
 
 def places(dataset: Dataset, source: Source) -> list[Place]:
     """The layouts that the loader looks for, the first that is there is used."""
-    folder, suite = dataset_folder(dataset), dataset.metadata.benchmark
+    folder, suite = dataset_folder(dataset), dataset.metadata.suite
     found = []
     if name := source.official_name:
         example = f"{suite}/example/{name}.example.json"
@@ -65,13 +66,20 @@ def row_files(split: str) -> list[str]:
 
 def source_page(dataset: Dataset) -> Path | None:
     """The page of docs/sources that tells how the dataset's files are requested, if it is not open."""
-    return next((page for page, text in _pages() if f"\n| {dataset.id} |" in text), None)
+    if dataset.metadata.access == "open":
+        return None
+    folders = (PACKAGE / "docs" / "sources", CHECKOUT / "docs" / "sources")
+    pages = (folder / f"{_holder(dataset)}.md" for folder in folders)
+    return next((page for page in pages if page.is_file()), None)
 
 
-@lru_cache(maxsize=1)
-def _pages() -> list[tuple[Path, str]]:
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / "docs" / "sources", package.parent / "docs" / "sources"):
-        if folder.is_dir():
-            return [(page, page.read_text(encoding="utf-8")) for page in sorted(folder.glob("*.md"))]
-    return []
+def _holder(dataset: Dataset) -> str:
+    """The name of the page; the index tells of private data and the rest."""
+    url, licence = dataset.metadata.url, dataset.metadata.licence
+    if "physionet" in (url + licence).lower():
+        return "physionet"
+    if "redivis.com" in url or "medalign.stanford.edu" in url:
+        return "redivis"
+    if "portal.dbmi.hms.harvard.edu" in url:
+        return "n2c2"
+    return "README"

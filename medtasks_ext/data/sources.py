@@ -75,7 +75,7 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
     root = data_dir()
     if root is None:
         return None
-    suite = root / dataset.metadata.benchmark
+    suite = root / dataset.metadata.suite
     folder = suite / dataset.folder.name
     instruction = _existing(folder / "instruction.txt")
     if source.official_name:
@@ -166,7 +166,7 @@ def original_folder(dataset: Dataset, source: Source) -> Path | None:
     root = data_dir()
     if root is None or not source.original:
         return None
-    folder = root / dataset.metadata.benchmark / dataset.folder.name / "original"
+    folder = root / dataset.metadata.suite / dataset.folder.name / "original"
     return folder if folder.is_dir() and any(folder.iterdir()) else None
 
 

@@ -1,4 +1,4 @@
-"""`dataset_kwargs.medtasks_dataset`: where rows come from and how a row becomes a prompt."""
+"""`rows`, `prompt`, `answer`, `judge` of a task file: where rows come from and how a row becomes a prompt."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Join(Strict):
 class Download(Strict):
     """Public files, pinned. `repo` is a dataset on the Hugging Face hub; without it files are URLs.
 
-    With `source.original`, `test` lists the files and archives of the source, whatever their part.
+    With `rows.original`, `test` lists the files and archives of the source, whatever their part.
     A file may name a member of an archive, `Dataset.zip!NAME.json`, or its text files,
     `Dataset.zip!FOLDER/*.txt`. Its name is the column `_file` of its rows. Where the source has one file
     and a list of official test ids, `test_ids` names that JSON (a list, or an object keyed by id);
@@ -204,7 +204,7 @@ class Original(Strict):
     """One layout in which the source is distributed, and how rows are made of its records.
 
     For BRIDGE a row is a document: `id`, `input` and `output` are Jinja templates over a record. Without
-    them the records are the rows, in the order of the files, and a schema under `source.rows` reads them.
+    them the records are the rows, in the order of the files, and a schema under `rows.schemas` reads them.
 
     Attributes:
         reader: the format of the files.
@@ -266,7 +266,7 @@ class Source(Strict):
     Attributes:
         official_name: BRIDGE's own name of the task, which names its files.
         other_names: other spellings of it that occur in published files.
-        rows: accepted row schemas besides BRIDGE's own.
+        schemas: accepted row schemas besides BRIDGE's own.
         original: layouts of the source as its owner distributes it; the first whose files are there
             is used, for local files and for downloads.
         download: public files, if there are any.
@@ -290,7 +290,7 @@ class Source(Strict):
 
     official_name: str | None = None
     other_names: list[str] = []
-    rows: list[RowSchema] = []
+    schemas: list[RowSchema] = []
     original: list[Original] = []
     download: Download | None = None
     database: Database | None = None
@@ -305,8 +305,8 @@ class Source(Strict):
 
     @model_validator(mode="after")
     def _has_schema(self) -> Source:
-        if not self.official_name and not self.rows:
-            raise ValueError("name the accepted row schemas under `rows`")
+        if not self.official_name and not self.schemas:
+            raise ValueError("name the accepted row schemas under `rows.schemas`")
         return self
 
 
@@ -360,7 +360,7 @@ class Judging(Strict):
 class DatasetSpec(Strict):
     """Where rows come from, how a row becomes a prompt, and how an answer is read."""
 
-    source: Source
+    rows: Source
     prompt: Prompt
     answer: dict[str, Any]
     judge: Judging | None = None
@@ -376,7 +376,11 @@ def dataset_spec(block: Mapping[str, Any], *, where: Path) -> DatasetSpec:
         return DatasetSpec(**block)
     except ValidationError as error:
         raise MedtasksError(
-            "; ".join(describe(item, "medtasks_dataset") for item in error.errors()),
+            "; ".join(_described(item) for item in error.errors()),
             where=where,
             remedy="CONTRIBUTING.md shows a complete task file",
         ) from None
+
+
+def _described(error: Any) -> str:
+    return describe({**error, "loc": error["loc"][1:]}, str(error["loc"][0]))

@@ -46,7 +46,7 @@ class Status:
         """As JSON."""
         return {
             "id": self.dataset.id,
-            "access": self.dataset.metadata.access.value,
+            "access": self.dataset.metadata.access,
             "origin": self.origin,
             "where": self.where,
             "revision": self.revision,

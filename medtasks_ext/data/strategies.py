@@ -1,40 +1,39 @@
-"""The one line in which the strategies differ, per suite, in the project's own words."""
+"""The one line in which the strategies differ, in the project's own words or the suite's."""
 
 from __future__ import annotations
 
-_ANSWER_EN = "Reply with nothing but the answer."
-_REASON_EN = (
-    'First reason step by step. Then write "Result:" at the start of a line and after it '
-    "nothing but the answer."
+from typing import TYPE_CHECKING
+
+from medtasks_ext.registry.suites import Lines
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset
+
+#: Where a suite says nothing else (`strategy_lines` of its `suite.yaml`).
+LINES = Lines(
+    answer="Reply with nothing but the answer.",
+    reason='First reason step by step. Then write "Result:" at the start of a line and after it '
+    "nothing but the answer.",
 )
-
-#: suite -> (answer at once, reason first). BRIDGE's answer template follows its line.
-STRATEGY_LINES: dict[str, tuple[str, str]] = {
-    "bridge": (
-        "Reply with nothing but the answer, in exactly this format:",
-        "Work through the text step by step before you decide, and reply in exactly this format:\n"
-        "Analysis:\n...\nResult:",
-    ),
-    "medhelm": (_ANSWER_EN, _REASON_EN),
-    "clinicbench": (_ANSWER_EN, _REASON_EN),
-    "mlb": ("请直接作答，不要写出分析过程。", "请先逐步分析，最后单独一行写出答案。"),
-}
-
-#: The sentence that BRIDGE's own instructions carry, by which its code recognises a direct prompt.
-BRIDGE_DIRECT_SENTENCE = "Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:"
+#: The sentence of official instructions by which their code recognises a direct prompt (BRIDGE).
+DIRECT_SENTENCE = "Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:"
 
 
-def strategy_line(suite: str, *, cot: bool) -> str:
-    """The strategy line of a suite."""
-    return STRATEGY_LINES[suite][cot]
+def strategy_line(dataset: Dataset, *, cot: bool) -> str:
+    """The strategy line of a dataset: its suite's in the dataset's language, else in English, else ours."""
+    given = dataset.suite.strategy_lines
+    lines = given.get(dataset.metadata.language) or given.get("en") or LINES
+    return lines.reason if cot else lines.answer
 
 
-def official_to_cot(instruction: str) -> str | None:
-    """An official BRIDGE instruction with its strategy sentence swapped for chain-of-thought.
+def official_to_cot(instruction: str, line: str) -> str | None:
+    """An official instruction with its strategy sentence swapped for chain-of-thought.
 
     Returns None where the instruction does not carry the sentence; the official code then keeps
     the direct prompt (BRIDGE, `dataset/process.py`).
+
+    Args:
+        instruction: the authors' own.
+        line: the chain-of-thought line that takes the sentence's place.
     """
-    if BRIDGE_DIRECT_SENTENCE not in instruction:
-        return None
-    return instruction.replace(BRIDGE_DIRECT_SENTENCE, STRATEGY_LINES["bridge"][1])
+    return instruction.replace(DIRECT_SENTENCE, line) if DIRECT_SENTENCE in instruction else None

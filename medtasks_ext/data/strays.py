@@ -57,7 +57,7 @@ class _Names:
             self.inside[folder] = {*BESIDE, *row_files("test"), *row_files("fewshot"), "original"}
             if source.database:
                 self.databases.add(f"{folder}/{source.database.file}")
-            suite = dataset.metadata.benchmark
+            suite = dataset.metadata.suite
             for name in filter(None, (source.official_name, *source.other_names)):
                 official |= {f"{suite}/{name}.SFT.json", f"{suite}/example/{name}.example.json"}
         self.suites = {path.partition("/")[0] for path in self.inside}

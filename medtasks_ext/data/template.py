@@ -49,14 +49,14 @@ def write_template(dataset: Dataset, root: Path) -> Template:
     Raises:
         MedtasksError: the folder cannot be written.
     """
-    spec = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file)
+    spec = dataset_spec(dataset.blocks, where=dataset.file)
     example = _example(dataset)
     schema = _schema(spec, example)
-    folder = root / dataset.metadata.benchmark / dataset.folder.name
+    folder = root / dataset.metadata.suite / dataset.folder.name
     files = {
         "README.md": _readme(dataset, spec, schema, example),
         "example.jsonl": json.dumps(example, ensure_ascii=False) + "\n",
-        **({} if spec.source.download else {"test.jsonl": ""}),
+        **({} if spec.rows.download else {"test.jsonl": ""}),
     }
     written, kept = [], []
     try:
@@ -74,7 +74,7 @@ def write_template(dataset: Dataset, root: Path) -> Template:
             where=folder,
             remedy="choose another folder: -o DIR",
         ) from None
-    return Template(folder, written, kept, spec.source.download is not None)
+    return Template(folder, written, kept, spec.rows.download is not None)
 
 
 def columns_of(schema: RowSchema) -> dict[str, str]:
@@ -91,7 +91,7 @@ def _example(dataset: Dataset) -> dict[str, Any]:
 
 
 def _schema(spec: DatasetSpec, example: dict[str, Any]) -> RowSchema:
-    for schema in spec.source.rows:
+    for schema in spec.rows.schemas:
         if all(column in example for column in schema.columns):
             return schema
     return RowSchema(
@@ -111,7 +111,7 @@ def _readme(dataset: Dataset, spec: DatasetSpec, schema: RowSchema, example: dic
         "",
         metadata.summary,
         "",
-        f"Source: {metadata.url} ({metadata.access.value})",
+        f"Source: {metadata.url} ({metadata.access})",
         "",
         "Write one JSON object per line into `test.jsonl`. The columns of a row:",
         "",

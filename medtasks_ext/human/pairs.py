@@ -112,7 +112,7 @@ def draw_pairs(
     return Drawn(
         pairs=pairs,
         language="zh" if all(item.language == "zh" for item in metadata.values()) else "en",
-        gated=[task for task, item in metadata.items() if item.access.value != "open"],
+        gated=[task for task, item in metadata.items() if item.access != "open"],
         synthetic=synthetic,
         record={
             "seed": seed,

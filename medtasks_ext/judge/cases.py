@@ -120,7 +120,7 @@ def judged_tasks(folder: Path, registry: Registry, names: Iterable[str]) -> list
             continue
         dataset, _ = registry.tasks[name]
         if rubric := rubric_of(dataset):
-            task = JudgedTask(name, rubric, open_access=dataset.metadata.access.value == "open")
+            task = JudgedTask(name, rubric, open_access=dataset.metadata.access == "open")
             task.cases = _read_cases(folder / f"samples_{name}.jsonl", rubric)
             found.append(task)
     return found
@@ -128,7 +128,7 @@ def judged_tasks(folder: Path, registry: Registry, names: Iterable[str]) -> list
 
 def rubric_of(dataset: Dataset) -> Rubric | None:
     """How a dataset's answers are judged, or None where they are not."""
-    block = dataset.config["dataset_kwargs"]["medtasks_dataset"]
+    block = dataset.blocks
     if not block.get("judge"):
         return None
     judging = dataset_spec(block, where=dataset.file).judge

@@ -11,7 +11,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from medtasks_ext.engines.address import is_loopback
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.tasks import describe, read_yaml
+from medtasks_ext.registry.tasks import describe
+from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.fence import fence_code, fenced
 from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel
 from medtasks_ext.judge.reply import read_verdict, verdict_schema
-from medtasks_ext.registry.tasks import describe, read_yaml
+from medtasks_ext.registry.tasks import describe
+from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:

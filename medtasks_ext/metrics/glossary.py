@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.tasks import read_yaml
+from medtasks_ext.registry.yamlfile import read_yaml
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -19,7 +19,7 @@ def _words() -> dict[str, dict[str, str]]:
 
 def rule(dataset: Dataset) -> str:
     """How an answer of the dataset is scored; empty for a task with a scorer of its own."""
-    function = str(dataset.config["process_results"]).removeprefix("!function ")
+    function = str(dataset.process_results).removeprefix("!function ")
     return _words()["families"].get(function.removeprefix("medtasks_ext.metrics."), "")
 
 

@@ -1,13 +1,14 @@
 """What tasks there are: YAML files, metadata, names, tags and groups."""
 
-from medtasks_ext.registry.metadata import Metadata, taxonomy, vocabulary
+from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.suites import Suite, vocabulary
 from medtasks_ext.registry.tasks import (
     STRATEGIES,
     SUFFIX,
     Dataset,
     Registry,
-    paper_datasets,
     registry,
+    suites,
     tasks_folder,
 )
 
@@ -17,9 +18,9 @@ __all__ = [
     "Dataset",
     "Metadata",
     "Registry",
-    "paper_datasets",
+    "Suite",
     "registry",
+    "suites",
     "tasks_folder",
-    "taxonomy",
     "vocabulary",
 ]

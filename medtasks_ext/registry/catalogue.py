@@ -1,55 +1,18 @@
-"""The catalogue pages of `docs/catalogue`: every dataset with its metadata, for readers."""
+"""The pages of the catalogue: every dataset with its metadata, for readers. `medtasks build` writes them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.citations import SUITE_PAPERS, Entry, citations
-from medtasks_ext.registry.metadata import SUITE_TITLES, taxonomy, vocabulary
+from medtasks_ext.registry.citations import Entry, citations
+from medtasks_ext.registry.suites import TERMS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from medtasks_ext.registry.metadata import Access, Metadata, Specialties, Stage
+    from medtasks_ext.registry.metadata import Metadata
+    from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Dataset, Registry
 
-#: below the folder that holds `tasks`
-CATALOGUE_FOLDER = "docs/catalogue"
-#: by which a suite's own table is divided
-_SECTIONS = {"bridge": "task_type", "medhelm": "category", "clinicbench": "scenario", "mlb": "dimension"}
-#: the suites' own names and order, where no vocabulary has them
-_NAMES = {
-    "reasoning": "Reasoning",
-    "generation": "Generation",
-    "understanding": "Understanding",
-    "fundcap": "FundCap",
-    "scenecap": "SceneCap",
-    "medkqa": "MedKQA",
-    "medse": "MedSE",
-    "medru": "MedRU",
-    "smartserv": "SmartServ",
-    "smartcare": "SmartCare",
-}
-_VOCABULARY = {
-    "language": "languages",
-    "task_type": "task_types",
-    "documents": "documents",
-    "specialties": "specialties",
-    "stage": "stages",
-    "application": "applications",
-}
-#: axes of single suites: metadata field -> what the page calls it
-_SUITE_AXES = {
-    "application": "application",
-    "category": "category",
-    "subcategory": "subcategory",
-    "scenario": "scenario",
-    "clinical_task": "task",
-    "domain": "domain",
-    "dimension": "dimension",
-    "tertiary": "scenario",
-}
 #: axes that the index counts: metadata field -> heading, column
 _INDEXED = {
     "language": ("Languages", "language"),
@@ -59,7 +22,7 @@ _INDEXED = {
 }
 #: what marks a value that the suite's paper does not give
 ASSIGNED = "†"
-_WRITTEN = "<!-- written by `medtasks sync` from the tasks' metadata -->"
+_WRITTEN = "<!-- built from the task files by `medtasks build` -->"
 _LEGEND = f"""- {ASSIGNED}: assigned by medtasks, where the paper gives no value or one outside the shared
   vocabulary; the suite's own value stands behind it if it is another.
 - *test rows*: as the paper states.
@@ -68,33 +31,28 @@ _LEGEND = f"""- {ASSIGNED}: assigned by medtasks, where the paper gives no value
   results say so."""
 
 
-def pages(registry: Registry) -> dict[Path, str]:
-    """The pages of the catalogue; none where the tasks lie in no checkout.
-
-    Returns:
-        File -> content: an index, and a page per suite.
-    """
-    folder = registry.root.parent / CATALOGUE_FOLDER
-    if not folder.is_dir():
-        return {}
-    suites = {suite: _of_suite(registry, suite) for suite in SUITE_TITLES}
-    return {folder / "README.md": _index(suites)} | {
-        folder / f"{suite}.md": _page(suite, datasets) for suite, datasets in suites.items()
+def pages(registry: Registry) -> dict[str, str]:
+    """The pages of the catalogue, file name -> content: an index, and a page per suite."""
+    suites = [
+        (suite, [item for item in registry.datasets.values() if item.suite.id == suite.id])
+        for suite in registry.suites.values()
+    ]
+    return {"README.md": _index(suites)} | {
+        f"{suite.id}.md": _page(suite, datasets) for suite, datasets in suites
     }
-
-
-def _of_suite(registry: Registry, suite: str) -> list[Dataset]:
-    return [item for item in registry.datasets.values() if item.metadata.benchmark == suite]
 
 
 # ---------------------------------------------------------------------- index
 
 
-def _index(suites: dict[str, list[Dataset]]) -> str:
-    counted = {
-        suite: [item.metadata for item in items if not item.metadata.twin_of]
-        for suite, items in suites.items()
-    }
+#: suites with the records that count, in the order of display
+_Counted = list[tuple["Suite", "list[Metadata]"]]
+
+
+def _index(suites: list[tuple[Suite, list[Dataset]]]) -> str:
+    counted = [
+        (suite, [item.metadata for item in items if not item.metadata.twin_of]) for suite, items in suites
+    ]
     lines = [
         _WRITTEN,
         "# Catalogue",
@@ -104,59 +62,56 @@ def _index(suites: dict[str, list[Dataset]]) -> str:
         "",
         *_table(
             ["suite", "datasets", "open", "of them scoreable", "gated", "private"],
-            [_access_row(suite, records) for suite, records in counted.items()],
+            [_access_row(suite, records) for suite, records in counted],
         ),
     ]
     for axis, (title, _) in _INDEXED.items():
         lines += ["", f"## {title}", "", *_axis_table(axis, counted)]
     lines += ["", "A dataset of several specialties counts in each of them.", "", "## References", ""]
-    lines += [_reference(key) for key in SUITE_PAPERS.values()]
+    lines += [_reference(suite.citation) for suite, _ in suites]
     return "\n".join(lines) + "\n"
 
 
-def _access_row(suite: str, records: list[Metadata]) -> list[str]:
-    access = Counter(record.access.value for record in records)
-    scoreable = sum(record.access.scoreable for record in records)
+def _access_row(suite: Suite, records: list[Metadata]) -> list[str]:
+    access = Counter(record.access for record in records)
+    scoreable = sum(record.scoreable for record in records)
     counts = [len(records), access["open"], scoreable, access["gated"], access["private"]]
-    return [f"[{SUITE_TITLES[suite]}]({suite}.md)", *(str(count) for count in counts)]
+    return [f"[{suite.title}]({suite.id}.md)", *(str(count) for count in counts)]
 
 
-def _axis_table(axis: str, counted: dict[str, list[Metadata]]) -> list[str]:
-    counts = {
-        suite: Counter(value for record in records for value in record.axis(axis))
-        for suite, records in counted.items()
-    }
+def _axis_table(axis: str, counted: _Counted) -> list[str]:
+    counts = [Counter(value for record in records for value in record.axis(axis)) for _, records in counted]
+    titles = {value: title for suite, _ in counted for value, title in suite.terms(TERMS[axis]).items()}
     rows = [
-        [title, *(str(counts[suite][value] or "") for suite in counts)]
-        for value, title in vocabulary()[_VOCABULARY[axis]].items()
-        if any(counts[suite][value] for suite in counts)
+        [title, *(str(count[value] or "") for count in counts)]
+        for value, title in titles.items()
+        if any(count[value] for count in counts)
     ]
-    return _table([_INDEXED[axis][1], *(SUITE_TITLES[suite] for suite in counts)], rows)
+    return _table([_INDEXED[axis][1], *(suite.title for suite, _ in counted)], rows)
 
 
 # ---------------------------------------------------------------------- a suite's page
 
 
-def _page(suite: str, datasets: list[Dataset]) -> str:
+def _page(suite: Suite, datasets: list[Dataset]) -> str:
     n_twins = sum(item.metadata.twin_of is not None for item in datasets)
     lines = [
         _WRITTEN,
-        f"# {SUITE_TITLES[suite]}",
+        f"# {suite.title}",
         "",
         f"{len(datasets) - n_twins} datasets"
         + (f" and {n_twins} control outside all groups" if n_twins else "")
-        + f" ([{SUITE_PAPERS[suite]}](#ref-{SUITE_PAPERS[suite]})). [All suites](README.md).",
+        + f" ([{suite.citation}](#ref-{suite.citation})). [All suites](README.md).",
         "",
         _LEGEND,
     ]
-    axis = _SECTIONS[suite]
-    for value in {"task_type": vocabulary()["task_types"], "category": taxonomy()}.get(axis, _NAMES):
-        if items := [item for item in datasets if value in item.metadata.axis(axis)]:
-            lines += ["", f"## {_title(items[0].metadata, axis, value)}", "", *_overview(items)]
+    for value, title in suite.titles(suite.sections).items():
+        if items := [item for item in datasets if value in item.metadata.axis(suite.sections)]:
+            lines += ["", f"## {title}", "", *_overview(items)]
     lines += ["", "## Datasets"]
     for item in datasets:
         lines += ["", *_section(item)]
-    keys = {SUITE_PAPERS[suite], *(key for item in datasets for key in item.metadata.axis("citation"))}
+    keys = {suite.citation, *(key for item in datasets for key in item.metadata.axis("citation"))}
     lines += ["", "## References", "", *(_reference(key) for key in sorted(keys))]
     return "\n".join(lines) + "\n"
 
@@ -182,9 +137,9 @@ def _section(dataset: Dataset) -> list[str]:
         f"{axis.replace('_', ' ')}: {_values(record, axis)}"
         for axis in ("language", "task_type", "documents", "stage", "specialties")
     ]
-    own = [f"{title}: {_values(record, axis)}" for axis, title in _SUITE_AXES.items() if record.axis(axis)]
+    own = [f"{dataset.suite.title_of(axis)}: {_values(record, axis)}" for axis in dataset.suite.axes]
     facts = [
-        f"task `{dataset.id}`, version {dataset.version}; [files](../../tasks/{dataset.folder.parent.name}/"
+        f"task `{dataset.id}`, version {dataset.version}; [files](../../tasks/{dataset.suite.id}/"
         f"{dataset.folder.name})",
         "; ".join(shared[:3]),
         "; ".join([*shared[3:], *own]),
@@ -208,7 +163,7 @@ def _section(dataset: Dataset) -> list[str]:
 
 
 def _scored_by(dataset: Dataset) -> str:
-    notes = ["given by judges"] if "judge" in _spec(dataset) else []
+    notes = ["given by judges"] if "judge" in dataset.blocks else []
     highest = dataset.metadata.oracle_max
     if highest == "per_document":
         notes.append("what a perfect answer gets depends on the rows")
@@ -219,19 +174,15 @@ def _scored_by(dataset: Dataset) -> str:
 
 def _rows(dataset: Dataset) -> list[str]:
     """Where its rows come from without asking anyone, and whether they are the suite's own."""
-    source = _spec(dataset)["source"]
+    source = dataset.blocks["rows"]
     facts = []
     if download := source.get("download"):
         name = download.get("repo") or download["test"][0].split("!")[0].rsplit("/", 1)[-1]
         facts.append(f"pinned download: `{name}` at `{str(download['revision'])[:12]}`")
-    layouts, schemas = source.get("original", []), source.get("rows", [])
+    layouts, schemas = source.get("original", []), source.get("schemas", [])
     if any(item.get("rebuilt", True) for item in layouts) or any(item.get("rebuilt") for item in schemas):
         facts.append("*rebuilt* where rows come from the original source")
     return ["; ".join(facts)] if facts else []
-
-
-def _spec(dataset: Dataset) -> dict[str, Any]:
-    return dataset.config["dataset_kwargs"]["medtasks_dataset"]
 
 
 # ---------------------------------------------------------------------- values
@@ -239,35 +190,21 @@ def _spec(dataset: Dataset) -> dict[str, Any]:
 
 def _values(record: Metadata, axis: str) -> str:
     """The titles of an axis' values, with the mark and the suite's own value where they differ."""
-    titles = ", ".join(_title(record, axis, value) for value in record.axis(axis))
-    assigned = getattr(record, axis)
-    return titles + (_mark(assigned) if hasattr(assigned, "assigned_by") else "")
-
-
-def _title(record: Metadata, axis: str, value: str) -> str:
-    if axis in _VOCABULARY:
-        return vocabulary()[_VOCABULARY[axis]][value]
-    if axis == "category":
-        return taxonomy()[value]["title"]
-    if axis == "subcategory" and record.category:
-        return taxonomy()[record.category]["subcategories"][value]["title"]
-    return _NAMES.get(value) or value.replace("_", " ").capitalize().replace(" qa", " QA")
+    titles = record.declared.titles(axis)
+    shown = ", ".join(titles[value] for value in record.axis(axis))
+    return shown + (_mark(record, axis) if axis in ("specialties", "stage") else "")
 
 
 def _access(record: Metadata) -> str:
-    scoreable = ", scoreable" if record.access.scoreable else ""
-    return record.access.value + scoreable + _mark(record.access)
+    return record.access + (", scoreable" if record.scoreable else "") + _mark(record, "access")
 
 
-def _mark(assigned: Access | Specialties | Stage) -> str:
-    if assigned.assigned_by == "paper":
+def _mark(record: Metadata, axis: str) -> str:
+    """What stands behind a value that the suite's paper does not give."""
+    if record.assigned_by(axis) == "paper":
         return ""
-    own, value = _listed(assigned.suite_value), _listed(assigned.value)
-    return f" {ASSIGNED}" + (f" (suite: {_cell(', '.join(own))})" if own and own != value else "")
-
-
-def _listed(value: str | list[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else value or []
+    own = record.own_words(axis)
+    return f" {ASSIGNED}" + (f" (suite: {_cell(', '.join(own))})" if own and own != record.axis(axis) else "")
 
 
 def _reference(key: str) -> str:

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 CITATIONS_FILE = Path(__file__).parent / "citations.bib"
 #: what every use of a task rests on
 PACKAGE, HARNESS = "medtasks", "gao2024harness"
-#: suite -> key of its paper
-SUITE_PAPERS = {
-    "bridge": "wu2026bridge",
-    "medhelm": "bedi2026medhelm",
-    "clinicbench": "liu2024clinicbench",
-    "mlb": "he2026mlb",
-}
 #: more authors than these become "et al." in running text
 _NAMED_AUTHORS = 3
 
@@ -120,8 +113,7 @@ def cited_by(datasets: Iterable[Dataset]) -> dict[str, list[str]]:
     used: dict[str, list[str]] = {PACKAGE: ["the tasks"], HARNESS: ["the harness"]}
     datasets = list(datasets)
     for dataset in datasets:
-        suite = dataset.metadata.benchmark
-        used.setdefault(SUITE_PAPERS[suite], [f"the suite {suite}"])
+        used.setdefault(dataset.suite.citation, [f"the suite {dataset.suite.id}"])
     for dataset in datasets:
         for key in dataset.metadata.axis("citation"):
             used.setdefault(key, []).append(dataset.id)

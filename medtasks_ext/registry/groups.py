@@ -1,4 +1,4 @@
-"""Tags and groups, derived from metadata.
+"""Tags and groups, derived from metadata and from what the suites declare.
 
 A tag is written in every variant and ends in `_tasks`; a group is built from tags, so that a new
 dataset joins by its metadata alone. Names carry the strategy's suffix.
@@ -11,85 +11,53 @@ from typing import TYPE_CHECKING
 from medtasks_ext.registry.tasks import SUFFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from medtasks_ext.registry.metadata import Metadata
+    from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Registry
 
-#: Axes that become groups inside a suite: metadata field -> prefix of the group name.
-SUITE_AXES: dict[str, dict[str, str]] = {
-    "bridge": {"language": "", "task_type": "", "specialties": "spec_", "stage": "stage_"},
-    "medhelm": {"category": "", "subcategory": "sub_"},
-    "clinicbench": {"scenario": "", "clinical_task": "task_"},
-    "mlb": {"dimension": "", "domain": "", "tertiary": "tertiary_"},
-}
-#: Axes that join the suites.
+#: Whose groups join the suites.
+SHARED = "medtasks"
+#: Axes that join the suites: axis -> what the names of its groups begin with.
 SHARED_AXES = {"language": "", "specialties": "spec_", "stage": "stage_"}
-#: Axes kept as tags only: finer than a table row deserves, and rolled up by reports.
-TAG_AXES = {
-    "bridge": {"application": "app_", "documents": "doc_"},
-    "medhelm": {},
-    "clinicbench": {},
-    "mlb": {},
-}
-#: Axes that split a suite into parts without overlap: the children of its umbrella group. Each
-#: task then counts equally often in the umbrella's mean, which lm-eval takes over all leaves.
-PARTITIONS = {
-    "bridge": ("language", "task_type", "stage"),
-    "medhelm": ("category",),
-    "clinicbench": ("scenario",),
-    "mlb": ("dimension",),
-}
-#: ClinicBench's complex clinical tasks, one new dataset each; the others are machine-learning tasks.
-CLINICAL_TASKS = {
-    "referral_qa",
-    "treatment_recommendation",
-    "hospitalization_summarization",
-    "patient_education",
-    "pharmacology_qa_emerging_drugs",
-    "drug_interaction_emerging_drugs",
-}
-#: Suites whose overall figure is the mean over such parts, each counting once, whatever its number of
-#: tasks (MLB Table 4). lm-eval cannot average like that, so these groups have no score in its table.
-AVERAGED_OVER = {"mlb": "dimension"}
-#: Short names that the suites' users know, where the full value would be unwieldy.
-SHORT = {
-    "administration": "admin",
-    "clinical_decision_support": "decision_support",
-    "clinical_note_generation": "notes",
-    "patient_communication": "communication",
-    "medical_research": "research",
-}
 
 
-def group_name(owner: str, prefix: str, value: str) -> str:
-    """The zero-shot name of the group of one value of an axis; the owner is a suite or `medtasks`."""
-    return f"{owner}_{prefix}{SHORT.get(value, value)}"
+def shared_group_name(axis: str, value: str) -> str | None:
+    """The zero-shot name of the group of a value across suites; None where the axis has none."""
+    return f"{SHARED}_{SHARED_AXES[axis]}{value}" if axis in SHARED_AXES else None
 
 
-def _names(metadata: Metadata, owner: str, axes: dict[str, str]) -> list[str]:
-    return [
-        group_name(owner, prefix, value) for axis, prefix in axes.items() for value in metadata.axis(axis)
-    ]
+def _own_names(metadata: Metadata, axes: dict[str, str]) -> list[str]:
+    suite = metadata.declared
+    return [suite.named(prefix, value) for axis, prefix in axes.items() for value in metadata.axis(axis)]
 
 
 def _memberships(metadata: Metadata) -> list[str]:
     """What a dataset belongs to: its suite first, then the axes that have groups."""
-    suite = metadata.benchmark
-    owners = [suite, "medtasks"]
+    suite = metadata.declared
+    owners = [suite.id, SHARED]
+    shared = [
+        f"{SHARED}_{prefix}{value}" for axis, prefix in SHARED_AXES.items() for value in metadata.axis(axis)
+    ]
     return [
-        suite,
-        *_names(metadata, suite, SUITE_AXES[suite]),
-        *_kind_of_task(metadata),
-        *_names(metadata, "medtasks", SHARED_AXES),
-        *(f"{owner}_{metadata.access.value}" for owner in owners),
-        *(f"{owner}_scoreable" for owner in owners if metadata.access.scoreable),
+        suite.id,
+        *_own_names(metadata, suite.groups),
+        *_sets(metadata, suite),
+        *shared,
+        *(f"{owner}_{metadata.access}" for owner in owners),
+        *(f"{owner}_scoreable" for owner in owners if metadata.scoreable),
     ]
 
 
-def _kind_of_task(metadata: Metadata) -> list[str]:
-    """ClinicBench's own division of its tasks."""
-    if metadata.benchmark != "clinicbench":
-        return []
-    return ["clinicbench_clinical" if metadata.clinical_task in CLINICAL_TASKS else "clinicbench_ml"]
+def _sets(metadata: Metadata, suite: Suite) -> list[str]:
+    """The suite's groups of several values of an axis."""
+    return [
+        f"{suite.id}_{name}"
+        for axis, named in suite.sets.items()
+        for name, values in named.items()
+        if set(values) & set(metadata.axis(axis))
+    ]
 
 
 def tags_of(metadata: Metadata, strategy: str) -> list[str]:
@@ -100,36 +68,51 @@ def tags_of(metadata: Metadata, strategy: str) -> list[str]:
     """
     if metadata.twin_of:
         return []
-    suite = metadata.benchmark
-    names = [*_memberships(metadata), *_names(metadata, suite, TAG_AXES[suite])]
+    names = [*_memberships(metadata), *_own_names(metadata, metadata.declared.tags)]
     return [f"{name}{SUFFIX[strategy]}_tasks" for name in dict.fromkeys(names)]
 
 
 def parts_of(registry: Registry, name: str) -> list[list[str]] | None:
     """The tasks of a group whose score is not the plain mean over its tasks, part by part.
 
-    MLB's overall is the mean of its dimensions. ClinicBench's scenario averages leave out datasets
-    that say so (Table 5: the two long-document sets). None for any other name.
+    A suite may take its own figure as the mean over the values of an axis, and may leave datasets out of the
+    means of an axis (`averaged_over` and `left_out` of `suite.yaml`). A suite's groups are means over its
+    paper's datasets; those that joined later count where a group holds nothing else. None for any other name.
     """
+    if name not in registry.groups or name.startswith(f"{SHARED}_"):
+        return None
     leaves = registry.leaves(name)
-    records = {leaf: registry.tasks[leaf][0].metadata for leaf in leaves}
-    for suite, axis in AVERAGED_OVER.items():
-        if name in {suite + suffix for suffix in SUFFIX.values()}:
-            parts: dict[str, list[str]] = {}
-            for leaf in leaves:
-                parts.setdefault(records[leaf].axis(axis)[0], []).append(leaf)
-            return list(parts.values())
-    counted = [leaf for leaf in leaves if records[leaf].in_scenario_average]
-    scenarios = {
-        _names(record, record.benchmark, {"scenario": ""})[0]
-        for record in records.values()
-        if record.scenario
+    strategy = registry.tasks[leaves[0]][1]
+    bare, suite = name.removesuffix(SUFFIX[strategy]), registry.tasks[leaves[0]][0].suite
+    counted = counted_in(registry, leaves, bare, suite)
+    if bare == suite.id and suite.averaged_over:
+        parts: dict[str, list[str]] = {}
+        for leaf in counted:
+            value = registry.tasks[leaf][0].metadata.axis(suite.averaged_over)[0]
+            parts.setdefault(value, []).append(leaf)
+        return list(parts.values())
+    return [counted] if len(counted) < len(leaves) else None
+
+
+def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Suite) -> list[str]:
+    """The tasks that the mean of a suite's group is taken over.
+
+    Args:
+        registry: of the tasks.
+        leaves: tasks of the group.
+        group: its zero-shot name.
+        suite: whose group it is.
+    """
+    leaves = list(leaves)
+    of_paper = [leaf for leaf in leaves if registry.tasks[leaf][0].of_paper] or leaves
+    left_out = {
+        leaf
+        for axis, names in suite.left_out.items()
+        for leaf in of_paper
+        if registry.tasks[leaf][0].folder.name in names
+        and group in {suite.group_name(axis, value) for value in registry.tasks[leaf][0].metadata.axis(axis)}
     }
-    if len(counted) < len(leaves) and name in {
-        f"{item}{suffix}" for item in scenarios for suffix in SUFFIX.values()
-    }:
-        return [counted]
-    return None
+    return [leaf for leaf in of_paper if leaf not in left_out] or of_paper
 
 
 def groups_of(registry: Registry) -> dict[str, list[str]]:
@@ -140,14 +123,14 @@ def groups_of(registry: Registry) -> dict[str, list[str]]:
         for metadata in records:
             for name in _memberships(metadata)[1:]:
                 groups[name + suffix] = [f"{name}{suffix}_tasks"]
-        for suite, axes in PARTITIONS.items():
+        for suite in registry.suites.values():
             parts = [
                 name + suffix
-                for axis in axes
+                for axis in suite.partition
                 for metadata in records
-                if metadata.benchmark == suite
-                for name in _names(metadata, suite, {axis: SUITE_AXES[suite][axis]})
+                if metadata.suite == suite.id
+                for name in _own_names(metadata, {axis: suite.groups[axis]})
             ]
             if parts:
-                groups[suite + suffix] = list(dict.fromkeys(parts))
+                groups[suite.id + suffix] = list(dict.fromkeys(parts))
     return dict(sorted(groups.items()))

@@ -1,250 +1,250 @@
 """The metadata record of a task: strict, and the only place where a fact is written.
 
-Tags, variants, groups, documentation and the axes of reports are derived from it.
+Tags, variants, groups, documentation and the axes of reports are derived from it. What a fact may be
+depends on the suite in whose folder the dataset lies (`suites.py`).
 """
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import yaml
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
+from medtasks_ext.registry.suites import TERMS, VOCABULARY_FILE, AssignedBy, Suite, near
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-VOCABULARY_FILE = Path(__file__).parent / "vocabulary.yaml"
-TAXONOMY_FILE = Path(__file__).parent / "taxonomy.yaml"
-
-Benchmark = Literal["bridge", "medhelm", "clinicbench", "mlb"]
-AssignedBy = Literal["paper", "medtasks"]
+    from collections.abc import Iterator, Mapping
 
 
-@lru_cache(maxsize=1)
-def vocabulary() -> dict[str, dict[str, str]]:
-    """The controlled vocabulary: axis -> value id -> title."""
-    return yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
+@dataclass(frozen=True)
+class Facts:
+    """What a record is read with.
+
+    Attributes:
+        suite: whose dataset it is.
+        kind: the dataset's answer kind, as far as it is known.
+        download: whether its rows come with a download.
+    """
+
+    suite: Suite
+    kind: str | None = None
+    download: bool = False
 
 
-@lru_cache(maxsize=1)
-def taxonomy() -> dict[str, Any]:
-    """MedHELM's taxonomy: category -> {title, subcategories: {id: {title, tasks}}}."""
-    return yaml.safe_load(TAXONOMY_FILE.read_text(encoding="utf-8"))
-
-
-#: The axes that a suite's tasks have beside the shared ones.
-SUITE_KEYS: dict[str, tuple[str, ...]] = {
-    "bridge": ("application",),
-    "medhelm": ("category", "subcategory"),
-    "clinicbench": ("scenario", "clinical_task"),
-    "mlb": ("domain", "dimension", "tertiary"),
-}
-#: Suites as their papers write them, in the order of display.
-SUITE_TITLES = {"bridge": "BRIDGE", "medhelm": "MedHELM", "clinicbench": "ClinicBench", "mlb": "MLB"}
+def _facts(info: ValidationInfo) -> Facts:
+    assert isinstance(info.context, Facts), "read a record with `Metadata.read`"
+    return info.context
 
 
 @dataclass(frozen=True)
 class _InVocabulary:
-    """Marks a text that must be a value of one axis; editors get the list from the JSON Schema."""
+    """Marks a text that must be a value of a shared axis; editors get the list from the JSON Schema."""
 
     axis: str
 
-    def check(self, value: str) -> str:
-        known = vocabulary()[self.axis]
+    def check(self, value: str, info: ValidationInfo) -> str:
+        suite = _facts(info).suite
+        known = suite.terms(TERMS[self.axis])
         if value not in known:
             raise ValueError(
-                f"{value!r} is not in the vocabulary of {self.axis}{near(value, known)}: {', '.join(known)}"
+                f"{value!r} is not in the vocabulary of {TERMS[self.axis]}{near(value, known)}: "
+                + _listed(known)
+                + _where_to_add(self.axis, suite)
             )
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
+        return core_schema.with_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        values = vocabulary()[self.axis]
+        from medtasks_ext.registry.tasks import registry  # what suites add is known once they are read
+
+        values = registry().titles[self.axis]
         return {"type": "string", "enum": list(values), "enumDescriptions": list(values.values())}
 
 
-def near(value: str, known: Iterable[str]) -> str:
-    """` (did you mean …?)` for a value that resembles a known one, else nothing."""
-    close = difflib.get_close_matches(value, known, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+#: Values that a message lists; of more, the nearest is enough.
+_LISTED = 40
 
 
-def _not_in_taxonomy(what: str, value: str, known: Iterable[str]) -> str:
-    return f"{what} {value!r} is not in taxonomy.yaml{near(value, known)}: {', '.join(known)}"
+def _listed(known: Mapping[str, str]) -> str:
+    return ", ".join(known) if len(known) <= _LISTED else "any code of ISO 639-1"
 
 
-Language = Annotated[str, _InVocabulary("languages")]
-TaskType = Annotated[str, _InVocabulary("task_types")]
+def _where_to_add(axis: str, suite: Suite) -> str:
+    """Which file to edit where the value is meant; languages and access are complete."""
+    if axis in ("language", "access"):
+        return ""
+    return (
+        f" (a new one goes into {suite.where}, under vocabulary.{TERMS[axis]},"
+        f" or for all suites into registry/{VOCABULARY_FILE.name})"
+    )
+
+
+Language = Annotated[str, _InVocabulary("language")]
+TaskType = Annotated[str, _InVocabulary("task_type")]
 Specialty = Annotated[str, _InVocabulary("specialties")]
-StageId = Annotated[str, _InVocabulary("stages")]
+StageId = Annotated[str, _InVocabulary("stage")]
 AccessId = Annotated[str, _InVocabulary("access")]
 DocumentType = Annotated[str, _InVocabulary("documents")]
-Application = Annotated[str, _InVocabulary("applications")]
 
 
-class Assigned(Strict):
-    """A value on a shared axis, with the suite's own value and who made the match."""
-
-    assigned_by: AssignedBy = Field(description="paper if the suite's paper gives the value, else medtasks")
-    suite_value: str | list[str] | None = Field(
-        default=None, description="the suite's own value, where it differs"
-    )
-
-
-class Stage(Assigned):
-    """Clinical stage.
+class SuiteWords(Strict):
+    """The suite's own words, where they are not those that its `suite.yaml` maps to ours.
 
     Attributes:
-        value: the stage.
+        access: who can get the data.
+        specialties: medical specialties.
     """
 
-    value: StageId
+    access: str | None = None
+    specialties: list[str] = []
 
-
-class Specialties(Assigned):
-    """Medical specialties; a task counts fully in each of them.
-
-    Attributes:
-        value: the specialties.
-    """
-
-    value: list[Specialty] = Field(min_length=1)
-
-
-class Access(Assigned):
-    """Who can get the data.
-
-    Attributes:
-        value: open, gated or private.
-        scoreable: whether it is downloaded with its gold answers, without asking anyone.
-    """
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "if": {"properties": {"scoreable": {"const": True}}, "required": ["scoreable"]},
-            "then": {"properties": {"value": {"const": "open"}}},
-        }
-    )
-
-    value: AccessId
-    scoreable: bool
-
-    @model_validator(mode="after")
-    def _open_if_scoreable(self) -> Access:
-        if self.scoreable and self.value != "open":
-            raise ValueError("scoreable means that anyone can download it: access must be open")
-        return self
-
-
-def _suite_rules(schema: dict[str, Any]) -> None:
-    """What `Metadata` asks of single suites, in JSON Schema."""
-    properties, categories = schema["properties"], taxonomy()
-    properties["category"] = {"enum": [*categories, None]}
-    rules = [
-        *(("benchmark", suite, {"required": list(keys)}) for suite, keys in SUITE_KEYS.items()),
-        *(
-            ("category", name, {"properties": {"subcategory": {"enum": list(category["subcategories"])}}})
-            for name, category in categories.items()
-        ),
-    ]
-    schema["allOf"] = [
-        {"if": {"properties": {key: {"const": value}}, "required": [key]}, "then": rule}
-        for key, value, rule in rules
-    ]
+    @field_validator("access")
+    @classmethod
+    def _is_a_word_of_the_suite(cls, given: str | None, info: ValidationInfo) -> str | None:
+        suite = _facts(info).suite
+        known = suite.access
+        if given is not None and given not in known:
+            raise ValueError(
+                f"{given!r} is no word of the suite{near(given, known)}: {', '.join(known)}"
+                f" (a new one goes into {suite.where}, under access)"
+            )
+        return given
 
 
 class Metadata(Strict):
-    """`metadata.medtasks` of a `zero_shot.yaml`.
+    """`about` of a task file.
 
     Attributes:
-        benchmark: the suite.
         name: the suite's own name of the dataset.
         summary: one sentence: what goes in, what comes out.
-        language: of the documents.
+        language: of the documents, a code of ISO 639-1.
         task_type: what is done with a document.
         documents: the kinds of documents.
-        specialties: medical specialties.
+        specialties: medical specialties; a task counts fully in each of them.
         stage: clinical stage.
+        axes: the values on the suite's own axes, which its `suite.yaml` lists.
         access: who can get the data.
+        suite_words: the suite's own words for access and specialties, where they differ.
         url: where the data is.
         licence: the terms under which it is.
         citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries.
         n_test: number of test documents that the paper states.
-        primary_metric: the metric that `score` repeats.
+        primary_metric: the metric that `score` repeats, where the answer kind does not say (`metrics` of
+            `suite.yaml`).
         oracle_max: what a perfect answer gets; 1 unless the official rule prevents it; `unbounded` if it can
             exceed 1; `per_document` if it depends on the rows, and the answer format knows.
         verify: what could not be settled, one sentence each.
-        application: BRIDGE's clinical application.
-        category: MedHELM's category.
-        subcategory: MedHELM's subcategory.
-        scenario: ClinicBench's scenario.
-        clinical_task: ClinicBench's task.
-        in_scenario_average: whether ClinicBench's average of the scenario counts the dataset.
         twin_of: the dataset whose rows this one asks in another form, as a control; it belongs to no group.
-        domain: MLB's domain.
-        dimension: MLB's dimension.
-        tertiary: MLB's scenario within the dimension.
     """
 
-    model_config = ConfigDict(json_schema_extra=_suite_rules)
-
-    benchmark: Benchmark
     name: str
     summary: str
     language: Language
     task_type: TaskType
     documents: list[DocumentType] = Field(min_length=1)
-    specialties: Specialties
-    stage: Stage
-    access: Access
+    specialties: list[Specialty] = Field(min_length=1)
+    stage: StageId
+    axes: dict[str, str] = Field(default={}, validate_default=True)
+    access: AccessId
+    suite_words: SuiteWords = SuiteWords()
     url: str
     licence: str
     citation: str | Annotated[list[str], Field(min_length=1)]
     n_test: int
-    primary_metric: str
+    primary_metric: str = Field(default="", validate_default=True)
     oracle_max: float | Literal["unbounded", "per_document"] = 1.0
     verify: list[str] = []
-
-    # axes of single suites
-    application: Application | None = None
-    category: str | None = None
-    subcategory: str | None = None
-    scenario: str | None = None
-    clinical_task: str | None = None
-    in_scenario_average: bool = True
     twin_of: str | None = None
-    domain: str | None = None
-    dimension: str | None = None
-    tertiary: str | None = None
 
-    @model_validator(mode="after")
-    def _suite_axes(self) -> Metadata:
-        missing = [key for key in SUITE_KEYS[self.benchmark] if getattr(self, key) is None]
-        if missing:
-            raise ValueError(f"{self.benchmark} tasks need: {', '.join(missing)}")
-        if self.category is not None:
-            categories = taxonomy()
-            if self.category not in categories:
-                raise ValueError(_not_in_taxonomy("category", self.category, categories))
-            known = categories[self.category]["subcategories"]
-            if self.subcategory not in known:
-                raise ValueError(_not_in_taxonomy("subcategory", str(self.subcategory), known))
-        return self
+    _facts: Facts = PrivateAttr()
+
+    @classmethod
+    def read(cls, record: Any, facts: Facts) -> Metadata:
+        """The record of a dataset.
+
+        Args:
+            record: what the task file says.
+            facts: what else decides what it means.
+
+        Raises:
+            ValidationError: an unknown key, a missing one, or a value that the axis does not have.
+        """
+        return cls.model_validate(record, context=facts)
+
+    @field_validator("axes")
+    @classmethod
+    def _are_axes_of_the_suite(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        if faults := list(_axis_faults(given, _facts(info).suite)):
+            raise ValueError("; ".join(faults))
+        return given
+
+    @field_validator("primary_metric")
+    @classmethod
+    def _of_the_answer_kind(cls, given: str, info: ValidationInfo) -> str:
+        facts = _facts(info)
+        if metric := given or facts.suite.metrics.get(facts.kind or ""):
+            return metric
+        raise ValueError(
+            f"missing key ({facts.suite.where} names no metric of the answer kind {facts.kind!r})"
+        )
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Keep what the record was read with."""
+        self._facts = context
+
+    @property
+    def declared(self) -> Suite:
+        """The suite that it belongs to, as its file declares it."""
+        return self._facts.suite
+
+    @property
+    def suite(self) -> str:
+        """The name of that suite."""
+        return self.declared.id
+
+    @property
+    def scoreable(self) -> bool:
+        """Whether it is downloaded with its gold answers, without asking anyone."""
+        return self.access == "open" and self._facts.download
+
+    def assigned_by(self, axis: str) -> AssignedBy:
+        """Who says the value of specialties, stage or access: the suite's paper, or medtasks."""
+        if axis != "access":
+            return self.declared.assigned_by
+        word = self.own_words("access")
+        return "paper" if word and self.declared.access.get(word[0]) == self.access else "medtasks"
+
+    def own_words(self, axis: str) -> list[str]:
+        """The suite's words for its access or its specialties; `[]` where it has none of its own."""
+        if axis == "access":
+            word = self.suite_words.access or self.declared.own_access(self.access)
+            return [word] if word else []
+        return self.suite_words.specialties if axis == "specialties" else []
 
     def axis(self, name: str) -> list[str]:
-        """The values of one axis as a list, whatever its shape (`[]` where the suite has none)."""
-        value: Any = getattr(self, name)
-        if isinstance(value, Assigned):
-            value = value.value  # type: ignore[attr-defined]
+        """The values of one axis or fact as a list, whatever its shape (`[]` where the suite has none)."""
+        value: Any = self.axes.get(name, getattr(self, name, None))
         return (
             [] if value is None else [str(item) for item in (value if isinstance(value, list) else [value])]
         )
+
+
+def _axis_faults(given: Mapping[str, str], suite: Suite) -> Iterator[str]:
+    """What is wrong with the values on a suite's own axes."""
+    for name in given.keys() - suite.axes.keys():
+        axes = ", ".join(suite.axes) or "none"
+        yield f"{name}: unknown axis{near(name, suite.axes)}; {suite.where} has: {axes}"
+    for name, axis in suite.axes.items():
+        known = axis.known(given.get(axis.within) if axis.within else None)
+        if name not in given:
+            yield f"{name}: missing key (an axis of {suite.where})"
+        elif given[name] not in known and known:  # nothing is known within a value that is wrong itself
+            yield (
+                f"{name}: {given[name]!r} is no value of {name}{near(given[name], known)}: {', '.join(known)}"
+                f" (a new one goes into {suite.where}, under axes.{name})"
+            )

@@ -7,36 +7,31 @@ import os
 import re
 import shutil
 import tempfile
-import textwrap
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.metadata import SUITE_KEYS, Metadata, near, taxonomy, vocabulary
-from medtasks_ext.registry.sync import task_files
-from medtasks_ext.registry.tasks import SUFFIX, Registry, yaml_text
+from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.suites import TERMS, near
+from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, TASK_FILE, Registry, facts_of
+from medtasks_ext.registry.yamlfile import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from medtasks_ext.registry.suites import Suite
+
 TEMPLATES = Path(__file__).parent / "templates"
 #: What stands where a person must write something. `medtasks validate` asks for it to be replaced.
 PLACEHOLDER = "TODO:"
-SUITES = {
-    "bridge": "clinical text in nine languages: labels, extraction, coding, summaries",
-    "medhelm": "English; decision support, notes, communication, research, administration",
-    "clinicbench": "English; reasoning, generation, understanding",
-    "mlb": "Chinese; knowledge, safety and ethics, records, services",
-}
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 _N_FEWSHOT, _N_TEST = 5, 6
 _OWN_TASKS = (
     "work in a clone of the repository, or in a copy of the tasks of your own: "
-    'cp -r "$(medtasks path)" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
+    "cp -r {} my_tasks; export MEDTASKS_TASKS_DIR=my_tasks"
 )
 #: What may stay open, and what the file then says in its place.
 _OPEN = {
@@ -58,6 +53,8 @@ class Question:
         choices: value -> meaning; None where any text will do.
         many: whether there may be several values.
         required: whether the file cannot be written without it.
+        offered: values that are shown, where there are too many choices.
+        axis: whether it is an axis of the suite's own.
     """
 
     key: str
@@ -65,6 +62,18 @@ class Question:
     choices: Mapping[str, str] | None = None
     many: bool = False
     required: bool = True
+    offered: tuple[str, ...] | None = None
+    axis: bool = False
+
+    @property
+    def flag(self) -> str:
+        """How it is answered on the command line, up to the value."""
+        return f"--axis {self.key}=" if self.axis else f"--{self.key.replace('_', '-')} "
+
+    @property
+    def shown(self) -> list[str]:
+        """The values that are listed."""
+        return list(self.choices or () if self.offered is None else self.offered)
 
     def read(self, text: str) -> Any:
         """The answer that a text gives: a value, or a list of values between commas.
@@ -81,8 +90,9 @@ class Question:
         if self.choices is not None and text not in self.choices:
             raise MedtasksError(
                 f"unknown value {text!r}{near(text, self.choices)}",
-                where=f"--{self.key.replace('_', '-')}",
-                remedy=f"use {'any of' if self.many else 'one of'}: {', '.join(self.choices)}",
+                where=self.flag.rstrip(" ="),
+                remedy=f"use {'any of' if self.many else 'one of'}: {', '.join(self.shown)}"
+                + ("" if self.offered is None else ", or another code of ISO 639-1"),
             )
         return text
 
@@ -91,53 +101,48 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
     """What has to be known of a new dataset, in order; later questions depend on earlier answers.
 
     Args:
-        tasks: whose values are offered on axes that have no vocabulary.
+        tasks: the registry, whose suites are offered.
         answers: key -> answer, filled by the caller before the next question is taken.
     """
     yield Question("id", "Name of the dataset in lower case, such as falls_clinic")
-    if suite_of(answers["id"]) is None:
-        yield Question("suite", "Suite that it joins", SUITES)
-    suite = suite_of(answers["id"]) or answers["suite"]
+    if suite_of(tasks, answers["id"]) is None:
+        suites = {name: suite.about for name, suite in tasks.suites.items()}
+        yield Question("suite", "Suite that it joins", suites)
+    suite = tasks.suites[suite_of(tasks, answers["id"]) or answers["suite"]]
     yield Question("kind", "How an answer is written (docs/answers.md)", kinds(suite))
-    known = vocabulary()
-    yield Question("language", "Language of the documents", known["languages"])
-    yield Question("task_type", "What is done with a document", known["task_types"])
-    yield Question("documents", "Kinds of documents", known["documents"], many=True)
-    yield Question("specialties", "Medical specialties", known["specialties"], many=True)
-    yield Question("stage", "Clinical stage", known["stages"])
-    yield Question("access", "Who can get the data", known["access"])
-    for key in SUITE_KEYS[suite]:
-        yield Question(key, f"{key.replace('_', ' ').capitalize()} ({suite})", _axis(tasks, key, answers))
+    yield _language(tasks, suite)
+    for key, text, many in (
+        ("task_type", "What is done with a document", False),
+        ("documents", "Kinds of documents", True),
+        ("specialties", "Medical specialties", True),
+        ("stage", "Clinical stage", False),
+        ("access", "Who can get the data", False),
+    ):
+        yield Question(key, text, suite.terms(TERMS[key]), many=many)
+    for key, axis in suite.axes.items():
+        known = axis.known(answers[axis.within] if axis.within else None)
+        yield Question(key, f"{key.replace('_', ' ').capitalize()} ({suite.title})", known, axis=True)
     yield Question("name", "The dataset's own name", required=False)
     yield Question("summary", "What goes in and what comes out, in one sentence", required=False)
 
 
-def suite_of(task: str) -> str | None:
+def _language(tasks: Registry, suite: Suite) -> Question:
+    """Any language may be given; those that datasets have are shown."""
+    known = suite.terms(TERMS["language"])
+    used = {item.metadata.language for item in tasks.datasets.values()}
+    return Question(
+        "language", "Language of the documents", known, offered=tuple(code for code in known if code in used)
+    )
+
+
+def suite_of(tasks: Registry, task: str) -> str | None:
     """The suite that a name begins with, if any."""
-    return next((suite for suite in SUITES if task.startswith(f"{suite}_")), None)
+    return next((suite for suite in tasks.suites if task.startswith(f"{suite}_")), None)
 
 
-@lru_cache(maxsize=8)
-def kinds(suite: str) -> dict[str, str]:
+def kinds(suite: Suite) -> dict[str, str]:
     """Answer kind -> what an answer looks like, for the kinds that the suite scores."""
-    files = sorted((TEMPLATES / suite).glob("*.yaml"))
-    return {file.stem: yaml.safe_load(file.read_text(encoding="utf-8"))["about"] for file in files}
-
-
-def _axis(tasks: Registry, key: str, answers: Mapping[str, Any]) -> dict[str, str] | None:
-    """The values of a suite's own axis; without a vocabulary those that its datasets have, if any."""
-    if key == "application":
-        return vocabulary()["applications"]
-    if key == "category":
-        return {name: entry["title"] for name, entry in taxonomy().items()}
-    if key == "subcategory":
-        parts = taxonomy()[answers["category"]]["subcategories"]
-        return {name: part["title"] for name, part in parts.items()}
-    shown: dict[str, list[str]] = {}
-    for dataset in tasks.datasets.values():
-        for value in dataset.metadata.axis(key):
-            shown.setdefault(value, []).append(dataset.metadata.name)
-    return {value: f"as {', '.join(names[:3])}" for value, names in sorted(shown.items())} or None
+    return {kind: _template(suite, kind)["about"] for kind in sorted(suite.metrics)}
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,7 @@ class Draft:
             raise MedtasksError(
                 f"cannot be written ({error.strerror or error})",
                 where=self.folder,
-                remedy=_OWN_TASKS,
+                remedy=_OWN_TASKS.format(self.folder.parents[1]),
             ) from None
         finally:
             if made is not None:
@@ -192,19 +197,22 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     Raises:
         MedtasksError: the name is taken or no name, or the tasks are those of an installed package.
     """
-    suite = suite_of(answers["id"]) or answers["suite"]
-    name = answers["id"].removeprefix(f"{suite}_")
-    task, folder = f"{suite}_{name}", tasks.root / suite / name
+    suite = tasks.suites[suite_of(tasks, answers["id"]) or answers["suite"]]
+    name = answers["id"].removeprefix(f"{suite.id}_")
+    task, folder = f"{suite.id}_{name}", tasks.root / suite.id / name
     if tasks.root == Path(__file__).parents[1] / "tasks":
         raise MedtasksError(
-            "the installed tasks are replaced by updates", where=tasks.root, remedy=_OWN_TASKS
+            "the installed tasks are replaced by updates",
+            where=tasks.root,
+            remedy=_OWN_TASKS.format(tasks.root),
         )
     _check_name(tasks, task, name, folder)
     template = _template(suite, answers["kind"])
     written = _task_file(task, suite, template, answers)
-    metadata = Metadata(**yaml_text(written)["metadata"]["medtasks"])
+    said = yaml_text(written)
+    Metadata.read(said["about"], facts_of(suite, said.get("rows"), said["answer"]))  # as it will be read
     files = {
-        **task_files(written, task, metadata),
+        TASK_FILE: written,
         "sample.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(template)),
         **template.get("files", {}),
     }
@@ -232,53 +240,56 @@ def _exists(folder: Path) -> MedtasksError:
     return MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
 
 
-def _template(suite: str, kind: str) -> dict[str, Any]:
-    return yaml.safe_load((TEMPLATES / suite / f"{kind}.yaml").read_text(encoding="utf-8"))
+def _template(suite: Suite, kind: str) -> dict[str, Any]:
+    """The template of an answer kind: the suite's own, else that of another suite that scores the kind.
+
+    Raises:
+        MedtasksError: no suite has one.
+    """
+    own = TEMPLATES / suite.id / f"{kind}.yaml"
+    file = own if own.is_file() else next(iter(sorted(TEMPLATES.glob(f"*/{kind}.yaml"))), None)
+    if file is None:
+        raise MedtasksError(
+            f"metrics: {kind!r} is no answer kind",
+            where=suite.file,
+            remedy=f"use any of: {', '.join(sorted({path.stem for path in TEMPLATES.glob('*/*.yaml')}))}",
+        )
+    return {**yaml.safe_load(file.read_text(encoding="utf-8")), "home": file.parent.name}
 
 
-def _task_file(task: str, suite: str, template: Mapping[str, Any], answers: Mapping[str, Any]) -> str:
+def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Mapping[str, Any]) -> str:
     told = {key: answers.get(key) or f"{PLACEHOLDER} {what}" for key, what in _OPEN.items()}
     n_test = answers.get("n_test")
-    assigned = "assigned_by: medtasks"
     download = (
-        "    # TODO: pin the public files (docs/data.md), then set access.scoreable: source.download with\n"
-        "    # repo (on the Hugging Face hub; without it `test` lists URLs), revision, test, fewshot\n"
+        "# TODO: pin the public files (docs/data.md), as rows.download with\n"
+        "# repo (on the Hugging Face hub; without it `test` lists URLs), revision, test, fewshot\n"
     )
     record = [
-        ("benchmark", suite),
         ("name", _scalar(told["name"])),
         ("summary", _scalar(told["summary"])),
         ("language", _scalar(answers["language"])),
         ("task_type", answers["task_type"]),
         ("documents", _scalar(answers["documents"])),
-        ("specialties", f"{{value: {_scalar(answers['specialties'])}, {assigned}}}"),
-        ("stage", f"{{value: {answers['stage']}, {assigned}}}"),
-        *((key, answers[key]) for key in SUITE_KEYS[suite]),
-        ("access", f"{{value: {answers['access']}, {assigned}, scoreable: false}}"),
+        ("specialties", _scalar(answers["specialties"])),
+        ("stage", answers["stage"]),
+        *([("axes", "".join(f"\n    {key}: {answers[key]}" for key in suite.axes))] if suite.axes else []),
+        ("access", answers["access"]),
         *((key, _scalar(told[key])) for key in ("url", "licence", "citation")),
         ("n_test", n_test or f"0  # {PLACEHOLDER} number of test documents"),
-        ("primary_metric", template["metric"]),
         *((key, template[key]) for key in ("oracle_max",) if key in template),
     ]
     return "\n".join(
         [
-            f"# {told['name'] if answers.get('name') else task}: {told['summary']}",
-            f"include: ../{template['family']}.yaml",
+            f"class: !function {TASK_CLASS}",
             f"task: {task}",
+            f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
             "",
-            "dataset_kwargs:",
-            "  medtasks_dataset:",
-            (download if answers["access"] == "open" else "")
-            + textwrap.indent(template["block"], "    ", lambda line: bool(line.strip())),
-            "filter_list:",
-            "  - name: answer",
-            "    filter:",
-            "      - {function: !function medtasks_ext.filters.ParseAnswer, answer: *answer}",
+            (download if answers["access"] == "open" else "") + template["block"],
+            "about:",
+            *(f"  {key}: {value}".replace(": \n", ":\n") for key, value in record),
             "",
             "metadata:",
             "  version: 1-A",
-            "  medtasks:",
-            *(f"    {key}: {value}" for key, value in record),
             "",
         ]
     )

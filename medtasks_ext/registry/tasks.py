@@ -5,83 +5,55 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 
 from __future__ import annotations
 
-import csv
 import difflib
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.metadata import Metadata, near
+from medtasks_ext.registry.families import Family, family_of
+from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.metadata import Facts, Metadata
+from medtasks_ext.registry.suites import TERMS, Suite, near, read_suite, suites_below, vocabulary
+from medtasks_ext.registry.yamlfile import read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 STRATEGIES = ("zero_shot", "cot", "five_shot")
 #: suffix of task, tag and group names, by strategy
 SUFFIX = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}
 STRATEGY_TITLES = {"zero_shot": "zero-shot", "cot": "chain of thought", "five_shot": "5-shot"}
 
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_Base):
-    """Safe YAML that keeps `!function` references as strings."""
-
-
-_Loader.add_constructor("!function", lambda loader, node: f"!function {loader.construct_scalar(node)}")
-
-
-def yaml_text(text: str) -> Any:
-    """What a YAML text says; `!function` references are strings."""
-    return yaml.load(text, Loader=_Loader)
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """One YAML mapping, with `include` resolved as lm-eval does (top-level keys, local ones win).
-
-    Raises:
-        MedtasksError: the file is not valid YAML, not a mapping, or includes a missing file.
-    """
-    try:
-        config = yaml_text(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise MedtasksError(
-            f"not valid YAML ({problem})",
-            where=f"{path}{line}",
-            remedy="mend the indentation or quoting there",
-        ) from None
-    except FileNotFoundError:
-        raise MedtasksError("no such file", where=path, remedy="check the `include:` that names it") from None
-    except UnicodeDecodeError:
-        raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None
-    if not isinstance(config, dict):
-        raise MedtasksError("expected a mapping of keys", where=path, remedy="start from another task's file")
-    includes = config.pop("include", [])
-    merged: dict[str, Any] = {}
-    for name in includes if isinstance(includes, list) else [includes]:
-        merged.update(read_yaml((path.parent / name).resolve()))
-    return {**merged, **config}
+#: What the key `class` of a task file names.
+TASK_CLASS = "medtasks_ext.task.MedicalTask"
+#: The hand-written file of a dataset folder.
+TASK_FILE = "task.yaml"
+#: What a task file says of the dataset, besides keys of lm-eval.
+BLOCKS = ("rows", "prompt", "answer", "judge")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset folder: its hand-written `zero_shot.yaml` and what stands beside it."""
+    """One dataset folder: its hand-written `task.yaml` and what stands beside it.
+
+    Attributes:
+        folder: the folder.
+        given: what is said in place of the folder's own file, by a task that includes it and changes a part.
+        source: the file of that task.
+    """
 
     folder: Path
+    given: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    source: Path | None = field(default=None, compare=False)
 
     @property
     def file(self) -> Path:
         """The hand-written task file."""
-        return self.folder / "zero_shot.yaml"
+        return self.source or self.folder / TASK_FILE
 
     @property
     def sample_file(self) -> Path:
@@ -89,9 +61,9 @@ class Dataset:
         return self.folder / "sample.jsonl"
 
     @cached_property
-    def config(self) -> dict[str, Any]:
-        """The task configuration, includes resolved."""
-        return read_yaml(self.file)
+    def config(self) -> Mapping[str, Any]:
+        """What the task file says, includes resolved."""
+        return read_yaml(self.file) if self.given is None else self.given
 
     @cached_property
     def id(self) -> str:
@@ -103,6 +75,50 @@ class Dataset:
             )
         return name
 
+    @property
+    def blocks(self) -> dict[str, Any]:
+        """Where rows come from, how they become prompts, how answers look and are judged."""
+        said = {name: self.config[name] for name in BLOCKS if name in self.config}
+        rows, about = said.get("rows", {}), self.config.get("about")
+        if self.suite.official_files and self.of_paper and isinstance(rows, dict) and isinstance(about, dict):
+            # the authors' file of rows has the dataset's name, unless the task file says another one
+            said["rows"] = {"official_name": about.get("name"), **rows}
+        return said
+
+    @cached_property
+    def family(self) -> Family:
+        """How its answers are scored."""
+        return family_of(self.config, where=self.file)
+
+    @property
+    def metric_list(self) -> Sequence[Mapping[str, Any]]:
+        """Its metrics as lm-eval takes them; functions are `!function NAME`."""
+        return self.config.get("metric_list") or self.family.metric_list
+
+    @property
+    def process_results(self) -> str:
+        """Dotted name of the function that scores a document, after `!function`."""
+        return self.config.get("process_results") or self.family.process_results
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The suite whose folder it lies in.
+
+        Raises:
+            MedtasksError: the suite's file is missing, or not as it should be.
+        """
+        return read_suite(self.folder.absolute().parent)
+
+    @property
+    def of_paper(self) -> bool:
+        """Whether the suite's paper has it; any other was added to the suite later."""
+        return self.folder.name in self.suite.datasets
+
+    @property
+    def facts(self) -> Facts:
+        """What its metadata are read with."""
+        return facts_of(self.suite, self.config.get("rows"), self.config.get("answer"))
+
     @cached_property
     def metadata(self) -> Metadata:
         """The strict metadata record.
@@ -110,18 +126,18 @@ class Dataset:
         Raises:
             MedtasksError: an unknown key, a missing one, or a value outside the vocabulary.
         """
-        record = (self.config.get("metadata") or {}).get("medtasks")
+        record = self.config.get("about")
         if not isinstance(record, dict):
             raise MedtasksError(
-                "`metadata.medtasks` is missing", where=self.file, remedy="see CONTRIBUTING.md"
+                "about: should be a mapping of keys",
+                where=self.file,
+                remedy="docs/metadata.md lists the keys and their values",
             )
         try:
-            return Metadata(**record)
+            return Metadata.read(record, self.facts)
         except ValidationError as error:
             raise MedtasksError(
-                "; ".join(
-                    describe(item, "metadata.medtasks", Metadata.model_fields) for item in error.errors()
-                ),
+                "; ".join(describe(item, "about", Metadata.model_fields) for item in error.errors()),
                 where=self.file,
                 remedy="docs/metadata.md lists the keys and their values",
             ) from None
@@ -134,6 +150,15 @@ class Dataset:
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
         return self.id + SUFFIX[strategy]
+
+
+def facts_of(suite: Suite, rows: Any, answer: Any) -> Facts:
+    """What a record is read with, from the blocks that say where rows come from and how answers look."""
+    return Facts(
+        suite,
+        kind=answer.get("kind") if isinstance(answer, dict) else None,
+        download=isinstance(rows, dict) and bool(rows.get("download")),
+    )
 
 
 #: what pydantic calls a fault -> what is wrong, in plain words
@@ -164,32 +189,6 @@ def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
     return f"{path}: {_FAULTS.get(error['type'], message)}"
 
 
-@lru_cache(maxsize=1)
-def paper_datasets() -> frozenset[str]:
-    """Ids of the datasets of the four suites' papers; any other was added to its suite later."""
-    with (Path(__file__).parent / "datasets.csv").open(encoding="utf-8", newline="") as file:
-        return frozenset(row["id"] for row in csv.DictReader(file))
-
-
-def tasks_folder() -> Path:
-    """The folder that holds the tasks: the checkout's own, else the copy inside this package.
-
-    `MEDTASKS_TASKS_DIR` names another one, for tasks that are not part of the registry.
-    """
-    if named := os.environ.get("MEDTASKS_TASKS_DIR"):
-        folder = Path(named).expanduser()
-        if not folder.is_dir():
-            raise MedtasksError(
-                "no such folder", where=f"MEDTASKS_TASKS_DIR={named}", remedy="correct the path"
-            )
-        return folder
-    package = Path(__file__).resolve().parents[1]
-    checkout = package.parent / "tasks"
-    if (package.parent / "pyproject.toml").is_file() and checkout.is_dir():
-        return checkout
-    return package / "tasks"
-
-
 @dataclass(frozen=True)
 class Registry:
     """All datasets below one folder, and the names that stand for them."""
@@ -209,13 +208,29 @@ class Registry:
     @cached_property
     def _scan(self) -> list[tuple[Dataset, str]]:
         found = []
-        for file in sorted(self.root.glob("*/*/zero_shot.yaml")):
+        for file in sorted(self.root.glob(f"*/*/{TASK_FILE}")):
             dataset = Dataset(file.parent)
             try:
                 _ = dataset.id, dataset.metadata
                 found.append((dataset, ""))
             except MedtasksError as error:
                 found.append((dataset, str(error)))
+        return found
+
+    @cached_property
+    def suites(self) -> dict[str, Suite]:
+        """The suites that are declared, by name, in their order; those that cannot be read are left out."""
+        return suites_below(self.root.absolute())
+
+    @cached_property
+    def titles(self) -> dict[str, dict[str, str]]:
+        """Axis -> value -> title, in the order of display, over all suites; `suite` is an axis, too."""
+        suites = list(self.suites.values())
+        found = {axis: dict(vocabulary()[kind]) for axis, kind in TERMS.items()}
+        for suite in suites:
+            for axis in (*TERMS, *suite.axes):
+                found[axis] = {**suite.titles(axis), **found.get(axis, {})}
+        found["suite"] = {suite.id: suite.title for suite in suites}
         return found
 
     @property
@@ -295,6 +310,11 @@ def registry(root: Path | None = None) -> Registry:
 @lru_cache(maxsize=8)
 def _registry(root: Path) -> Registry:
     return Registry(root)
+
+
+def suites() -> dict[str, Suite]:
+    """The suites of the registry."""
+    return registry().suites
 
 
 def forget() -> None:

@@ -95,7 +95,7 @@ def _scored(entries: Sequence[Entry]) -> _Scored:
         for item in entry.experiments.values():
             record = item.dataset.metadata
             if item.score is not None and not record.twin_of:
-                key = (record.benchmark, item.strategy, item.sample)
+                key = (record.suite, item.strategy, item.sample)
                 found.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
     return found
 
@@ -118,11 +118,10 @@ def _compared(
         return
     chosen = _comparable(own)
     alike = set.intersection(*(set(own[place].items()) for place in chosen))
-    datasets = [name for name in suite.datasets if any(name == known for known, _ in alike)]
+    of_suite = [name for name in suite.datasets if name in suite.counted]
+    datasets = [name for name in of_suite if any(name == known for known, _ in alike)]
     unlike = [
-        name
-        for name in suite.datasets
-        if name not in datasets and all(name in own[place] for place in chosen)
+        name for name in of_suite if name not in datasets and all(name in own[place] for place in chosen)
     ]
     if not datasets:
         return

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from medtasks_ext.registry import suites
+from medtasks_ext.registry.suites import function
 from medtasks_ext.results.medhelm import Price
 from medtasks_ext.results.prices import prices
-from medtasks_ext.results.published import published
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -58,9 +59,9 @@ def costs(entry: Entry) -> Cost:
 
 
 def _published(entry: Entry) -> Cost:
-    rows = published("medhelm_costs.csv") if entry.settings["published"] == "medhelm" else ()
-    for row in rows:
-        if row["model"] == entry.model and row["paper_version"] == "nature_medicine_2026":
-            rule = "as MedHELM prints it: an upper bound, in which every answer fills its budget; jury apart"
-            return Cost(None, 0, None, float(row["benchmark_cost_usd"]), rule)
+    suite = suites().get(entry.settings["published"])
+    if suite and suite.published and suite.published.costs:
+        usd, rule = function(suite, suite.published.costs)(suite).get(entry.model, (None, ""))
+        if usd is not None:
+            return Cost(None, 0, None, usd, rule)
     return Cost(None, 0, None, None, "no cost is published")

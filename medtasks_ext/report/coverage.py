@@ -45,7 +45,7 @@ def gaps(entry: Entry, tasks: Registry, strategies: Sequence[str]) -> list[Gap]:
 
 
 def _without_score(item: Experiment) -> tuple[State, str]:
-    if item.dataset.config["dataset_kwargs"]["medtasks_dataset"].get("judge"):
+    if item.dataset.blocks.get("judge"):
         return "not judged", "its answers wait for `medtasks judge`"
     if item.loaded.get("n_without_gold") == item.loaded.get("n_test", item.n):
         return "without gold", "its rows have no gold answers"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGY_TITLES
+from medtasks_ext.report.axes import title as title_of
 from medtasks_ext.results.experiments import differing
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
 
 
 def _title(suite: str, strategy: str) -> str:
-    return f"{SUITE_TITLES.get(suite, suite)}, {STRATEGY_TITLES[strategy]}"
+    return f"{title_of('suite', suite)}, {STRATEGY_TITLES[strategy]}"
 
 
 def _by_group(entry: Entry) -> dict[tuple[str, str], list[Experiment]]:
     found: dict[tuple[str, str], list[Experiment]] = {}
     for item in entry.experiments.values():
-        found.setdefault((item.dataset.metadata.benchmark, item.strategy), []).append(item)
+        found.setdefault((item.dataset.metadata.suite, item.strategy), []).append(item)
     return found
 
 
@@ -73,7 +73,7 @@ def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
         for item in entry.experiments.values():
             if item.score is not None and item.n < _FEW and not item.sample:
-                names = found.setdefault((item.dataset.metadata.benchmark, item.strategy), {})
+                names = found.setdefault((item.dataset.metadata.suite, item.strategy), {})
                 names[item.dataset.id] = None
     for (suite, strategy), names in found.items():
         yield (
@@ -123,7 +123,7 @@ def _between(entries: Sequence[Entry]) -> Iterator[str]:
     for name, items in by_task.items():
         for setting in differing([item.settings for item in items]):
             if setting in words:
-                key = (items[0].dataset.metadata.benchmark, items[0].strategy, setting)
+                key = (items[0].dataset.metadata.suite, items[0].strategy, setting)
                 groups.setdefault(key, []).append(name)
     for (suite, strategy, setting), names in groups.items():
         note = {
@@ -150,7 +150,7 @@ def _published(entries: Sequence[Entry]) -> Iterator[str]:
         if entry.kind == "published" and entry.notes:
             notes.setdefault(entry.settings["published"], entry.notes[0])
     for suite, note in notes.items():
-        yield f"published scores of {SUITE_TITLES.get(suite, suite)} are from {note}"
+        yield f"published scores of {title_of('suite', suite)} are from {note}"
 
 
 def _some(names: Sequence[str]) -> str:

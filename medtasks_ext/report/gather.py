@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.metadata import SUITE_KEYS
 from medtasks_ext.registry.tasks import STRATEGIES
 from medtasks_ext.report.compared import compared
 from medtasks_ext.report.cost import costs
@@ -157,17 +156,18 @@ def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[
 
 def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> list[Entry]:
     suites: set[str] = {
-        item.dataset.metadata.benchmark
+        item.dataset.metadata.suite
         for entry in own
         if not entry.sample
         for item in entry.experiments.values()
         if item.score is not None
     }
-    if wanted not in (None, "all", "none", *SUITE_KEYS):
+    known = [name for name, suite in tasks.suites.items() if suite.published]
+    if wanted not in (None, "all", "none", *known):
         raise MedtasksError(
             f"no published scores are known of {wanted!r}",
             where="--published",
-            remedy=f"use {', '.join(SUITE_KEYS)}, all or none",
+            remedy=f"use {', '.join(known)}, all or none",
         )
     if wanted not in (None, "none") and all(entry.sample for entry in own):
         raise MedtasksError(
@@ -175,7 +175,7 @@ def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> lis
             where="--published",
             remedy="run the tasks on their own data",
         )
-    named: dict[str | None, set[str]] = {None: suites, "none": set(), "all": {*SUITE_KEYS}}
+    named: dict[str | None, set[str]] = {None: suites, "none": set(), "all": {*known}}
     chosen = named[wanted] if wanted in named else {str(wanted)}
     if not chosen:
         return []

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.registry.groups import SHARED_AXES, SUITE_AXES, group_name
-from medtasks_ext.registry.metadata import SUITE_KEYS
+from medtasks_ext.registry.groups import shared_group_name
 from medtasks_ext.registry.tasks import SUFFIX
 from medtasks_ext.results.bootstrap import LEVEL
 from medtasks_ext.results.rollup import counted_parts
@@ -108,9 +107,9 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
         record = dataset.metadata
         if record.twin_of:
             continue
-        suite = record.benchmark
+        suite = record.suite
         places = [(ALL, ALL, None), ("suite", suite, suite)]
-        for axis in (*ACROSS, *SUITE_KEYS[suite]):
+        for axis in (*ACROSS, *record.axes):
             for value in record.axis(axis):
                 places += [(axis, value, suite), *([(axis, value, None)] if axis in ACROSS else [])]
         for place in dict.fromkeys(places):
@@ -119,12 +118,15 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
 
 
 def _group(tasks: Registry, axis: str, value: str, suite: str | None, ids: tuple[str, ...]) -> Group:
-    prefixes = SHARED_AXES if suite is None else SUITE_AXES[suite]
-    name = value if axis == "suite" else ""
-    if axis in prefixes:
-        name = group_name(suite or "medtasks", prefixes[axis], value)
+    if axis == "suite":
+        name = value
+    elif suite is None:
+        name = shared_group_name(axis, value) or ""
+    else:
+        name = tasks.suites[suite].group_name(axis, value) or ""
     if name not in tasks.groups:
-        return Group(axis, value, suite, "", ids, (ids,))
+        of_paper = tuple(one for one in ids if suite and tasks.datasets[one].of_paper)
+        return Group(axis, value, suite, "", ids, (of_paper or ids,))
     return Group(axis, value, suite, name, ids, tuple(tuple(part) for part in tasks.parts(name)))
 
 

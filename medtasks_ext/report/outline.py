@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.groups import SUITE_AXES, group_name
-from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX
-from medtasks_ext.report.axes import MAIN_AXES, order, title
+from medtasks_ext.report.axes import order, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,36 +76,37 @@ def outline(registry: Registry, requested: Iterable[str]) -> Outline:
         single = {}
     return Outline(
         list(single),
-        [Block(list(blocks[place]), _axes(registry, *place)) for place in _in_order(blocks)],
+        [Block(list(blocks[place]), _axes(registry, *place)) for place in _in_order(registry, blocks)],
     )
 
 
 def _places(registry: Registry, names: Iterable[str]) -> list[tuple[str, str]]:
     """Suites and strategies of the tasks behind names."""
     tasks = [registry.tasks[leaf] for name in names for leaf in registry.leaves(name)]
-    return list(dict.fromkeys((dataset.metadata.benchmark, strategy) for dataset, strategy in tasks))
+    return list(dict.fromkeys((dataset.metadata.suite, strategy) for dataset, strategy in tasks))
 
 
 def _suites(places: Iterable[tuple[str, str]]) -> list[str]:
     return [suite + SUFFIX[strategy] for suite, strategy in places]
 
 
-def _in_order(places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    suites = list(SUITE_TITLES)
+def _in_order(registry: Registry, places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    suites = list(registry.suites)
     yield from sorted(places, key=lambda place: (suites.index(place[0]), STRATEGIES.index(place[1])))
 
 
-def _axes(registry: Registry, suite: str, strategy: str) -> dict[str, dict[str, str]]:
+def _axes(registry: Registry, name: str, strategy: str) -> dict[str, dict[str, str]]:
+    suite = registry.suites[name]
     records = [
         dataset.metadata
         for dataset in registry.datasets.values()
-        if dataset.metadata.benchmark == suite and not dataset.metadata.twin_of
+        if dataset.metadata.suite == name and not dataset.metadata.twin_of
     ]
     found = {}
-    for axis in MAIN_AXES[suite]:
+    for axis in suite.main_axes:
         values = {value for record in records for value in record.axis(axis)}
         titles = {
-            group_name(suite, SUITE_AXES[suite][axis], value) + SUFFIX[strategy]: title(axis, value)
+            suite.named(suite.groups[axis], value) + SUFFIX[strategy]: title(axis, value)
             for value in sorted(values, key=lambda value: order(axis, value))
         }
         found[axis] = {name: words for name, words in titles.items() if name in registry.groups}

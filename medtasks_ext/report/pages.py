@@ -45,7 +45,7 @@ def task_page(
     items = list(experiments)
     names = dict.fromkeys(
         [
-            *(metric["metric"] for metric in dataset.config["metric_list"]),
+            *(metric["metric"] for metric in dataset.metric_list),
             *(n for i in items for n in i.metrics),
         ]
     )
@@ -61,12 +61,12 @@ def task_page(
 
 
 def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str, str]]:
-    block = dataset.config["dataset_kwargs"]["medtasks_dataset"]
+    block = dataset.blocks
     prompt = Prompt(**block["prompt"])
     instruction = _instruction(prompt.instruction, block["answer"])
     found = {}
     for strategy in strategies:
-        line = strategy_line(dataset.metadata.benchmark, cot=strategy == "cot")
+        line = strategy_line(dataset, cot=strategy == "cot")
         found[strategy] = {
             "instruction": cut(instruction.replace(_LINE, line), _LENGTH),
             "input": cut(prompt.input.replace(_LINE, line), _LENGTH),

@@ -11,7 +11,7 @@ import numpy as np
 
 from medtasks_ext import __version__
 from medtasks_ext.registry.tasks import STRATEGY_TITLES
-from medtasks_ext.report.axes import AXES, order, title
+from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.pages import task_page
 
@@ -41,7 +41,7 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
     """
     datasets = list(report.tasks.datasets.values())
     place = {dataset.id: number for number, dataset in enumerate(datasets)}
-    axes = _axes(report)
+    axes, titles = _axes(report), axis_titles()
     found = {
         "schema": SCHEMA,
         "title": _title(report),
@@ -52,8 +52,11 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "entries": [_entry(report, number) for number in range(len(report.entries))],
         "datasets": [_dataset(dataset) for dataset in datasets],
         "axes": [
-            {"key": key, "title": AXES[key], "values": [[value, title(key, value)] for value in values]}
+            {"key": key, "title": titles[key], "values": [[value, title(key, value)] for value in values]}
             for key, values in axes.items()
+        ],
+        "mean_rules": [
+            f"{suite.title}: {suite.mean_rule}" for suite in report.tasks.suites.values() if suite.mean_rule
         ],
         "strategies": [[strategy, STRATEGY_TITLES[strategy]] for strategy in report.strategies],
         **_results(report, place),
@@ -132,27 +135,20 @@ def _entry(report: Report, place: int) -> dict[str, Any]:
 
 def _dataset(dataset: Dataset) -> dict[str, Any]:
     record = dataset.metadata
-    assigned = [name for name in ("specialties", "stage", "access") if _by_us(getattr(record, name))]
+    assigned = [name for name in ("specialties", "stage", "access") if record.assigned_by(name) == "medtasks"]
     return {
+        **{axis: record.axes.get(axis) for axis in suite_axes()},
         "id": dataset.id,
         "name": record.name,
-        "suite": record.benchmark,
+        "suite": record.suite,
         "summary": record.summary,
         "language": record.language,
         "task_type": record.task_type,
-        "stage": record.stage.value,
-        "specialties": list(record.specialties.value),
+        "stage": record.stage,
+        "specialties": list(record.specialties),
         "documents": list(record.documents),
-        "application": record.application,
-        "category": record.category,
-        "subcategory": record.subcategory,
-        "scenario": record.scenario,
-        "clinical_task": record.clinical_task,
-        "domain": record.domain,
-        "dimension": record.dimension,
-        "tertiary": record.tertiary,
-        "access": record.access.value,
-        "scoreable": record.access.scoreable,
+        "access": record.access,
+        "scoreable": record.scoreable,
         "licence": record.licence,
         "url": record.url,
         "citation": record.citation,
@@ -162,12 +158,9 @@ def _dataset(dataset: Dataset) -> dict[str, Any]:
         "oracle_max": record.oracle_max,
         "assigned": assigned,
         "twin_of": record.twin_of,
-        "counted": record.in_scenario_average,
+        "left_out": [axis for axis, names in dataset.suite.left_out.items() if dataset.folder.name in names],
+        "added": not dataset.of_paper,
     }
-
-
-def _by_us(assigned: Any) -> bool:
-    return assigned.assigned_by == "medtasks"
 
 
 def _axes(report: Report) -> dict[str, list[str]]:
@@ -176,7 +169,7 @@ def _axes(report: Report) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for axis, value in sorted(pairs, key=lambda pair: order(*pair)):
         found.setdefault(axis, []).append(value)
-    return {axis: found[axis] for axis in AXES if axis in found}
+    return {axis: found[axis] for axis in axis_titles() if axis in found}
 
 
 _RESULTS = (

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 
 def is_open(dataset: Dataset, *, sample: bool) -> bool:
     """Whether anyone may see the rows: they are synthetic, or anyone can download them."""
-    return sample or dataset.metadata.access.value == "open"
+    return sample or dataset.metadata.access == "open"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.report.axes import title
+from medtasks_ext.report.axes import suite_axes, title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,17 +29,21 @@ def _listed(axis: str) -> Callable[[Dataset], str | None]:
     return lambda dataset: ";".join(dataset.metadata.axis(axis)) or None
 
 
-_AXES = (
-    *("language", "task_type", "stage", "specialties", "documents", "access", "application", "category"),
-    *("subcategory", "scenario", "clinical_task", "domain", "dimension", "tertiary"),
-)
-_OF_DATASET: _Columns = {
-    "suite": ("string", lambda dataset: dataset.metadata.benchmark),
-    "dataset": ("string", lambda dataset: dataset.id),
-    "name": ("string", lambda dataset: dataset.metadata.name),
-    **{axis: ("string", _listed(axis)) for axis in _AXES},
-    "twin_of": ("string", lambda dataset: dataset.metadata.twin_of),
-}
+def _axes() -> list[str]:
+    """The axes that have a column: those of all suites, then those of single ones."""
+    return ["language", "task_type", "stage", "specialties", "documents", "access", *suite_axes()]
+
+
+def _of_dataset() -> _Columns:
+    return {
+        "suite": ("string", lambda dataset: dataset.metadata.suite),
+        "dataset": ("string", lambda dataset: dataset.id),
+        "name": ("string", lambda dataset: dataset.metadata.name),
+        **{axis: ("string", _listed(axis)) for axis in _axes()},
+        "twin_of": ("string", lambda dataset: dataset.metadata.twin_of),
+    }
+
+
 _OF_ENTRY: _Columns = {
     "entry": ("string", lambda entry: entry.label),
     "model": ("string", lambda entry: entry.model),
@@ -119,12 +123,12 @@ class Results:
 
         every = self.experiments.take(pa.array(self.place, pa.int64()))
         columns = {**_by_name(every), **_by_name(self.metrics)}
-        return _table({name: columns[name] for name in (*_FIRST, *_OF_METRIC, *_LAST)})
+        return _table({name: columns[name] for name in (*_FIRST, *_OF_METRIC, *_last())})
 
     def lines(self) -> Iterator[str]:
         """The same as lines of CSV, the header first."""
-        yield ",".join((*_FIRST, *_OF_METRIC, *_LAST)) + "\n"
-        first, last = (csv_lines(self.experiments.select(names))[1:] for names in (_FIRST, _LAST))
+        yield ",".join((*_FIRST, *_OF_METRIC, *_last())) + "\n"
+        first, last = (csv_lines(self.experiments.select(names))[1:] for names in (_FIRST, _last()))
         for metric, place in zip(csv_lines(self.metrics)[1:], self.place, strict=True):
             yield f"{first[place][:-1]},{metric[:-1]},{last[place]}"
 
@@ -150,7 +154,7 @@ def results(report: Report) -> Results:
     return Results(
         _table(
             {
-                **_taken(_columns(_OF_DATASET, datasets), of_dataset),
+                **_taken(_columns(_of_dataset(), datasets), of_dataset),
                 **_taken(_columns(_OF_ENTRY, report.entries), of_entry),
                 **_columns(_OF_EXPERIMENT, experiments),
                 "usd": pa.array(usd, pa.float64()),
@@ -173,11 +177,14 @@ def _interval(item: Experiment, metric: str) -> tuple[float | None, float | None
 
 #: the columns of `results` before and after those of the metric
 _FIRST = ("suite", "dataset", "name", "task", "strategy", "entry", "model", "kind", "sample")
-_LAST = (
-    *("n", "valid", "cut", "inputs_cut", "unclosed", *_AXES, "twin_of", "task_version", "prompt", "data"),
-    *("rows", "rebuilt", "input_tokens", "output_tokens", "usd", "settings", "started"),
-    *("medtasks_version", "lm_eval_version"),
-)
+
+
+def _last() -> tuple[str, ...]:
+    return (
+        *("n", "valid", "cut", "inputs_cut", "unclosed", *_axes(), "twin_of", "task_version", "prompt"),
+        *("data", "rows", "rebuilt", "input_tokens", "output_tokens", "usd", "settings", "started"),
+        *("medtasks_version", "lm_eval_version"),
+    )
 
 
 def groups_table(report: Report) -> pa.Table:

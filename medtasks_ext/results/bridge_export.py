@@ -1,4 +1,4 @@
-"""A run as the folder that the BRIDGE leaderboard takes.
+"""A run as the folder that the BRIDGE leaderboard takes (`leaderboard` of the suite's `suite.yaml`).
 
     OUT/result/TASK/MODEL/TASK-MODE-greedy-42.result.json
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry import Dataset, Registry, Suite
 
 MODES = {"zero_shot": "direct", "cot": "cot", "five_shot": "direct-5-shot"}
 DECODING = "greedy-42"
@@ -34,19 +34,20 @@ class Exported:
     rebuilt: bool
 
 
-def export_bridge(run: Path, out: Path, registry: Registry) -> list[Exported]:
-    """Write all BRIDGE tasks of a run.
+def export_run(run: Path, out: Path, registry: Registry, suite: Suite) -> list[Exported]:
+    """Write all tasks of the suite that a run holds.
 
     Args:
         run: folder of a run.
         out: where the folder `result` goes.
         registry: for the official names of the tasks.
+        suite: whose tasks are written.
 
     Returns:
         The written files.
 
     Raises:
-        MedtasksError: no run, no finished BRIDGE task, sample rows, or a task that was cut short.
+        MedtasksError: no run, no finished task of the suite, sample rows, or a task that was cut short.
     """
     manifest = Manifest.read(run)
     if manifest.identity.shard:
@@ -57,7 +58,7 @@ def export_bridge(run: Path, out: Path, registry: Registry) -> list[Exported]:
     written = []
     for name, entry in manifest.tasks.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
-        if entry.state is not TaskState.DONE or dataset is None or dataset.metadata.benchmark != "bridge":
+        if entry.state is not TaskState.DONE or dataset is None or dataset.suite.id != suite.id:
             continue
         if not entry.choice.whole:
             raise MedtasksError(
@@ -67,7 +68,9 @@ def export_bridge(run: Path, out: Path, registry: Registry) -> list[Exported]:
             )
         written.append(_export_task(run, out, name, dataset, strategy, model))
     if not written:
-        raise MedtasksError("holds no finished BRIDGE task", where=run, remedy="run a task of `bridge` first")
+        raise MedtasksError(
+            f"holds no finished {suite.title} task", where=run, remedy=f"run a task of `{suite.id}` first"
+        )
     return written
 
 
@@ -77,7 +80,7 @@ def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: st
         raise MedtasksError(
             f"{name} was run on synthetic sample rows", where=run, remedy="run it on the official files"
         )
-    official = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]["official_name"]
+    official = dataset.blocks["rows"]["official_name"]
     path = out / "result" / official / model / f"{official}-{MODES[strategy]}-{DECODING}.result.json"
     rows = [_row(sample, official, dataset) for sample in _samples(run / f"samples_{name}.jsonl")]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.runs import mean_of_runs
 from medtasks_ext.metrics.statistic import Statistic, mean
+from medtasks_ext.registry.yamlfile import function_named
 from medtasks_ext.results.statistics import Counts, by_unit, statistic_of, unit_of
 
 if TYPE_CHECKING:
@@ -92,16 +92,13 @@ def aggregations(dataset: Dataset) -> dict[str, Callable[..., Any]]:
     """Metric -> aggregation, as a dataset's YAML names them; lm-eval's own but `mean` left out."""
     return {
         item["metric"]: _named(str(item["aggregation"]))
-        for item in dataset.config["metric_list"]
+        for item in dataset.metric_list
         if item["aggregation"] == "mean" or str(item["aggregation"]).startswith("!function")
     }
 
 
 def _named(aggregation: str) -> Callable[..., Any]:
-    if aggregation == "mean":
-        return mean
-    module, _, name = aggregation.removeprefix("!function ").rpartition(".")
-    return getattr(import_module(module), name)
+    return mean if aggregation == "mean" else function_named(aggregation)
 
 
 def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) -> DocumentScores:

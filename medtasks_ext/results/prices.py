@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from medtasks_ext.registry.tasks import read_yaml
+from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.medhelm import Price
 
 _FOLDERS = ("api", "open")

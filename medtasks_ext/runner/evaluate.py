@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.evaluator import evaluate as lm_eval_evaluate
-from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
 from medtasks_ext.runs.choice import Choice
+from medtasks_ext.task import MedicalTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
@@ -60,12 +59,6 @@ class TaskResult:
     loaded: dict[str, Any]
 
 
-def task_file(registry: Registry, name: str) -> Path:
-    """The YAML file of a task."""
-    dataset, strategy = registry.tasks[name]
-    return dataset.folder / f"{strategy}.yaml"
-
-
 def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     """Build one lm-eval task, its documents loaded and its prompts rendered.
 
@@ -75,8 +68,8 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     metadata: dict[str, Any] = {"system_role": settings.system_role, "shots": settings.num_fewshot or 0}
     if settings.data:
         metadata["data"] = settings.data
-    manager = TaskManager(include_defaults=False, metadata=metadata)
-    task = next(iter(manager.load([str(task_file(registry, name))])["tasks"].values()))
+    dataset, strategy = registry.tasks[name]
+    task = MedicalTask.of(dataset, strategy, metadata)
     if settings.gen_kwargs:
         task.set_config("generation_kwargs", dict(settings.gen_kwargs), update=True)
     fixed = task.get_config("num_fewshot")
@@ -95,10 +88,14 @@ class Reader:
         arguments = {key: value for key, value in step.items() if key != "function"}
         self._filter = step["function"](**arguments)
 
+    def read(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """What is read from a response to a document."""
+        (answer,) = self._filter.apply([[text]], [row])
+        return answer
+
     def valid(self, row: Mapping[str, Any], text: str) -> bool:
         """Whether an answer can be read from a response to a document."""
-        (answer,) = self._filter.apply([[text]], [row])
-        return bool(answer["valid"])
+        return bool(self.read(row, text)["valid"])
 
 
 def chosen_documents(task: Task, choice: Choice) -> Sequence[int]:

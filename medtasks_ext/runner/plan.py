@@ -206,7 +206,7 @@ def count_task(
     (bare,) = count([str(rendered_prompt(task, chosen[0], settings, chat_template, shots=0))])
     counted = CountedTask(
         task=name,
-        suite=dataset.metadata.benchmark,
+        suite=dataset.metadata.suite,
         strategy=strategy,
         documents=len(task.eval_docs) if at_hand else _published_number(dataset),
         prompts=prompts,
@@ -268,7 +268,7 @@ def _answers(documents: Sequence[Document], count: Counter) -> list[int]:
 
 def _published_number(dataset: Dataset) -> int:
     """Documents that the suite states; a question is asked once for each order of its options."""
-    source = dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
+    source = dataset.blocks["rows"]
     return dataset.metadata.n_test * int(source.get("option_trials") or 1)
 
 

@@ -143,7 +143,7 @@ def preview(
         gold=document["gold"],
         shots=int(task.config.num_fewshot or 0),
         generation=dict(task.config.generation_kwargs or {}),
-        judged=bool(dataset.config["dataset_kwargs"]["medtasks_dataset"].get("judge")),
+        judged=bool(dataset.blocks.get("judge")),
         trial=document.get("trial"),
         answers=[_answer(task, settings, place, title, model) for title, model in models.items()],
     )

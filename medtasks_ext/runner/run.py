@@ -363,7 +363,7 @@ class Run:
             outcome.samples,
             task.aggregation(),
             dataset.id,
-            official=dataset.metadata.benchmark == "bridge",
+            official=dataset.suite.official_interval,
         )
         self.files.write_samples(name, _recorded(outcome.samples, records.keys))
         save_resampled(self.files.resampled_file(name), resampled)
@@ -397,7 +397,7 @@ class Run:
         k = int(task.config.num_fewshot or 0)
         return Conditions(
             dataset=dataset.id,
-            suite=dataset.metadata.benchmark,
+            suite=dataset.metadata.suite,
             strategy=strategy,
             rows=Rows(
                 origin=loaded["origin"],

@@ -7,6 +7,7 @@ has lasted a while, since its start takes seconds; what is left when the stream 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -141,9 +142,8 @@ def main(folder: str, root: str) -> None:
         os.nice(_NICE)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     with redirect_stdout(sys.stderr):  # libraries print
-        from medtasks_ext.cli.arguments import quiet
-
-        quiet()
+        os.environ.setdefault("TQDM_DISABLE", "1")  # the run shows its own progress
+        logging.getLogger("lm_eval").setLevel(logging.ERROR)
         from medtasks_ext.registry import registry
         from medtasks_ext.runner.evaluate import build_task
         from medtasks_ext.runner.run import Run, failed

@@ -24,8 +24,7 @@ from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
 from medtasks_ext.registry.citations import CITATIONS_FILE, citations
 from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.sync import dataset_files
-from medtasks_ext.registry.tasks import describe
+from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
@@ -104,11 +103,10 @@ class _Folder:
     def steps(self) -> list[tuple[str, Callable[[], Iterator[str]], bool]]:
         """(what holds, what finds problems, whether later steps need it)."""
         return [
-            ("zero_shot.yaml can be read, and says all that it must", self.task_file, True),
+            (f"{TASK_FILE} can be read, and says all that it must", self.task_file, True),
             ("nothing is left to fill in", self.placeholders, False),
             ("access, download and version agree", self.facts, False),
             (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
-            ("cot.yaml, five_shot.yaml and tags are up to date", self.derived, False),
             *(
                 (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
                 for strategy in STRATEGIES
@@ -124,7 +122,7 @@ class _Folder:
 
     @cached_property
     def _spec(self) -> DatasetSpec:
-        return DatasetSpec(**self.dataset.config["dataset_kwargs"]["medtasks_dataset"])
+        return DatasetSpec(**self.dataset.blocks)
 
     @cached_property
     def _form(self) -> AnswerFormat:
@@ -133,42 +131,38 @@ class _Folder:
     def task_file(self) -> Iterator[str]:
         config = self.dataset.config
         for key in config.keys() - TASK_KEYS.keys():
-            yield f"zero_shot.yaml: {key}: unknown key{near(key, TASK_KEYS)}"
-        for key in ("task", "filter_list", "process_results", "custom_dataset"):
-            if key not in config:
-                yield f"zero_shot.yaml: {key}: missing key → {_WHERE_FROM[key]}"
-        task, metadata = config.get("task"), config.get("metadata")
-        block = self._block(config.get("dataset_kwargs"), "dataset_kwargs", ["medtasks_dataset"])
-        record = self._block(metadata, "metadata", ["version", "medtasks"])
-        yield from (problem for part in (block, record) if isinstance(part, list) for problem in part)
-        if isinstance(record, dict):
-            yield from _faults(Metadata.model_validate, record["medtasks"], "metadata.medtasks", _meanings())
-            suite = record["medtasks"].get("benchmark") if isinstance(record["medtasks"], dict) else None
-            if suite and isinstance(task, str) and not task.startswith(f"{suite}_"):
-                yield f"zero_shot.yaml: task: {task!r} does not begin with {suite}_ → rename it"
-        if isinstance(block, dict):
-            spec = block["medtasks_dataset"]
-            yield from _faults(DatasetSpec.model_validate, spec, "medtasks_dataset")
-            if isinstance(spec, dict) and isinstance(spec.get("answer"), dict):
-                yield from _answer_faults(spec["answer"])
-                yield from _filter_faults(config.get("filter_list"), spec["answer"])
+            yield f"{TASK_FILE}: {key}: unknown key{near(key, TASK_KEYS)}"
+        for key, remedy in _NEEDED.items():
+            if key not in (*BLOCKS, *config):
+                yield f"{TASK_FILE}: {key}: missing key → {remedy}"
+        if config.get("class") not in (None, f"!function {TASK_CLASS}"):
+            yield f"{TASK_FILE}: class: not the class of all tasks → write `!function {TASK_CLASS}`"
+        if config.get("strategy") not in (None, "zero_shot"):
+            yield (
+                f"{TASK_FILE}: strategy: this file is asked zero-shot"
+                " → leave the key out; `medtasks build` writes the files of the others"
+            )
+        folder = "/".join(self.dataset.folder.parts[-2:])
+        if config.get("dataset") not in (None, folder):
+            yield f"{TASK_FILE}: dataset: {config['dataset']!r} is not this folder → write {folder}"
+        about, answer, metadata = config.get("about"), config.get("answer"), config.get("metadata")
+        if isinstance(metadata, dict):
+            for key in metadata.keys() - {"version"}:
+                yield f"{TASK_FILE}: metadata.{key}: unknown key{near(str(key), ['version'])}"
+        if isinstance(about, dict):
+            facts = self.dataset.facts
 
-    @staticmethod
-    def _block(block: Any, name: str, keys: list[str]) -> dict[str, Any] | list[str]:
-        """A block with exactly these keys, or what is wrong with it."""
-        if not isinstance(block, dict):
-            return [f"zero_shot.yaml: {name}: missing key → see the example in CONTRIBUTING.md"]
-        unknown = [
-            f"zero_shot.yaml: {name}.{key}: unknown key{near(str(key), keys)}"
-            for key in block
-            if key not in keys
-        ]
-        absent = [
-            f"zero_shot.yaml: {name}.{key}: missing key → see the example in CONTRIBUTING.md"
-            for key in keys
-            if key not in block
-        ]
-        return unknown + absent or block
+            def read(written: Any) -> Metadata:
+                return Metadata.read(written, facts)
+
+            yield from _faults(read, about, "about", _meanings())
+            suite, task = self.dataset.suite.id, config.get("task")
+            if isinstance(task, str) and not task.startswith(f"{suite}_"):
+                yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
+        yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
+        if isinstance(answer, dict):
+            faults = list(_answer_faults(answer))
+            yield from faults or _scoring_faults(self.dataset)
 
     def placeholders(self) -> Iterator[str]:
         files = [file for file in sorted(self.dataset.folder.iterdir()) if file.suffix in (".yaml", ".sql")]
@@ -186,35 +180,21 @@ class _Folder:
                 )
 
     def facts(self) -> Iterator[str]:
-        access, has_download = self.dataset.metadata.access, self._spec.source.download is not None
-        if access.scoreable and not has_download:
+        access, has_download = self.dataset.metadata.access, self._spec.rows.download is not None
+        if has_download and access != "open":
             yield (
-                "zero_shot.yaml: access.scoreable is true, but source.download is missing"
-                " → pin the public files there (docs/data.md), or write scoreable: false"
-            )
-        if has_download and access.value != "open":
-            yield (
-                f"zero_shot.yaml: source.download is there, but access is {access.value}"
+                f"{TASK_FILE}: rows.download is there, but access is {access}"
                 " → only open data may be downloaded"
             )
         if not re.fullmatch(VERSION, self.dataset.version):
-            yield (
-                f"zero_shot.yaml: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A"
-            )
+            yield (f"{TASK_FILE}: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A")
         if self.registry.root.resolve() == CITATIONS_FILE.parents[2] / "tasks":  # a copy has none of its own
             for key in self.dataset.metadata.axis("citation"):
                 if key not in citations() and not key.startswith(PLACEHOLDER):
                     yield (
-                        f"zero_shot.yaml: metadata.citation: {key} has no entry"
+                        f"{TASK_FILE}: about.citation: {key} has no entry"
                         f" → append it to {CITATIONS_FILE.relative_to(CITATIONS_FILE.parents[2])}"
                     )
-
-    def derived(self) -> Iterator[str]:
-        for path, content in dataset_files(self.dataset).items():
-            if not path.is_file():
-                yield f"{path.name}: missing → run `medtasks sync`"
-            elif path.read_text(encoding="utf-8") != content:
-                yield f"{path.name}: not up to date → run `medtasks sync`"
 
     # ------------------------------------------------------------------ rows
 
@@ -243,11 +223,11 @@ class _Folder:
             return
         for name, text in {"role": judge.role, **judge.axes}.items():
             if not text.strip():
-                yield f"zero_shot.yaml: judge: {name} says nothing → say it in a sentence (docs/judging.md)"
+                yield f"{TASK_FILE}: judge: {name} says nothing → say it in a sentence (docs/judging.md)"
         for document in documents:
             if "{{" in document["question"] or not document["question"].strip():
                 yield (
-                    f"zero_shot.yaml: judge.question is not rendered for row {document['id']}:"
+                    f"{TASK_FILE}: judge.question is not rendered for row {document['id']}:"
                     f" {document['question'][:60]!r} → name fields of the row in it"
                 )
 
@@ -258,9 +238,6 @@ class _Folder:
 
     def runs(self, strategy: str) -> Iterator[str]:
         name, registry = self.dataset.task(strategy), self._own_registry
-        if not (self.dataset.folder / f"{strategy}.yaml").is_file():
-            yield f"{strategy}.yaml: missing → run `medtasks sync`"
-            return
         documents = build_task(registry, name, Settings(data="sample")).eval_docs
         for document in documents:
             if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
@@ -315,7 +292,7 @@ class _Folder:
         if "score" in perfect.metrics:
             yield (
                 f"{name}: has a score before judges have read the answers"
-                " → include a family of open-ended answers (_open.yaml), or leave `judge:` out"
+                " → leave `metric_list:` to the answer kind, or leave `judge:` out"
             )
             return
         # where the target is not what answers are compared with, an oracle does not reach 1
@@ -329,12 +306,13 @@ class _Folder:
                 yield f"{name}: the answer {text!r} gets rouge_l {got} instead of 0 → mend `answer:`"
 
 
-#: Keys that every task has, and where they come from.
-_WHERE_FROM = {
+#: Keys that every task file has, and what belongs there.
+_NEEDED = {
+    "class": f"write `!function {TASK_CLASS}`",
     "task": "name the task: SUITE_DATASET",
-    "filter_list": "copy the block from another task's file",
-    "process_results": "include the family: include: ../_FAMILY.yaml",
-    "custom_dataset": "include the family: include: ../_FAMILY.yaml",
+    "dataset": "name the folder: SUITE/DATASET",
+    **dict.fromkeys(("rows", "prompt", "answer", "about"), "see the example in CONTRIBUTING.md"),
+    "metadata": "write `version: 1-A` below it",
 }
 
 
@@ -360,8 +338,8 @@ def _faults(
         for item in error.errors():
             place = item["loc"][skip:]
             meaning = (meanings or {}).get(str(place[0])) if item["type"] == "missing" and place else None
-            fault = describe({**item, "loc": place}, root, known_keys())
-            yield f"zero_shot.yaml: {fault}" + (f" → {meaning}" if meaning else "")
+            fault = describe({**item, "loc": place}, root, known_keys()).lstrip(".")
+            yield f"{TASK_FILE}: {fault}" + (f" → {meaning}" if meaning else "")
 
 
 def _meanings() -> dict[str, str]:
@@ -373,25 +351,18 @@ def _answer_faults(answer: dict[str, Any]) -> Iterator[str]:
     known = list(any_format().json_schema()["discriminator"]["mapping"])
     if (kind := answer.get("kind")) not in known:
         yield (
-            f"zero_shot.yaml: medtasks_dataset.answer.kind: unknown kind {kind!r}{near(str(kind), known)}"
+            f"{TASK_FILE}: answer.kind: unknown kind {kind!r}{near(str(kind), known)}"
             f" → one of: {', '.join(known)}"
         )
         return
-    yield from _faults(any_format().validate_python, answer, "medtasks_dataset.answer", skip=1)
+    yield from _faults(any_format().validate_python, answer, "answer", skip=1)
 
 
-def _filter_faults(filters: Any, answer: dict[str, Any]) -> Iterator[str]:
-    expected = [
-        {
-            "name": "answer",
-            "filter": [{"function": "!function medtasks_ext.filters.ParseAnswer", "answer": answer}],
-        }
-    ]
-    if filters is not None and filters != expected:
-        yield (
-            "zero_shot.yaml: filter_list: does not read answers with the task's own format → write"
-            " `answer: &answer` there, and copy the block `filter_list` from another task's file"
-        )
+def _scoring_faults(dataset: Dataset) -> Iterator[str]:
+    try:
+        _ = dataset.process_results, dataset.metric_list
+    except MedtasksError as error:
+        yield f"{TASK_FILE}: {error.what} → {error.remedy}"
 
 
 def _some(items: list[Any]) -> str:

@@ -199,12 +199,12 @@ def _same_documents(name: str, loaded: Mapping[str, Any], registry: Registry) ->
     return [dataset.task(item) for item in STRATEGIES if pooled or item != "five_shot" or item == strategy]
 
 
-def _score_entry(dataset: Dataset) -> dict[str, Any]:
-    return next((item for item in dataset.config["metric_list"] if item["metric"] == "score"), {})
+def _score_entry(dataset: Dataset) -> Mapping[str, Any]:
+    return next((item for item in dataset.metric_list if item["metric"] == "score"), {})
 
 
 def _method(dataset: Dataset) -> Method:
-    if dataset.config["dataset_kwargs"]["medtasks_dataset"].get("judge"):
+    if dataset.blocks.get("judge"):
         return "judged"
     statistic = statistic_of(_aggregation(dataset))
     return "micro_f1" if statistic is not None and statistic.name == "micro_f1" else "right_or_wrong"

@@ -60,21 +60,21 @@ def strata_of(grading: Grading, dataset: Dataset, column: str, file: Path | None
 
 
 def _own_rows(grading: Grading, dataset: Dataset) -> tuple[Sequence[dict[str, Any]], str]:
-    spec = dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file)
-    if any(schema.each or "id" in schema.fields for schema in spec.source.rows):
+    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    if any(schema.each or "id" in schema.fields for schema in spec.rows.schemas):
         raise MedtasksError(
             f"the questions of {grading.task} have ids that its rows do not have",
             where="--by",
             remedy="name a file with the columns id and that one: --rows FILE",
         )
-    origin = find_origin(dataset, spec.source, forced_origin(grading.origin))
+    origin = find_origin(dataset, spec.rows, forced_origin(grading.origin))
     if origin is None:
         raise MedtasksError(
             f"the rows of {grading.task} ({grading.origin}) are not at hand",
             where="--by",
             remedy="set MEDTASKS_DATA_DIR as for the panel's runs, or name a file: --rows FILE",
         )
-    rows = load_rows(dataset, spec.source, origin)
+    rows = load_rows(dataset, spec.rows, origin)
     return rows.test, rows.where
 
 

@@ -24,7 +24,7 @@ RESPONSES = 2_000
 TASKS: dict[str, dict[str, Any]] = {
     name: block
     for name, dataset in registry().datasets.items()
-    if (block := dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"])["kind"] in RULES
+    if (block := dataset.blocks["answer"])["kind"] in RULES
 }
 BRIDGE = yaml.safe_load((Path(__file__).parent / "bridge_shapes.yaml").read_text(encoding="utf-8"))
 BLOCKS: dict[str, dict[str, Any]] = {**TASKS, **BRIDGE}

@@ -16,8 +16,7 @@ GAD = answer_format({"kind": "relation_label", "labels": ["Yes", "No"]})
 
 
 def answer_of(dataset: str):
-    config = registry().datasets[dataset].config
-    return answer_format(config["dataset_kwargs"]["medtasks_dataset"]["answer"])
+    return answer_format(registry().datasets[dataset].blocks["answer"])
 
 
 DDI, HOC = answer_of("clinicbench_ddi"), answer_of("clinicbench_hoc")

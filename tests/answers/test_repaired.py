@@ -16,13 +16,13 @@ from medtasks_ext.answers.normalise import bridge_response
 from medtasks_ext.data import load_documents
 from medtasks_ext.filters import ParseAnswer
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.yamlfile import function_named
 from tests.answers import responses
 from tests.answers.plain_repaired import events as plain_events
 from tests.answers.plain_repaired import reading as plain_reading
 from tests.answers.plain_rules import plainly
 from tests.answers.worked import examples, long, modes
 from tests.metrics.build import examples as many
-from tests.metrics.build import named
 
 Block = dict[str, Any]
 
@@ -59,7 +59,7 @@ def test_the_official_reading_is_the_same_or_as_stated(block: Block, example: Bl
 
 # ---------------------------------------------------------------- gold answers of all tasks
 
-BRIDGE = [name for name, dataset in registry().datasets.items() if dataset.metadata.benchmark == "bridge"]
+BRIDGE = [name for name, dataset in registry().datasets.items() if dataset.metadata.suite == "bridge"]
 WITHOUT = {"bridge_text", "bridge_passages"}  # texts are compared, not read
 
 
@@ -68,12 +68,10 @@ WITHOUT = {"bridge_text", "bridge_passages"}  # texts are compared, not read
 def test_the_gold_answers_of_a_task_are_right(name, cot):
     dataset = registry().datasets[name]
     documents = [
-        document
-        for split in load_documents(dataset.folder, cot=cot, origin="sample").values()
-        for document in split
+        document for split in load_documents(dataset, cot=cot, origin="sample").values() for document in split
     ]
-    block = dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"]
-    process, declared = named(dataset.config["process_results"]), dataset.config["metric_list"]
+    block = dataset.blocks["answer"]
+    process, declared = function_named(dataset.process_results), dataset.metric_list
     before = "Analysis:\nNot needed.\nResult:\n" if cot else ""
     parsed = ParseAnswer(answer=block).apply(
         [[before + document["target"]] for document in documents], documents
@@ -85,7 +83,7 @@ def test_the_gold_answers_of_a_task_are_right(name, cot):
     for metric in metrics:
         values = [result[metric] for result in results]
         pool = aggregations[metric]
-        assert (sum(values) / len(values) if pool == "mean" else named(pool)(values)) == 1, metric
+        assert (sum(values) / len(values) if pool == "mean" else function_named(pool)(values)) == 1, metric
 
 
 # ---------------------------------------------------------------- labels
@@ -158,8 +156,7 @@ EVENT_KINDS = {"bridge_events", "bridge_relations", "bridge_attributes"}
 EVENTS = {
     name: block
     for name in BRIDGE
-    if (block := registry().datasets[name].config["dataset_kwargs"]["medtasks_dataset"]["answer"])["kind"]
-    in EVENT_KINDS
+    if (block := registry().datasets[name].blocks["answer"])["kind"] in EVENT_KINDS
 }
 #: random answers per kind of events, each as written and shuffled, in both modes
 ANSWERS = 500

@@ -79,7 +79,7 @@ def _entry(index: int, levels: Any, strategies: tuple[str, ...], sample: bool) -
     label = name if index < len(MODELS) else f"{name} (temperature: {index // len(MODELS)})"
     experiments = {}
     for place, dataset in enumerate(registry().datasets.values()):
-        suite = dataset.metadata.benchmark
+        suite = dataset.metadata.suite
         if partial and (suite == "clinicbench" or (suite == "bridge" and place % 9 == 0)):
             continue
         for strategy in strategies:

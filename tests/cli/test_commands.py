@@ -9,7 +9,7 @@ from medtasks_ext.registry import registry
 
 
 def test_ls_filters_by_any_metadata_field_and_says_where_data_is(medtasks, chip_ctc):
-    outcome = medtasks("ls", "benchmark=bridge", "task_type=text_classification")
+    outcome = medtasks("ls", "suite=bridge", "task_type=text_classification")
     lines = outcome.out.splitlines()
     assert outcome.code == 0
     assert next(line for line in lines if "chip_ctc" in line).endswith("local files")
@@ -27,7 +27,7 @@ def test_ls_prints_json(medtasks):
 def test_ls_names_files_that_cannot_be_read(medtasks, tmp_path, monkeypatch):
     root = tmp_path / "tasks"
     shutil.copytree(registry().root, root)
-    (root / "bridge" / "mie" / "zero_shot.yaml").write_text("task: [")
+    (root / "bridge" / "mie" / "task.yaml").write_text("task: [")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     outcome = medtasks("ls")
     assert "not listed: mie" in outcome.err and "not valid YAML" in outcome.err
@@ -46,7 +46,9 @@ def test_ctrl_c_ends_any_command_with_a_word(medtasks, monkeypatch):
 
 def test_ls_groups_counts_the_tasks_behind_each(medtasks):
     outcome = medtasks("ls", "--groups", "medhelm_admin")
-    admin = [item for item in registry().datasets.values() if item.metadata.category == "administration"]
+    admin = [
+        item for item in registry().datasets.values() if item.metadata.axis("category") == ["administration"]
+    ]
     assert len(admin) >= 5
     assert [line.split() for line in outcome.out.splitlines()] == [
         [f"medhelm_admin{suffix}", str(len(admin))] for suffix in ("", "_5shot", "_cot")
@@ -98,7 +100,7 @@ def test_sync_check_names_a_stale_file(medtasks, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     assert medtasks("sync", "--check").code == 0
     path = root / "bridge" / "mie" / "cot.yaml"
-    path.write_text(path.read_text().replace("num_fewshot: 0", "num_fewshot: 1"))
+    path.write_text(path.read_text().replace("strategy: cot", "strategy: five_shot"))
     (root / "groups" / "orphan.yaml").write_text("group: orphan")
     outcome = medtasks("sync", "--check")
     assert outcome.code == 1
@@ -127,7 +129,7 @@ def test_the_taxonomy_shows_what_covers_each_subcategory(medtasks):
     assert any(
         "medhelm_hospice_referral  (private; data: missing)" in line for line in lines[place : place + 5]
     )
-    covering = sum(item.metadata.subcategory is not None for item in registry().datasets.values())
+    covering = sum("subcategory" in item.metadata.axes for item in registry().datasets.values())
     assert lines[-1] == f"5 categories, 22 subcategories, 121 tasks; {covering} datasets"
     tree = json.loads(medtasks("ls", "--taxonomy", "--json").out)
     part = tree["administration"]["subcategories"]["scheduling_resources_and_staff"]

@@ -52,7 +52,7 @@ def test_a_suite_stands_above_its_main_axes():
 )
 def test_a_group_across_suites_has_no_row_but_its_suites_have(name):
     found = outline(registry(), [name])
-    suites = {registry().tasks[leaf][0].metadata.benchmark for leaf in registry().leaves(name)}
+    suites = {registry().tasks[leaf][0].metadata.suite for leaf in registry().leaves(name)}
     suffix = "_5shot" if name.endswith("_5shot") else ""
     assert found.single == []
     assert {block.names[0] for block in found.blocks} == {suite + suffix for suite in suites}
@@ -73,7 +73,7 @@ def test_no_row_mixes_suites_whatever_is_asked_for():
     for name in [*tasks.groups, *tasks.tags]:
         found = outline(tasks, [name])
         for row in [*found.single, *(name for block in found.blocks for name in block.names)]:
-            assert len({tasks.tasks[leaf][0].metadata.benchmark for leaf in tasks.leaves(row)}) == 1
+            assert len({tasks.tasks[leaf][0].metadata.suite for leaf in tasks.leaves(row)}) == 1
 
 
 def test_of_very_many_names_the_suites_are_shown():
@@ -106,7 +106,7 @@ def test_the_headline_of_a_suite_follows_the_suites_own_rule(two_suites, tmp_pat
 def test_main_axes_stand_below_and_the_tasks_are_counted(two_suites):
     lines = [line.strip() for line in two_suites.out.splitlines()]
     medhelm = next(place for place, line in enumerate(lines) if line.startswith("medhelm "))
-    assert lines[medhelm + 1] == "category" and lines[medhelm + 2].startswith("Administration and workflow")
+    assert lines[medhelm + 1] == "category" and lines[medhelm + 2].startswith("Clinical decision")
     n = len({*registry().leaves("medtasks_private"), *registry().leaves("medhelm_admin")})
     assert any(f"of {n} tasks scored" in line and "to be judged" in line for line in lines)
     assert len(lines) < 40

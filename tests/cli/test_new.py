@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.registry import Registry, registry
-from medtasks_ext.registry.new import PLACEHOLDER, SUITES, Draft, draft, kinds, questions
+from medtasks_ext.registry.families import families
+from medtasks_ext.registry.new import PLACEHOLDER, Draft, draft, kinds, questions
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.runner.validate import checks_of
-from tests.conftest import write_jsonl
+from tests.conftest import declare_suites, write_jsonl
 
-ALL_KINDS = [(suite, kind) for suite in SUITES for kind in kinds(suite)]
+ALL_KINDS = [(name, kind) for name, suite in registry().suites.items() for kind in kinds(suite)]
 FLAGS = {
     "id": "falls_clinic",
     "suite": "medhelm",
@@ -33,16 +34,22 @@ FLAGS = {
 
 
 def as_arguments(flags: dict[str, str]) -> list[str]:
-    return [part for name, value in flags.items() for part in (f"--{name}", value)]
+    axes = ("category", "subcategory", "dimension")
+    return [
+        part
+        for name, value in flags.items()
+        for part in (("--axis", f"{name}={value}") if name in axes else (f"--{name}", value))
+    ]
 
 
 def small_tree(root: Path) -> Path:
-    """The families, and one dataset of each suite."""
+    """One dataset of each suite."""
     shutil.copytree(
         registry().root, root, ignore=lambda folder, names: [] if folder == str(registry().root) else
-        [name for name in names if Path(folder).parent == registry().root and not name.startswith("_")
+        [name for name in names if Path(folder).parent == registry().root
          and name not in ("mie", "hospice_referral", "pubmedqa", "maexam")]
     )  # fmt: skip
+    declare_suites(root)
     return root
 
 
@@ -77,7 +84,7 @@ def test_a_new_folder_lacks_nothing_but_what_a_person_must_write(everything, sui
     problems = {check.what: check.problems for check in checks_of(everything, dataset) if check.problems}
     assert set(problems) == {"nothing is left to fill in"}
     (left,) = problems.values()
-    assert sum(line.startswith("zero_shot.yaml, line") for line in left) >= 7
+    assert sum(line.startswith("task.yaml, line") for line in left) >= 7
     assert any(line.startswith("sample.jsonl: 11 of 11 rows are placeholders") for line in left)
 
 
@@ -93,15 +100,9 @@ def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everythi
     }
     # ClinicBench's summaries are free text, too
     assert documented | {("clinicbench", "free_text")} == set(ALL_KINDS)
-    families = {f"{file.parent.name}/{file.stem}" for file in registry().root.glob("*/_*.yaml")}
-    used = {
-        f"{item.folder.parent.name}/{line.split('/')[-1].removesuffix('.yaml')}"
-        for item in everything.datasets.values()
-        for line in item.file.read_text(encoding="utf-8").splitlines()
-        if line.startswith("include:")
-    }
-    # families of several runs differ by `source.runs` alone
-    assert families - used == {"medhelm/_letter_runs", "medhelm/_open_runs"}
+    used = {item.family.name for item in everything.datasets.values()}
+    # families of several runs differ by `rows.runs` alone
+    assert {family.name for family in families()} - used == {"letter_runs", "open_ended_runs"}
 
 
 def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
@@ -109,16 +110,16 @@ def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
     assert outcome.code == 0, outcome.text
     folder = tree / "medhelm" / "falls_clinic"
     assert {file.name for file in folder.iterdir()} == {
-        "zero_shot.yaml", "cot.yaml", "five_shot.yaml", "sample.jsonl"
+        "task.yaml", "cot.yaml", "five_shot.yaml", "sample.jsonl"
     }  # fmt: skip
     assert medtasks("sync", "--check").code == 0
     assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
     record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
     assert (record.name, record.n_test) == ("Falls: a clinic", 200)
-    assert record.specialties.value == ["primary_care", "general"]
+    assert record.specialties == ["primary_care", "general"]
     assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
     outcome = medtasks("validate", "medhelm_falls_clinic")
-    assert outcome.code == 1 and "zero_shot.yaml, line 38: TODO: one sentence" in outcome.out
+    assert outcome.code == 1 and "task.yaml, line 31: TODO: one sentence" in outcome.out
     rows = [json.loads(line) for line in (folder / "sample.jsonl").read_text().splitlines()]
     assert all(any(PLACEHOLDER in str(value) for value in row.values()) for row in rows)
 
@@ -131,9 +132,12 @@ def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtas
     write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", own)
     outcome = medtasks("run", "--model", "oracle", "--tasks", "medhelm_admin", "--output_path", "run")
     assert outcome.code == 0
-    assert "datasets that no suite's paper has: medhelm_falls_clinic; groups with them" in outcome.out
+    assert (
+        "datasets that no suite's paper has: medhelm_falls_clinic; groups of their suite leave them out"
+        in outcome.out
+    )
     outcome = medtasks("figures", "run")
-    assert outcome.code == 0 and "MedHELM, 1 of 37 benchmarks" in outcome.out
+    assert outcome.code == 0 and "MedHELM, 1 of 2 benchmarks" in outcome.out
 
 
 def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
@@ -168,8 +172,10 @@ def test_a_wrong_answer_is_refused_with_what_is_right(medtasks, tree, change, me
 def test_all_that_is_missing_is_said_at_once(medtasks, tree):
     outcome = medtasks("new", "--id", "mlb_falls", "--kind", "mlb_letters")
     assert outcome.code == 2
-    for flag in ("language", "task-type", "documents", "stage", "access", "domain", "dimension", "tertiary"):
+    for flag in ("language", "task-type", "documents", "stage", "access"):
         assert f"--{flag}: " in outcome.err
+    for axis in ("domain", "dimension", "tertiary"):
+        assert f"--axis {axis}=: " in outcome.err
 
 
 class Terminal(io.StringIO):
@@ -226,7 +232,7 @@ def test_an_existing_folder_is_never_touched(tree):
     folder = tree / "medhelm" / "hospice_referral"
     before = {file: file.read_bytes() for file in folder.iterdir()}
     with pytest.raises(Exception, match="there is such a folder"):
-        Draft("medhelm_hospice_referral", folder, {"zero_shot.yaml": ""}).write()
+        Draft("medhelm_hospice_referral", folder, {"task.yaml": ""}).write()
     assert {file: file.read_bytes() for file in folder.iterdir()} == before
 
 

@@ -187,7 +187,7 @@ def test_nothing_is_fetched_for_a_plan_and_what_was_fetched_is_used(plan, monkey
     monkeypatch.setattr("socket.getaddrinfo", lambda *address, **_: connected.append(address) or [])
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     before = plan("openai", "--tasks", f"{UPMC},{ADE}")["tasks"]
-    download = registry().datasets[UPMC].config["dataset_kwargs"]["medtasks_dataset"]["source"]["download"]
+    download = registry().datasets[UPMC].blocks["rows"]["download"]
     url = download["test"][0].format(revision=download["revision"])
     file = tmp_path / "cache" / sha256(url.encode()).hexdigest()[:16] / url.rpartition("/")[2]
     file.parent.mkdir(parents=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.data import load, load_documents
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from tests.conftest import ROOT, sft_row
 from tests.contamination.models import Bytes, GoneError, Memory
 
@@ -286,7 +286,7 @@ def test_the_strategies_of_a_dataset_share_its_inputs(medtasks, rows):
 
 def test_questions_with_permuted_options_are_asked_once(medtasks, rows, tmp_path):
     medtasks("contamination", "--tasks", "mlb_cmexam", *FLAGS[2:], "--data", "sample")
-    documents = load_documents(registry().datasets["mlb_cmexam"].folder, cot=False, origin="sample")["test"]
+    documents = load_documents(registry().datasets["mlb_cmexam"], cot=False, origin="sample")["test"]
     items = {document["item"] for document in documents}
     assert result(tmp_path / "probe", "mlb_cmexam")["n_documents"] == len(items) < len(documents)
 
@@ -303,7 +303,9 @@ def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, tmp_path):
 def test_the_text_that_is_probed_holds_no_instruction(system_role):
     for name in ("bridge_chip_ctc", "medhelm_medqa"):
         folder = registry().datasets[name].folder
-        for document in load_documents(folder, cot=False, origin="sample", system_role=system_role)["test"]:
+        for document in load_documents(Dataset(folder), cot=False, origin="sample", system_role=system_role)[
+            "test"
+        ]:
             assert document["prompt"].endswith(document.input)
             assert "Answer with" not in document.input and "eligibility criterion" not in document.input
 

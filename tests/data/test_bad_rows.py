@@ -4,11 +4,11 @@ import json
 import shutil
 
 import pytest
+from medtasks_ext.registry.sync import changes
 
 from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry, registry
-from medtasks_ext.registry.sync import changes
+from medtasks_ext.registry import Dataset, Registry, registry
 from tests.conftest import sft_row, write_jsonl
 
 TASKS = registry().datasets
@@ -18,7 +18,7 @@ HOSPICE = TASKS["medhelm_hospice_referral"].folder
 
 def fails(folder, *, cot=False, shots=0) -> MedtasksError:
     with pytest.raises(MedtasksError) as error:
-        load_documents(folder, cot=cot, shots=shots)
+        load_documents(Dataset(folder), cot=cot, shots=shots)
     assert error.value.remedy
     return error.value
 
@@ -103,7 +103,7 @@ def test_a_data_folder_that_does_not_exist_is_named(monkeypatch, tmp_path):
 
 def test_an_unknown_data_origin_lists_the_known_ones():
     with pytest.raises(MedtasksError, match="local, hub, bridge_open or sample"):
-        load_documents(HOSPICE, cot=False, origin="cloud")
+        load_documents(Dataset(HOSPICE), cot=False, origin="cloud")
 
 
 def test_too_few_rows_to_hold_any_out(data_dir):
@@ -117,13 +117,11 @@ def own_folder(tmp_path):
     """A copy of one dataset folder in a tasks folder of its own."""
     root = tmp_path / "tasks"
     shutil.copytree(CHIP_CTC, root / "bridge" / "chip_ctc")
-    shutil.copy(CHIP_CTC.parent / "_label.yaml", root / "bridge")
-    shutil.copy(CHIP_CTC.parents[1] / "_medtasks.yaml", root)
     return root
 
 
 def replace(root, old, new):
-    path = root / "bridge" / "chip_ctc" / "zero_shot.yaml"
+    path = root / "bridge" / "chip_ctc" / "task.yaml"
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -133,13 +131,14 @@ def replace(root, old, new):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("    language: zh", "    langage: zh", "metadata.medtasks.langage: unknown key"),
-        ("    language: zh", "    language: xx", "'xx' is not in the vocabulary of languages"),
-        ("    n_test: 6080\n", "", "metadata.medtasks.n_test: missing key"),
-        ("    application: clinical_trial_matching\n", "", "bridge tasks need: application"),
+        ("  language: zh", "  langage: zh", "about.langage: unknown key"),
+        ("  language: zh", "  language: xx", "'xx' is not in the vocabulary of languages"),
+        ("  n_test: 6080\n", "", "about.n_test: missing key"),
+        ("  application: clinical_trial_matching\n", "", "bridge tasks need: application"),
         ("task: bridge_chip_ctc", "task: [bridge", "not valid YAML"),
-        ("include: ../_label.yaml", "include: ../_nolabel.yaml", "no such file"),
+        ("task: bridge_chip_ctc", "include: ../nothing.yaml\ntask: bridge_chip_ctc", "no such file"),
         ("task: bridge_chip_ctc\n", "", "key `task` is missing"),
+        ("about:\n", "metadata_of:\n", "about: should be a mapping of keys"),
     ],
 )
 def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
@@ -154,13 +153,9 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "instruction_role: system",
-            "instruction_rol: system",
-            "medtasks_dataset.prompt.instruction_rol: unknown key",
-        ),
-        ("      official_name: CHIP-CTC", "      identity: input", "name the accepted row schemas"),
-        ("        {{ strategy }}\n", "", "place {{ strategy }}"),
+        ("instruction_role: system", "instruction_rol: system", "prompt.instruction_rol: unknown key"),
+        ("  official_name: CHIP-CTC", "  identity: input", "name the accepted row schemas"),
+        ("    {{ strategy }}\n", "", "place {{ strategy }}"),
         ("{{ label }}: {{ meaning }}", "{{ label }}: {{ meening }}", "'meening' is undefined"),
         ("{% endfor %}", "{% endfr %}", "prompt template"),
         ("kind: bridge_label", "kind: bridge_lable", "bridge_lable"),
@@ -170,7 +165,7 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
 def test_a_dataset_block_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
     replace(own_folder, old, new)
     with pytest.raises(MedtasksError) as error:
-        load_documents(own_folder / "bridge" / "chip_ctc", cot=False, origin="sample")
+        load_documents(Dataset(own_folder / "bridge" / "chip_ctc"), cot=False, origin="sample")
     assert message in str(error.value) and "→" in str(error.value)
 
 
@@ -198,7 +193,7 @@ def test_values_of_an_official_row_are_accepted_as_the_official_scorer_does(data
         for i in range(6)
     ]
     write_jsonl(data_dir / "bridge" / "mie" / "test.jsonl", rows)
-    documents = load_documents(TASKS["bridge_mie"].folder, cot=False)["test"]
+    documents = load_documents(TASKS["bridge_mie"], cot=False)["test"]
     assert documents[0]["gold"] == [["心电图", "检查", "未知"]]
     assert "type '检查' is not one of: symptom" in caplog.text
 
@@ -208,7 +203,7 @@ def test_an_example_file_with_too_few_rows_is_named_where_shots_are_needed(chip_
     path.write_text(json.dumps(json.loads(path.read_text())[:3]))
     error = fails(CHIP_CTC, shots=5)
     assert str(path) in str(error) and "5 shots asked for, the few-shot pool has 3 rows" in str(error)
-    assert load_documents(CHIP_CTC, cot=False)["test"]
+    assert load_documents(Dataset(CHIP_CTC), cot=False)["test"]
 
 
 def test_a_file_of_another_language_is_named_with_its_row(chip_ctc):
@@ -220,7 +215,7 @@ def test_a_file_of_another_language_is_named_with_its_row(chip_ctc):
 @pytest.mark.parametrize("code", ["cn", "zh", "", "Chinese"])
 def test_other_codes_of_the_language_are_accepted(chip_ctc, code):
     edit(chip_ctc, lambda rows: [row.update(language=code) for row in rows])
-    assert load_documents(CHIP_CTC, cot=False)["test"]
+    assert load_documents(Dataset(CHIP_CTC), cot=False)["test"]
 
 
 def test_faulty_files_do_not_stop_the_other_tasks(medtasks, chip_ctc):

@@ -7,7 +7,7 @@ import pytest
 
 from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from tests.conftest import sft_row
 
 COMMIT = "c" * 40
@@ -39,7 +39,7 @@ def hub(data_dir, tmp_path, monkeypatch):
 
 
 def test_inputs_are_read_without_gold_and_the_commit_is_recorded(hub):
-    splits = load_documents(CHIP_CTC, cot=False, shots=5, origin="bridge_open")
+    splits = load_documents(Dataset(CHIP_CTC), cot=False, shots=5, origin="bridge_open")
     assert [document["gold"] for document in splits["test"]] == [None] * 6
     assert len(splits["fewshot"]) == 5
     loaded = splits["test"][0].loaded
@@ -77,10 +77,10 @@ def test_a_task_that_bridge_open_does_not_hold_is_reported_missing(hub, medtasks
 def test_without_the_archive_at_hand_the_message_names_it(data_dir, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(MedtasksError, match=r"YLab-Open/BRIDGE-Open@main/Dataset\.zip"):
-        load_documents(CHIP_CTC, cot=False, origin="bridge_open")
+        load_documents(Dataset(CHIP_CTC), cot=False, origin="bridge_open")
 
 
 def test_a_damaged_archive_is_named(hub):
     (hub / "Dataset.zip").write_bytes(b"no archive")
     with pytest.raises(MedtasksError, match="is not a zip archive"):
-        load_documents(CHIP_CTC, cot=False, origin="bridge_open")
+        load_documents(Dataset(CHIP_CTC), cot=False, origin="bridge_open")

@@ -170,7 +170,7 @@ def test_no_folder_is_bad_input(medtasks, arguments, message):
 def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name):
     medtasks("data", "template", name, "-o", "own")
     dataset = registry().datasets[name]
-    folder = tmp_path / "own" / dataset.metadata.benchmark / dataset.folder.name
+    folder = tmp_path / "own" / dataset.metadata.suite / dataset.folder.name
     outcome = medtasks("data", "check", "own")
     assert outcome.code == 1 and "holds no rows" in outcome.out  # not filled yet
     assert "?" not in outcome.out  # and nothing that the template wrote is unknown
@@ -190,5 +190,5 @@ def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name
 
 def test_check_counts_the_documents_that_a_run_loads(medtasks, chip_ctc):
     record = json.loads(medtasks("data", "check", "--json").out)["datasets"][0]
-    splits = load_documents(registry().datasets["bridge_chip_ctc"].folder, cot=False)
+    splits = load_documents(registry().datasets["bridge_chip_ctc"], cot=False)
     assert (record["n_test"], record["n_fewshot"]) == (len(splits["test"]), len(splits["fewshot"]))

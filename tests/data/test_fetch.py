@@ -51,10 +51,7 @@ def hub(tmp_path, monkeypatch):
     root = tmp_path / "tasks"
     for name in ("medhelm/medqa", "medhelm/medbullets", "clinicbench/mmlu_med", "medhelm/clear"):
         shutil.copytree(registry().root / name, root / name)
-    for file in registry().root.glob("*/_*.yaml"):
-        shutil.copy(file, root / file.parent.name)
-    shutil.copy(registry().root / "_medtasks.yaml", root)
-    yaml = root / "medhelm" / "medbullets" / "zero_shot.yaml"
+    yaml = root / "medhelm" / "medbullets" / "task.yaml"
     yaml.write_text(yaml.read_text().replace(RAW, server.url))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))

@@ -37,7 +37,7 @@ TASKS = registry().datasets
 
 def source_of(task: str):
     dataset = TASKS[f"medhelm_{task}"]
-    return dataset_spec(dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file).source
+    return dataset_spec(dataset.blocks, where=dataset.file).rows
 
 
 def put(data_dir: Path, task: str, files: dict[str, str | bytes | None]) -> Path:
@@ -52,7 +52,7 @@ def put(data_dir: Path, task: str, files: dict[str, str | bytes | None]) -> Path
 
 
 def load(task: str, **options):
-    return load_documents(TASKS[f"medhelm_{task}"].folder, cot=False, **options)
+    return load_documents(TASKS[f"medhelm_{task}"], cot=False, **options)
 
 
 def test_rows(task: str, folder: Path, layout: int = 0) -> list[dict]:
@@ -284,7 +284,7 @@ def test_every_task_with_a_source_is_covered_here():
     with_source = {
         dataset.folder.name
         for dataset in TASKS.values()
-        if dataset.metadata.benchmark == "medhelm" and source_of(dataset.folder.name).original
+        if dataset.metadata.suite == "medhelm" and source_of(dataset.folder.name).original
     }
     assert set(SOURCES) == with_source
 

@@ -70,7 +70,7 @@ def test_the_files_of_cblue_are_read_as_they_are_distributed(data_dir, name):
     write(folder / pattern.format("dev"), [numbered(row, f"第{i}例") for i in range(4)])
     write(folder / pattern.format("train"), [numbered(row, f"训练{i}") for i in range(9)])
     write(folder / pattern.format("test"), [{"text": "没有标注"}])
-    splits = load_documents(TASKS[f"mlb_{name}"].folder, cot=False, shots=5)
+    splits = load_documents(TASKS[f"mlb_{name}"], cot=False, shots=5)
     assert len(splits["test"]) == 4 and len(splits["fewshot"]) == 5
     document = splits["test"][2]
     assert "第2例" in document["prompt"] and "训练" in splits["fewshot"][0]["prompt"]
@@ -94,7 +94,7 @@ def test_the_first_version_of_cmeee_is_read_where_the_second_is_not_there(data_d
             write(folder / f"{version}_dev.json", [numbered(row, f"({version})")])
             write(folder / f"{version}_train.json", [numbered(row, f"训练{i}") for i in range(9)])
         monkeypatch.setenv("MEDTASKS_DATA_DIR", str(root))
-        prompt = load_documents(TASKS["mlb_cmeee"].folder, cot=False)["test"][0]["prompt"]
+        prompt = load_documents(TASKS["mlb_cmeee"], cot=False)["test"][0]["prompt"]
         assert f"肺炎({versions[-1]})" in prompt
 
 
@@ -108,7 +108,7 @@ def symptoms(*entities: dict) -> list[dict]:
 def test_attributes_are_optional_and_other_keys_do_not_show(data_dir):
     rows = symptoms({"name": "咳嗽", "id": 5}, {"name": "发热", "status": "阴性", "severity": None})
     write_jsonl(data_dir / "mlb" / "maeesymp" / "test.jsonl", rows)
-    found = load_documents(TASKS["mlb_maeesymp"].folder, cot=False)["test"]
+    found = load_documents(TASKS["mlb_maeesymp"], cot=False)["test"]
     assert [document["target"] for document in found] == [
         '[\n{"name": "咳嗽"}\n]',
         '[\n{"name": "发热", "status": "阴性"}\n]',
@@ -127,7 +127,7 @@ def test_attributes_are_optional_and_other_keys_do_not_show(data_dir):
 def test_a_row_that_does_not_fit_is_named(data_dir, row, message):
     path = write_jsonl(data_dir / "mlb" / "maeesymp" / "test.jsonl", [row])
     with pytest.raises(MedtasksError, match=message) as error:
-        load_documents(TASKS["mlb_maeesymp"].folder, cot=False)
+        load_documents(TASKS["mlb_maeesymp"], cot=False)
     assert str(path) in str(error.value) and error.value.remedy
 
 

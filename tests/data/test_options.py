@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 from medtasks_ext.data import load_documents
 from medtasks_ext.data.options import as_letters, permuted
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from tests.conftest import ROOT, write_jsonl
 from tests.metrics.build import examples
 
@@ -129,7 +129,7 @@ def test_a_question_that_cannot_be_asked_names_file_row_and_remedy(data_dir, spl
     for name, content in rows.items():
         write_jsonl(folder / f"{name}.jsonl", content)
     with pytest.raises(MedtasksError) as error:
-        load_documents(MAEXAM, cot=False, shots=5)
+        load_documents(Dataset(MAEXAM), cot=False, shots=5)
     text, split_name = str(error.value), {"test": "test", "fewshot": "few-shot"}[split]
     assert f"{split_name} row 3" in text and message in text and str(folder) in text
     assert error.value.remedy
@@ -142,14 +142,14 @@ def test_a_letter_beyond_the_options_of_the_public_set_is_named_too(data_dir):
     ]
     path = write_jsonl(data_dir / "mlb" / "cmexam" / "test.jsonl", rows)
     with pytest.raises(MedtasksError, match=r"test row 2 .*'ABD', which is none of its 3 options") as error:
-        load_documents(CMEXAM, cot=False)
+        load_documents(Dataset(CMEXAM), cot=False)
     assert str(path) in str(error.value)
 
 
 def test_several_right_options_are_one_set_in_every_trial(data_dir):
     rows = [question(i, answer=[0, 3]) for i in range(3)]
     write_jsonl(data_dir / "mlb" / "maexam" / "test.jsonl", rows)
-    for document in load_documents(MAEXAM, cot=False)["test"]:
+    for document in load_documents(Dataset(MAEXAM), cot=False)["test"]:
         assert document["gold"] == sorted(["甲", "丁"])
         shown = [document["options"]["ABCDE".index(letter)] for letter in document["target"].split("：")[1]]
         assert sorted(shown) == document["gold"]

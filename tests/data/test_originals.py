@@ -26,9 +26,7 @@ from medtasks_ext.registry import registry
 from tests.conftest import sft_row, write_jsonl
 from tests.data.original_sources import SOURCES
 
-TASKS = {
-    name: dataset for name, dataset in registry().datasets.items() if dataset.metadata.benchmark == "bridge"
-}
+TASKS = {name: dataset for name, dataset in registry().datasets.items() if dataset.metadata.suite == "bridge"}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -43,7 +41,7 @@ def put(data_dir: Path, task: str, files: dict[str, str | bytes]) -> Path:
 
 
 def load(task: str, **options):
-    return load_documents(TASKS[f"bridge_{task}"].folder, cot=False, **options)
+    return load_documents(TASKS[f"bridge_{task}"], cot=False, **options)
 
 
 def parquet(rows: list[dict]) -> bytes:
@@ -381,9 +379,7 @@ def test_repeated_inputs_count_once(data_dir):
 
 
 def test_a_download_from_the_hub_is_read_through_the_source_and_split(tmp_path, monkeypatch):
-    download = dataset_spec(
-        TASKS["bridge_ade_extraction"].config["dataset_kwargs"]["medtasks_dataset"], where=Path()
-    ).source.download
+    download = dataset_spec(TASKS["bridge_ade_extraction"].blocks, where=Path()).rows.download
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(tmp_path), raising=False)
     import huggingface_hub
@@ -541,12 +537,12 @@ def test_a_source_that_is_not_described_well_is_refused(change, message):
         **change,
     }
     block = {
-        "source": {"official_name": "X", "original": [layout]},
+        "rows": {"official_name": "X", "original": [layout]},
         "prompt": {"instruction": "{{ strategy }}", "input": "x"},
         "answer": {},
     }
     with pytest.raises(MedtasksError, match=message):
-        dataset_spec(block, where=Path("zero_shot.yaml"))
+        dataset_spec(block, where=Path("task.yaml"))
 
 
 def test_a_template_that_jinja_cannot_read_is_named():
@@ -559,18 +555,14 @@ def test_a_template_that_jinja_cannot_read_is_named():
 
 
 def originals(dataset) -> list:
-    return dataset_spec(
-        dataset.config["dataset_kwargs"]["medtasks_dataset"], where=dataset.file
-    ).source.original
+    return dataset_spec(dataset.blocks, where=dataset.file).rows.original
 
 
 def table_row(dataset) -> str:
     layouts = originals(dataset)
     files = " or ".join(", ".join(f"`{pattern}`" for pattern in layout.patterns) for layout in layouts)
     part = {"official": "the source's", "drawn": "drawn"}[layouts[0].split]
-    fetched = (
-        "yes" if dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"].get("download") else "no"
-    )
+    fetched = "yes" if dataset.blocks["rows"].get("download") else "no"
     return f"| {dataset.id} | {files} | {part} | {fetched} |"
 
 

@@ -7,14 +7,13 @@ import zipfile
 
 import docx
 import pytest
-import yaml
 from docx.shared import RGBColor
 
 from medtasks_ext.data import load_documents
 from medtasks_ext.data.docx import blocks
 from medtasks_ext.data.files import read_rows
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from tests.conftest import write_jsonl
 
 TASKS = registry().datasets
@@ -30,7 +29,7 @@ def question(number: int, *, right: int = 1, image: str | None = None, options: 
 
 
 def documents(folder) -> list:
-    return load_documents(folder, cot=False)["test"]
+    return load_documents(Dataset(folder), cot=False)["test"]
 
 
 def facts(count: int) -> list[dict]:
@@ -86,7 +85,7 @@ def test_the_rows_of_a_pool_are_limited_after_they_were_taken_apart(data_dir):
         exams = {"B": {"data": [question(first + i) for i in range(150)]}}
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{split}.json").write_text(json.dumps({"version": "1.0", "exams": exams}))
-    splits = load_documents(HEAD_QA, cot=False)
+    splits = load_documents(Dataset(HEAD_QA), cot=False)
     assert len(splits["test"]) == 150 and len(splits["fewshot"]) == 100
 
 
@@ -264,8 +263,6 @@ def test_a_file_that_is_no_word_file_is_refused(tmp_path, content):
     ["head_qa", "medbullets", "medmcqa", "pubmedqa", "medhallu", "race_bias", "medcalc_bench", "medec"],
 )
 def test_downloads_are_pinned_to_a_commit(name):
-    text = (TASKS[f"medhelm_{name}"].folder / "zero_shot.yaml").read_text()
-    block = yaml.safe_load(text.replace("!function", ""))["dataset_kwargs"]["medtasks_dataset"]["source"]
-    download = block["download"]
+    download = TASKS[f"medhelm_{name}"].blocks["rows"]["download"]
     assert len(download["revision"]) == 40 and int(download["revision"], 16)
     assert download.get("repo") or all("{revision}" in url for url in download["test"])

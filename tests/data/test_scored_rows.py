@@ -7,12 +7,12 @@ import pytest
 from medtasks_ext.data import load_documents
 from medtasks_ext.data.files import read_rows
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.runner.evaluate import Settings, build_task
 from tests.conftest import write_jsonl
 
 TASKS = registry()
-CLINICBENCH = [name for name, item in TASKS.datasets.items() if item.metadata.benchmark == "clinicbench"]
+CLINICBENCH = [name for name, item in TASKS.datasets.items() if item.metadata.suite == "clinicbench"]
 
 
 def sample_rows(name: str) -> list[dict]:
@@ -58,9 +58,9 @@ def test_too_few_rows_are_all_scored_without_shots_and_refused_with_them(data_di
     name = "clinicbench_drug_interaction"
     folder = TASKS.datasets[name].folder
     write_jsonl(data_dir / "clinicbench" / folder.name / "test.jsonl", sample_rows(name)[:5])
-    assert len(load_documents(folder, cot=False)["test"]) == 5
+    assert len(load_documents(Dataset(folder), cot=False)["test"]) == 5
     with pytest.raises(MedtasksError, match="too few"):
-        load_documents(folder, cot=False, shots=1)
+        load_documents(Dataset(folder), cot=False, shots=1)
 
 
 def test_a_pool_is_drawn_where_the_order_of_the_source_is_no_chance(data_dir):
@@ -72,12 +72,12 @@ def test_a_pool_is_drawn_where_the_order_of_the_source_is_no_chance(data_dir):
     write_jsonl(data_dir / "clinicbench" / "gad" / "fewshot.jsonl", rows)
     test = [{"sentence": f"{row['sentence']} again", "label": row["label"]} for row in rows[:6]]
     write_jsonl(data_dir / "clinicbench" / "gad" / "test.jsonl", test)
-    pool = load_documents(folder, cot=False)["fewshot"]
+    pool = load_documents(Dataset(folder), cot=False)["fewshot"]
     ids = [document["id"] for document in pool]
     assert len(set(ids)) == len(ids) == 100
     assert 30 < sum(document["gold"] == "yes" for document in pool) < 70
     load_documents.__globals__["_build"].cache_clear()
-    assert ids == [document["id"] for document in load_documents(folder, cot=False)["fewshot"]]
+    assert ids == [document["id"] for document in load_documents(Dataset(folder), cot=False)["fewshot"]]
 
 
 PUBLISHED = TASKS.datasets["clinicbench_pharmacology_qa"].folder
@@ -98,7 +98,7 @@ def test_the_shuffled_twin_asks_the_same_questions_with_options_in_other_orders(
     ]  # fmt: skip
     for folder in (PUBLISHED, SHUFFLED):
         write_jsonl(data_dir / "clinicbench" / folder.name / "test.jsonl", rows)
-    published, shuffled = (load_documents(folder, cot=False) for folder in (PUBLISHED, SHUFFLED))
+    published, shuffled = (load_documents(Dataset(folder), cot=False) for folder in (PUBLISHED, SHUFFLED))
     for split in ("test", "fewshot"):
         assert [document["id"] for document in published[split]] == [
             document["id"] for document in shuffled[split]

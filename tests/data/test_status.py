@@ -70,7 +70,7 @@ def test_names_are_joined_and_fields_narrow_them(medtasks):
     assert ids("bridge_mie", "medhelm_clear", "bridge_mie_cot") == ["bridge_mie", "medhelm_clear"]
     assert ids("hospice") == ["medhelm_hospice_referral"]
     assert ids("bridge_zh", "access=open") == [
-        name for name in ids("bridge_zh") if DATASETS[name].metadata.access.value == "open"
+        name for name in ids("bridge_zh") if DATASETS[name].metadata.access == "open"
     ]
 
 
@@ -113,7 +113,7 @@ def test_where_tells_access_licence_page_and_pinned_files(medtasks):
 
 
 def test_every_dataset_that_is_not_open_has_a_page():
-    closed = [item for item in DATASETS.values() if item.metadata.access.value != "open"]
+    closed = [item for item in DATASETS.values() if item.metadata.access != "open"]
     assert all(source_page(item) for item in closed)
     assert not any(source_page(item) for item in DATASETS.values() if item not in closed)
 

@@ -8,7 +8,7 @@ from medtasks_ext.registry import registry
 
 PRIVATE = [
     item.id for item in registry().datasets.values() if item.metadata.access.value != "open"
-    and not item.config["dataset_kwargs"]["medtasks_dataset"]["source"].get("official_name")
+    and not item.blocks["rows"].get("official_name")
 ]  # fmt: skip
 
 
@@ -47,8 +47,7 @@ def test_no_empty_file_takes_the_place_of_rows_that_are_downloaded(medtasks, tmp
     downloaded = {
         item.folder.name
         for item in registry().datasets.values()
-        if item.metadata.benchmark == "clinicbench"
-        and item.config["dataset_kwargs"]["medtasks_dataset"]["source"].get("download")
+        if item.metadata.benchmark == "clinicbench" and item.blocks["rows"].get("download")
     }
     folders = {path.parent.name for path in tmp_path.glob("own/clinicbench/*/README.md")}
     assert downloaded and empty == folders - downloaded != set()
@@ -66,6 +65,6 @@ def test_an_unknown_name_is_refused_with_the_nearest_ones(medtasks):
 @pytest.mark.parametrize("name", PRIVATE)
 def test_every_column_of_data_that_users_bring_is_explained(name):
     """Public data explains itself; who fills a file by hand reads the YAML or the template."""
-    schemas = registry().datasets[name].config["dataset_kwargs"]["medtasks_dataset"]["source"]["rows"]
+    schemas = registry().datasets[name].blocks["rows"]["schemas"]
     assert isinstance(schemas[0]["columns"], dict), "write the columns as a mapping to what they hold"
     assert all(meaning.strip() for meaning in schemas[0]["columns"].values())

@@ -48,9 +48,10 @@ class Environment:
     def medtasks(self, *arguments: object, ok: bool = True) -> str:
         return run(self.python, "-m", "medtasks_ext", *arguments, cwd=self.folder, ok=ok)
 
-    def lm_eval_names(self) -> str:
-        """What lm-eval's own scan finds, without --include_path."""
-        code = "from lm_eval.tasks import TaskManager; print(*TaskManager().all_tasks)"
+    def lm_eval_names(self, include: str = "") -> str:
+        """What lm-eval's own scan finds, by default without --include_path."""
+        manager = f"TaskManager(include_path={include!r} or None)"
+        code = f"from lm_eval.tasks import TaskManager; print(*{manager}.all_tasks)"
         return run(self.python, "-c", code, cwd=self.folder)
 
     def leftovers(self) -> list[str]:

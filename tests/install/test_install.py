@@ -27,6 +27,7 @@ def checkout(tmp_path_factory):
         "results",
         "docs",
         "pyproject.toml",
+        "hatch_build.py",
         "README.md",
         "LICENSE",
     )
@@ -56,16 +57,21 @@ def test_an_editable_installation_works_and_its_stale_copy_is_named(tmp_path, ch
     environment = Environment(tmp_path)
     environment.pip("install", "--quiet", "--no-deps", "-e", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
-    assert environment.medtasks("path").strip() == str(checkout / "tasks")
+    assert environment.medtasks("path").strip() == str(checkout / "build" / "tasks")
+    assert environment.medtasks("path", "bridge_mie_cot").strip() == str(
+        checkout / "tasks/bridge/mie/task.yaml"
+    )
     assert "✗" not in environment.medtasks("doctor")
-    sample = checkout / "tasks" / "bridge" / "mie" / "sample.jsonl"
-    content = sample.read_text()
-    sample.write_text(content + "\n")
+    copied = checkout / "tasks" / "bridge" / "added"
+    shutil.copytree(checkout / "tasks" / "bridge" / "mie", copied)
+    text = (copied / "task.yaml").read_text().replace("bridge_mie", "bridge_added").replace("/mie", "/added")
+    (copied / "task.yaml").write_text(text)
     try:
         report = environment.medtasks("doctor", ok=False)
+        assert "bridge_added" in environment.lm_eval_names(environment.medtasks("path").strip())
     finally:
-        sample.write_text(content)
-    assert "stale (bridge/mie/sample.jsonl)" in report and "--include_path" in report
+        shutil.rmtree(copied)
+    assert "stale (bridge/added/cot.yaml" in report and "--include_path" in report
     environment.pip("uninstall", "--yes", "--quiet", "medtasks")
     assert environment.leftovers() == []
 

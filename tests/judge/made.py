@@ -8,8 +8,6 @@ from typing import Any
 
 import yaml
 
-from medtasks_ext.registry import tasks_folder
-
 AXES = {
     "accuracy": "Is everything in it correct?",
     "completeness": "Does it answer all parts?",
@@ -18,58 +16,42 @@ AXES = {
 NOTE_AXES = {"accuracy": AXES["accuracy"], "structure": "Are all parts in place?", "clarity": AXES["clarity"]}
 
 _TASK = """
-include: {root}/_medtasks.yaml
-task: {name}
-process_results: !function medtasks_ext.metrics.open_ended.process_results
-metric_list:
-  - {{metric: rouge_1, aggregation: mean, higher_is_better: true}}
-  - {{metric: rouge_2, aggregation: mean, higher_is_better: true}}
-  - {{metric: rouge_l, aggregation: mean, higher_is_better: true}}
-  - {{metric: valid, aggregation: mean, higher_is_better: true}}
-  - {{metric: unclosed_reasoning, aggregation: mean, higher_is_better: false}}
-  - {{metric: scored, aggregation: mean, higher_is_better: true}}
-  - {{metric: SAMPLE_DATA, aggregation: mean, higher_is_better: false}}
-dataset_kwargs:
-  medtasks_dataset:
-    source:
-      rows:
-        - columns: {{question: what is asked, reply: the reference}}
-      identity: question
-    prompt:
-      instruction: "Answer the question. {{{{ strategy }}}}"
-      input: "{{{{ question }}}}"
-      target: "{target}"
-    answer: {{kind: free_text, reference: question}}
-    judge:
-      protocol: likert_jury
-      question: "{{{{ question }}}}"
-      role: a medical expert who judges replies to patients
-      axes: {axes}
-      show_gold: {show_gold}
-filter_list:
-  - name: answer
-    filter:
-      - function: !function medtasks_ext.filters.ParseAnswer
-        answer: {{kind: free_text, reference: question}}
-metadata:
-  version: 1-A
-  medtasks:
-    benchmark: medhelm
-    name: {name}
-    summary: Answer a question.
-    language: en
-    task_type: question_answering
-    documents: [general_ehr_note]
-    specialties: {{value: [general], suite_value: general, assigned_by: medtasks}}
-    stage: {{value: initial_assessment, assigned_by: medtasks}}
-    category: patient_communication
-    subcategory: providing_patient_education_resources
-    access: {{value: {access}, suite_value: {access}, assigned_by: paper, scoreable: false}}
-    url: https://example.org
-    licence: none
-    citation: none
-    n_test: 4
-    primary_metric: jury_1_to_5
+class: !function medtasks_ext.task.MedicalTask
+task: medhelm_{name}
+dataset: medhelm/{name}
+rows:
+  schemas:
+    - columns: {{question: what is asked, reply: the reference}}
+  identity: question
+prompt:
+  instruction: "Answer the question. {{{{ strategy }}}}"
+  input: "{{{{ question }}}}"
+  target: "{target}"
+answer: {{kind: free_text, reference: question}}
+judge:
+  protocol: likert_jury
+  question: "{{{{ question }}}}"
+  role: a medical expert who judges replies to patients
+  axes: {axes}
+  show_gold: {show_gold}
+about:
+  benchmark: medhelm
+  name: medhelm_{name}
+  summary: Answer a question.
+  language: en
+  task_type: question_answering
+  documents: [general_ehr_note]
+  specialties: {{value: [general], suite_value: general, assigned_by: medtasks}}
+  stage: {{value: initial_assessment, assigned_by: medtasks}}
+  category: patient_communication
+  subcategory: providing_patient_education_resources
+  access: {{value: {access}, suite_value: {access}, assigned_by: paper, scoreable: false}}
+  url: https://example.org
+  licence: none
+  citation: none
+  n_test: 4
+  primary_metric: jury_1_to_5
+metadata: {{version: 1-A}}
 """
 
 
@@ -78,17 +60,17 @@ def make_task(root: Path, name: str, *, gold: bool = True, access: str = "open")
     folder = root / "medhelm" / name
     folder.mkdir(parents=True)
     text = _TASK.format(
-        root=tasks_folder(),
-        name=f"medhelm_{name}",
+        name=name,
         access=access,
         target="{{ reply }}" if gold else "",
         show_gold=str(gold).lower(),
         axes=json.dumps(AXES if gold else NOTE_AXES),
     )
-    (folder / "zero_shot.yaml").write_text(text)
-    for strategy in ("cot", "five_shot"):
-        variant = {"include": "zero_shot.yaml", "task": f"medhelm_{name}_{strategy}"}
+    (folder / "task.yaml").write_text(text)
+    for strategy, suffix in (("cot", "_cot"), ("five_shot", "_5shot")):
+        variant = {"include": "task.yaml", "task": f"medhelm_{name}{suffix}", "strategy": strategy}
         (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
+    declare_suites(root)
 
 
 def make_rows(data: Path, name: str, rows: list[dict[str, Any]]) -> None:

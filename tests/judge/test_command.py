@@ -102,14 +102,12 @@ def test_an_empty_answer_gets_the_lowest_score_and_no_judge_is_asked(run, jury, 
 
 
 def test_runs_of_a_benchmark_count_equally(run, jury, medtasks, metrics, server, tasks, data_dir):
-    path = tasks / "medhelm" / "qa" / "zero_shot.yaml"
-    path.write_text(path.read_text().replace("identity: question", "identity: question\n      runs: part"))
+    path = tasks / "medhelm" / "qa" / "task.yaml"
+    path.write_text(path.read_text().replace("identity: question", "identity: question\n  runs: part"))
     parts = ["a", "a", "a", "a", "a", "b"]
     make_rows(data_dir, "qa", [{**row, "part": part} for row, part in zip(rows(6), parts, strict=True)])
     text = path.read_text().replace("reply: the reference}", "reply: the reference, part: the subset}")
-    path.write_text(
-        text.replace("aggregation: mean", "aggregation: !function medtasks_ext.metrics.runs.mean_of_runs", 3)
-    )
+    path.write_text(text)
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 5 if number(asked) == 5 else 1))
     folder = run("qa")
     medtasks("judge", "run", "--jury", jury("one"))
@@ -669,7 +667,7 @@ def test_rescoring_keeps_judgements_of_answers_that_did_not_change(run, jury, me
 def test_another_rubric_asks_again(run, jury, medtasks, metrics, server, tasks):
     folder = run("qa")
     medtasks("judge", "run", "--jury", jury("one"))
-    path = tasks / "medhelm" / "qa" / "zero_shot.yaml"
+    path = tasks / "medhelm" / "qa" / "task.yaml"
     path.write_text(path.read_text().replace("a medical expert who", "a nurse who"))
     from medtasks_ext.registry.tasks import _registry
 
@@ -861,7 +859,7 @@ def test_the_rubrics_are_the_papers():
     judged = {
         dataset.id: rubric
         for dataset in Registry(ROOT / "tasks").datasets.values()
-        if dataset.metadata.benchmark == "medhelm" and (rubric := rubric_of(dataset))
+        if dataset.metadata.suite == "medhelm" and (rubric := rubric_of(dataset))
     }
     assert len(judged) == 13
     for name, rubric in judged.items():

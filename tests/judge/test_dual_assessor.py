@@ -20,7 +20,7 @@ from medtasks_ext.judge import procedures
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.procedures import Judged, Panel, Request, Subject
 from medtasks_ext.registry import Registry, tasks_folder
-from tests.conftest import ROOT, rewrite_answers, write_jsonl
+from tests.conftest import ROOT, declare_suites, rewrite_answers, write_jsonl
 from tests.judge.conftest import judgements
 from tests.judge.processes import process, wait_for
 from tests.judge.server import Reply
@@ -53,13 +53,13 @@ def case_task(tmp_path, monkeypatch, data_dir):
     """Make a task like MLB's open-ended ones: `case_task(rows)` puts its local rows there."""
     folder = tmp_path / "tasks" / "mlb" / "case"
     folder.mkdir(parents=True)
-    text = (tasks_folder() / "mlb" / "maethic" / "zero_shot.yaml").read_text()
-    text = text.replace("../_open.yaml", str(tasks_folder() / "mlb" / "_open.yaml"))
+    text = (tasks_folder() / "mlb" / "maethic" / "task.yaml").read_text().replace("mlb/maethic", "mlb/case")
     text = text.replace("task: mlb_maethic", f"task: {TASK}").partition("# written by")[0]
-    (folder / "zero_shot.yaml").write_text(text)
-    for strategy in ("cot", "five_shot"):
-        variant = {"include": "zero_shot.yaml", "task": f"{TASK}_{strategy}"}
+    (folder / "task.yaml").write_text(text)
+    for strategy, suffix in (("cot", "_cot"), ("five_shot", "_5shot")):
+        variant = {"include": "task.yaml", "task": TASK + suffix, "strategy": strategy}
         (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
+    declare_suites(tmp_path / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
 
     def rows(items):
@@ -919,13 +919,13 @@ def test_many_bad_rubrics_come_in_one_message_and_cost_no_result(answered, case_
 )
 def test_a_judge_block_is_checked(case_task, medtasks, tmp_path, judge, message):
     case_task([row(0)])
-    path = tmp_path / "tasks" / "mlb" / "case" / "zero_shot.yaml"
+    path = tmp_path / "tasks" / "mlb" / "case" / "task.yaml"
     text = path.read_text()
     for key, value in judge.items():
         if value is None:
-            text = re.sub(rf"^      {key}: .*\n", "", text, flags=re.MULTILINE)
+            text = re.sub(rf"^  {key}: .*\n", "", text, flags=re.MULTILINE)
         else:
-            text = text.replace("      role:", f"      {key}: {json.dumps(value)}\n      role:")
+            text = text.replace("  role:", f"  {key}: {json.dumps(value)}\n  role:")
     path.write_text(text)
     medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
     outcome = medtasks("validate", TASK)

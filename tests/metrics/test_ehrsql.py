@@ -277,7 +277,7 @@ def test_the_prompt_shows_the_tables_of_the_database_that_is_used(data_dir, data
     rows = [{"id": str(number), "question": f"Question {number}?", **row} for number in range(3)]
     write_jsonl(folder / "test.jsonl", rows)
     shutil.copy(database, folder / "eicu.sqlite")
-    document = load_documents(DATASET.folder, cot=False)["test"][0]
+    document = load_documents(DATASET, cot=False)["test"][0]
     assert "CREATE TABLE patient (id INT, gender TEXT" in document["prompt"]
     assert document.loaded.database_file == str(folder / "eicu.sqlite")
     assert "vitalperiodic" not in document["prompt"]
@@ -288,22 +288,22 @@ def test_a_missing_database_is_said_before_anything_is_asked(data_dir, tmp_path,
     folder = data_dir / "medhelm" / "ehrsql"
     write_jsonl(folder / "test.jsonl", [{"id": "1", "question": "?", "query": "null", "is_impossible": True}])
     with pytest.raises(MedtasksError, match="medhelm_ehrsql needs this database") as caught:
-        load_documents(DATASET.folder, cot=False)
+        load_documents(DATASET, cot=False)
     assert str(folder / "eicu.sqlite") in str(caught.value)
     (folder / "eicu.sqlite").write_bytes(b"<!doctype html>" * 500)
     with pytest.raises(MedtasksError, match="is not an SQLite database"):
-        load_documents(DATASET.folder, cot=True)
+        load_documents(DATASET, cot=True)
 
 
 def test_another_database_is_another_result(data_dir, database):
     folder = data_dir / "medhelm" / "ehrsql"
     write_jsonl(folder / "test.jsonl", [{"id": "1", "question": "?", "query": "null", "is_impossible": True}])
     shutil.copy(database, folder / "eicu.sqlite")
-    one = load_documents(DATASET.folder, cot=False)["test"][0].loaded.record()
+    one = load_documents(DATASET, cot=False)["test"][0].loaded.record()
     with closing(sqlite3.connect(folder / "eicu.sqlite")) as connection:
         connection.execute("DELETE FROM patient")
         connection.commit()
-    other = load_documents(DATASET.folder, cot=True)["test"][0].loaded.record()
+    other = load_documents(DATASET, cot=True)["test"][0].loaded.record()
     assert one["database"] != other["database"]
 
 
@@ -332,7 +332,7 @@ def test_real_rows_on_the_sample_database(data_dir):
     (folder / "test.json").write_text(json.dumps(rows))
     with closing(sqlite3.connect(folder / "eicu.sqlite")) as connection:
         connection.executescript((DATASET.folder / "sample_db.sql").read_text())
-    loaded = load_documents(DATASET.folder, cot=False, origin="local")["test"]
+    loaded = load_documents(DATASET, cot=False, origin="local")["test"]
     assert len(loaded) == len(rows)
     expected = [
         plain_helm(document["target"], document["gold"], str(folder / "eicu.sqlite")) for document in loaded

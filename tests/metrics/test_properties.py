@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import answer_format
 from medtasks_ext.data import load_documents
 from medtasks_ext.filters import ParseAnswer
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.registry.yamlfile import function_named
 from tests.answers import responses
-from tests.metrics.build import documents, examples, mean, named
+from tests.metrics.build import documents, examples, mean
 
 TRIALS = 3
 #: gold answers of these say more than a text can: they come from the sample rows
@@ -24,11 +25,11 @@ NEED_THEIR_ROWS = {"medcalc", "sql"}
 UNBOUNDED = {"bleu_4", "output_words", "list_length"}
 
 
-def one_task_per_metric_and_format() -> dict[str, dict[str, Any]]:
-    tasks: dict[tuple, tuple[str, dict[str, Any]]] = {}
+def one_task_per_metric_and_format() -> dict[str, Dataset]:
+    tasks: dict[tuple, tuple[str, Dataset]] = {}
     for name, dataset in registry().datasets.items():
-        block = dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"]
-        tasks.setdefault((dataset.config["process_results"], block["kind"]), (name, dataset.config))
+        block = dataset.blocks["answer"]
+        tasks.setdefault((dataset.process_results, block["kind"]), (name, dataset))
     return dict(tasks.values())
 
 
@@ -39,17 +40,17 @@ class Task:
     """Documents with random gold answers, and the way from a response to metrics."""
 
     def __init__(self, name: str, n: int) -> None:
-        config, rng = TASKS[name], random.Random(name)
-        self.block = config["dataset_kwargs"]["medtasks_dataset"]["answer"]
-        self.process = named(config["process_results"])
-        self.judged = bool(config["dataset_kwargs"]["medtasks_dataset"].get("judge"))
-        self.metrics = {item["metric"]: item["aggregation"] for item in config["metric_list"]}
+        dataset, rng = TASKS[name], random.Random(name)
+        self.block = dataset.blocks["answer"]
+        self.process = function_named(dataset.process_results)
+        self.judged = bool(dataset.blocks.get("judge"))
+        self.metrics = {item["metric"]: item["aggregation"] for item in dataset.metric_list}
         self.filter = ParseAnswer(answer=self.block)
         form = answer_format(self.block)
         n_options = len(self.block.get("letters", responses.ROW["options"]))
         row = {"options": responses.ROW["options"][:n_options]}
         if self.block["kind"] in NEED_THEIR_ROWS:
-            rows = load_documents(registry().datasets[name].folder, cot=False, origin="sample")["test"]
+            rows = load_documents(dataset, cot=False, origin="sample")["test"]
             self.documents = list(islice(cycle(rows), n))
             return
         golds = [form.read_gold(responses.gold(self.block, row, rng), row) for _ in range(n)]
@@ -71,7 +72,7 @@ class Task:
         assert ("score" in names) is not self.judged
         columns = {name: [result[name] for result in results] for name in names}
         return {
-            name: mean(values) if self.metrics[name] == "mean" else named(self.metrics[name])(values)
+            name: mean(values) if self.metrics[name] == "mean" else function_named(self.metrics[name])(values)
             for name, values in columns.items()
         }
 

@@ -20,14 +20,9 @@ from medtasks_ext.registry import registry
 from tests.metrics.build import documents, examples
 
 TASKS = registry().datasets
-NAMES = [
-    name
-    for name, dataset in TASKS.items()
-    if dataset.config["dataset_kwargs"]["medtasks_dataset"]["answer"]["kind"] == "mlb_tuples"
-]
+NAMES = [name for name, dataset in TASKS.items() if dataset.blocks["answer"]["kind"] == "mlb_tuples"]
 CMEEE, CMEIE, CDEE, SYMPTOMS = (
-    TASKS[f"mlb_{name}"].config["dataset_kwargs"]["medtasks_dataset"]["answer"]
-    for name in ("cmeee", "cmeie", "chip_cdee", "maeesymp")
+    TASKS[f"mlb_{name}"].blocks["answer"] for name in ("cmeee", "cmeie", "chip_cdee", "maeesymp")
 )
 TYPES = list(CMEEE["closed_values"]["type"])
 STATISTICS = {
@@ -228,8 +223,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_hostile_answer_is_right_or_fails(name):
-    docs = load_documents(TASKS[name].folder, cot=False, origin="sample")["test"]
-    reader = ParseAnswer(answer=TASKS[name].config["dataset_kwargs"]["medtasks_dataset"]["answer"])
+    docs = load_documents(TASKS[name], cot=False, origin="sample")["test"]
+    reader = ParseAnswer(answer=TASKS[name].blocks["answer"])
     for text in HOSTILE:
         results = [
             tuples.process_results(doc, [answer])
@@ -241,8 +236,8 @@ def test_no_hostile_answer_is_right_or_fails(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gold_answers_are_right_and_those_of_other_documents_are_not(name):
-    docs = load_documents(TASKS[name].folder, cot=False, origin="sample")["test"]
-    reader = ParseAnswer(answer=TASKS[name].config["dataset_kwargs"]["medtasks_dataset"]["answer"])
+    docs = load_documents(TASKS[name], cot=False, origin="sample")["test"]
+    reader = ParseAnswer(answer=TASKS[name].blocks["answer"])
     for shift, expected in ((0, 1.0), (1, 0.3)):
         texts = [docs[(place + shift) % len(docs)]["target"] for place in range(len(docs))]
         answers = reader.apply([[text] for text in texts], docs)

@@ -9,7 +9,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.citations import CITATIONS_FILE, HARNESS, PACKAGE, SUITE_PAPERS, read_bibtex
+from medtasks_ext.registry.citations import CITATIONS_FILE, HARNESS, PACKAGE, read_bibtex
 from tests.conftest import ROOT
 
 TASKS = registry()
@@ -27,7 +27,11 @@ def test_every_key_of_the_metadata_has_an_entry_and_no_entry_is_unused():
         f"{key} ({task}): add it to {CITATIONS_FILE.name}" for key, task in used.items() if key not in ENTRIES
     }
     assert not missing
-    assert set(ENTRIES) - set(used) <= {PACKAGE, HARNESS, *SUITE_PAPERS.values()}
+    assert set(ENTRIES) - set(used) <= {
+        PACKAGE,
+        HARNESS,
+        *(suite.citation for suite in TASKS.suites.values()),
+    }
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=list(ENTRIES))
@@ -126,9 +130,7 @@ def test_cite_names_what_it_does_not_know(medtasks, tmp_path, monkeypatch):
     assert outcome.code == 2 and "runs/nowhere/run.json: no such file" in outcome.err
     folder = tmp_path / "tasks" / "bridge"
     shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "mie")
-    shutil.copy(ROOT / "tasks" / "bridge" / "_events.yaml", folder)
-    shutil.copy(ROOT / "tasks" / "_medtasks.yaml", tmp_path / "tasks")
-    path = folder / "mie" / "zero_shot.yaml"
+    path = folder / "mie" / "task.yaml"
     path.write_text(path.read_text().replace("zhang2020mie", "nobody2020"))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
     outcome = medtasks("cite", "bridge_mie")

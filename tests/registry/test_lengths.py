@@ -21,7 +21,7 @@ def test_each_row_is_of_a_dataset_and_says_what_it_counts_and_whence():
 
 def test_bridge_and_medhelm_publish_a_length_of_every_dataset_and_only_bridge_one_of_answers():
     for name, dataset in registry().datasets.items():
-        suite = dataset.metadata.benchmark
+        suite = dataset.metadata.suite
         if suite in ("bridge", "medhelm") and not dataset.metadata.twin_of:
             assert name in LENGTHS
         if name in LENGTHS:
@@ -33,7 +33,7 @@ def test_bridges_inputs_hold_as_many_words_as_its_table_says():
     words = sum(
         lengths.input * datasets[name].metadata.n_test
         for name, lengths in LENGTHS.items()
-        if datasets[name].metadata.benchmark == "bridge"
+        if datasets[name].metadata.suite == "bridge"
     )
     assert words == pytest.approx(28.6e6, rel=0.01)
 

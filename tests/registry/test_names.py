@@ -1,16 +1,14 @@
 """Names, tags and groups derived from metadata."""
 
-import csv
 from pathlib import Path
 
 import pytest
 from lm_eval.tasks import TaskManager
+from medtasks_ext.registry.sync import changes
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import STRATEGIES, SUFFIX, paper_datasets, registry, taxonomy, vocabulary
-from medtasks_ext.registry import metadata as metadata_module
+from medtasks_ext.registry import STRATEGIES, SUFFIX, registry
 from medtasks_ext.registry.groups import tags_of
-from medtasks_ext.registry.sync import changes
 
 TASKS = registry()
 TASK_TYPES = {
@@ -29,7 +27,7 @@ SUITES = {"bridge", "medhelm", "clinicbench", "mlb"}
 def size(group: str, strategy: str = "zero_shot") -> int:
     """How many of the papers' own datasets a group holds; a suite may have further ones."""
     leaves = TASKS.leaves(group + SUFFIX[strategy])
-    return len({TASKS.tasks[leaf][0].id for leaf in leaves} & paper_datasets())
+    return len({TASKS.tasks[leaf][0].id for leaf in leaves if TASKS.tasks[leaf][0].of_paper})
 
 
 def test_derived_files_are_up_to_date():
@@ -65,7 +63,7 @@ def test_an_umbrella_counts_each_task_equally_often(suite, suffix):
     assert set(counts) == {
         dataset.id + suffix
         for dataset in TASKS.datasets.values()
-        if dataset.metadata.benchmark == suite and not dataset.metadata.twin_of
+        if dataset.metadata.suite == suite and not dataset.metadata.twin_of
     }
 
 
@@ -77,7 +75,7 @@ def test_the_twin_of_a_dataset_is_a_task_that_counts_nowhere():
         assert TASKS.datasets[name].metadata.twin_of in TASKS.datasets
         assert TASKS.leaves(f"{name}_cot") == [f"{name}_cot"]
         assert not {name, f"{name}_cot", f"{name}_5shot"} & tagged
-    assert not twins & {row["id"] for row in axes_table()}
+    assert not any(TASKS.datasets[name].of_paper for name in twins)
 
 
 def test_tags_of_strategies_do_not_mix():
@@ -87,9 +85,8 @@ def test_tags_of_strategies_do_not_mix():
 
 
 def test_bridge_is_complete_in_nine_languages_and_eight_task_types():
-    sizes = {name: size(f"bridge_{name}") for name in (*vocabulary()["languages"], *TASK_TYPES)}
     languages = {"en": 35, "zh": 16, "es": 14, "ja": 5, "de": 4, "ru": 4, "fr": 3, "no": 3, "pt": 3}
-    assert sizes == {**languages, **TASK_TYPES}
+    assert {name: size(f"bridge_{name}") for name in (*languages, *TASK_TYPES)} == {**languages, **TASK_TYPES}
     assert {size("bridge", strategy) for strategy in STRATEGIES} == {87}
 
 
@@ -97,7 +94,6 @@ def test_the_four_suites_are_complete():
     sizes = {suite: size(suite) for suite in SUITES}
     assert sizes == {"bridge": 87, "medhelm": 37, "clinicbench": 17, "mlb": 22}
     assert sum(sizes.values()) == 163
-    assert paper_datasets() <= set(TASKS.datasets)
 
 
 def test_clinicbench_has_six_clinical_and_eleven_machine_learning_datasets():
@@ -113,15 +109,16 @@ def test_medhelm_has_groups_per_category_subcategory_and_access():
     access = {"open": 16, "gated": 7, "private": 14}
     for name, expected in {**categories, **access}.items():
         assert size(f"medhelm_{name}") == expected, name
-    subcategories = {name for entry in taxonomy().values() for name in entry["subcategories"]}
+    subcategories = TASKS.suites["medhelm"].axes["subcategory"].titles
     assert len(subcategories) == 22
     assert sum(size(f"medhelm_sub_{name}") for name in subcategories) == 37
 
 
 def test_the_taxonomy_has_5_categories_22_subcategories_and_121_tasks():
-    parts = [part for entry in taxonomy().values() for part in entry["subcategories"].values()]
-    assert (len(taxonomy()), len(parts), sum(len(part["tasks"]) for part in parts)) == (5, 22, 121)
-    assert len({task for part in parts for task in part["tasks"]}) == 121
+    categories = TASKS.suites["medhelm"].axes["subcategory"].parts
+    parts = [part for entry in categories.values() for part in entry.values()]
+    assert (len(categories), len(parts), sum(len(part.tasks) for part in parts)) == (5, 22, 121)
+    assert len({task for part in parts for task in part.tasks}) == 121
 
 
 def test_the_table_in_the_readme_counts_what_is_there():
@@ -146,37 +143,3 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 def test_globs_resolve_to_all_matching_names():
     assert {"bridge_mie", "bridge_mie_cot"} <= set(TASKS.resolve(["bridge_mie*"]))
-
-
-def axes_table() -> list[dict[str, str]]:
-    path = Path(metadata_module.__file__).parent / "datasets.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_the_table_of_axes_covers_all_163_datasets_with_the_vocabulary():
-    rows = axes_table()
-    sizes = {suite: sum(row["benchmark"] == suite for row in rows) for suite in SUITES}
-    assert sizes == {"bridge": 87, "medhelm": 37, "clinicbench": 17, "mlb": 22}
-    known = vocabulary()
-    for row in rows:
-        assert row["stage"] in known["stages"] and row["access"] in known["access"], row["id"]
-        assert row["language"] in known["languages"] and row["task_type"] in known["task_types"], row["id"]
-        assert set(row["specialties"].split(";")) <= set(known["specialties"]), row["id"]
-
-
-@pytest.mark.parametrize(
-    "dataset",
-    [name for name, item in TASKS.datasets.items() if {name, item.metadata.twin_of} & paper_datasets()],
-)
-def test_a_folder_agrees_with_the_table_of_axes(dataset):
-    record = TASKS.datasets[dataset].metadata
-    row = next(row for row in axes_table() if row["id"] == (record.twin_of or dataset))
-    assert (record.name == row["name"] or record.twin_of) and record.language == row["language"]
-    assert record.task_type == row["task_type"]
-    assert (record.stage.value, record.stage.assigned_by) == (row["stage"], row["stage_assigned_by"])
-    assert (record.specialties.value, record.specialties.assigned_by) == (
-        row["specialties"].split(";"),
-        row["specialties_assigned_by"],
-    )
-    assert (record.access.value, record.access.assigned_by) == (row["access"], row["access_assigned_by"])

@@ -12,13 +12,14 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 from lm_eval.config.task import TaskConfig
+from medtasks_ext.registry.sync import apply
 
 from medtasks_ext.data.json_schema import TASK_KEYS, schema_changes, task_schema
-from medtasks_ext.registry import Dataset, Registry, registry, taxonomy, vocabulary
+from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
 from medtasks_ext.registry.metadata import Metadata
-from medtasks_ext.registry.sync import apply
-from medtasks_ext.registry.tasks import yaml_text
+from medtasks_ext.registry.yamlfile import yaml_text
 from medtasks_ext.runner.validate import checks_of
+from medtasks_ext.task import OTHER_ROWS, OWN_KEYS
 
 TASKS = registry()
 SCHEMA = task_schema()
@@ -41,8 +42,9 @@ def test_every_task_file_satisfies_it(dataset):
     assert faults(yaml_text(TASKS.datasets[dataset].file.read_text(encoding="utf-8"))) == []
 
 
-def test_its_keys_are_those_of_lm_eval():
-    assert set(TASK_KEYS) - {"include"} <= {item.name for item in fields(TaskConfig)}
+def test_its_keys_are_those_of_lm_eval_and_of_the_class():
+    lm_evals = {item.name for item in fields(TaskConfig)} - {*OTHER_ROWS}
+    assert set(TASK_KEYS) == lm_evals | {*OWN_KEYS, "class", "include"}
     used = {key for item in TASKS.datasets.values() for key in item.config}
     assert used <= set(TASK_KEYS)
 
@@ -52,9 +54,9 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
     assert RECORD["language"]["enum"] == list(known["languages"])
     assert RECORD["language"]["enumDescriptions"] == list(known["languages"].values())
     assert RECORD["documents"]["items"]["enum"] == list(known["documents"])
-    assert SCHEMA["$defs"]["Specialties"]["properties"]["value"]["items"]["enum"] == list(
-        known["specialties"]
-    )
+    assert RECORD["specialties"]["items"]["enum"] == list(known["specialties"])
+    offered = {part["description"]: set(part["properties"]) for part in RECORD["axes"]["anyOf"]}
+    assert offered == {suite.title: set(suite.axes) for suite in TASKS.suites.values()}
     assert set(RECORD) == set(Metadata.model_fields)
     assert all("description" in part or "$ref" in part for part in RECORD.values())
     explained = SCHEMA["$defs"]["Source"]["properties"]
@@ -63,20 +65,18 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
 
 def test_the_documentation_names_every_key_of_the_record():
     text = (ROOT / "docs" / "metadata.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    documented = {key for row in rows for key in row.replace("`", "").replace(" ", "").split(",")}
-    assert documented == set(Metadata.model_fields)
+    for model, part in zip((Metadata, Suite), text.split("## A suite"), strict=True):
+        rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
+        documented = {key for row in rows for key in row.replace("`", "").replace(" ", "").split(",")}
+        assert documented == set(model.model_fields)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A tree with one dataset, whose file is rewritten."""
     root = tmp_path_factory.mktemp("schema") / "tasks"
-    for folder in ("", "medhelm"):
-        (root / folder).mkdir(exist_ok=True)
-        for file in (TASKS.root / folder).glob("_*.yaml"):
-            shutil.copy(file, root / folder)
     shutil.copytree(TASKS.root / "medhelm" / "hospice_referral", root / "medhelm" / "hospice_referral")
+    declare_suites(root)
     return root
 
 
@@ -97,7 +97,7 @@ _Dumper.add_representer(str, _text)
 def refused(root: Path, config: dict) -> str:
     """What `validate` says of the task file alone."""
     folder = root / "medhelm" / "hospice_referral"
-    (folder / "zero_shot.yaml").write_text(yaml.dump(config, Dumper=_Dumper), encoding="utf-8")
+    (folder / "task.yaml").write_text(yaml.dump(config, Dumper=_Dumper), encoding="utf-8")
     task_file, *_ = checks_of(Registry(root), Dataset(folder))
     return "\n".join(task_file.problems)
 
@@ -117,9 +117,6 @@ def changed(path: str, value: object = None, *, rename: str | None = None) -> di
     return config
 
 
-BLOCK, META = "dataset_kwargs.medtasks_dataset", "metadata.medtasks"
-
-
 def test_the_unchanged_file_is_accepted_by_both(place):
     config = changed("task", "medhelm_hospice_referral")
     assert faults(config) == [] and refused(place, config) == ""
@@ -128,34 +125,40 @@ def test_the_unchanged_file_is_accepted_by_both(place):
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (changed("filter_list", rename="filter_lists"), "did you mean filter_list?"),
+        (changed("answer", rename="answr"), "did you mean answer?"),
         (changed("generation_kwarg", {"max_gen_toks": 5}), "did you mean generation_kwargs?"),
         (changed("metadata.version", rename="versoin"), "did you mean version?"),
-        (changed(f"{META}.language", "english"), "'english' is not in the vocabulary of languages"),
-        (changed(f"{META}.language", False), "put it in quotes"),
-        (changed(f"{META}.stage.value", "triage_referral"), "did you mean triage_and_referral?"),
-        (changed(f"{META}.specialties.value", ["paliative_care"]), "did you mean palliative_care?"),
-        (changed(f"{META}.specialties.value", []), "at least 1 item"),
-        (changed(f"{META}.documents", "general_ehr_note"), "should be a list"),
-        (changed(f"{META}.n_test", "many"), "whole number"),
-        (changed(f"{META}.url"), "url: missing key → where the data is"),
-        (changed(f"{META}.licence", rename="license"), "did you mean licence?"),
-        (changed(f"{META}.category", "administation"), "did you mean administration?"),
-        (changed(f"{META}.subcategory", "planning_treatments"), "is not in taxonomy.yaml"),
-        (changed(f"{META}.subcategory"), "medhelm tasks need: subcategory"),
-        (changed(f"{META}.benchmark", "medhlm"), "should be 'bridge', 'medhelm', 'clinicbench' or 'mlb'"),
-        (changed(f"{META}.access.scoreable", "perhaps"), "true or false"),
-        (changed(f"{META}.access.scoreable", True), "access must be open"),
-        (changed(f"{BLOCK}.source.max_test", "a few"), "whole number"),
-        (changed(f"{BLOCK}.source.identity", rename="identiy"), "did you mean identity?"),
-        (changed(f"{BLOCK}.prompt.instruction"), "prompt.instruction: missing key"),
-        (changed(f"{BLOCK}.prompt.instruction_role", "sytem"), "should be 'system' or 'user'"),
-        (changed(f"{BLOCK}.answer.letters", rename="leters"), "did you mean letters?"),
-        (changed(f"{BLOCK}.answer.kind", "helm_leter"), "did you mean helm_letter?"),
-        (changed(f"{BLOCK}.judge", {"protocol": "likert_jury"}), "judge.question: missing key"),
-        (changed(BLOCK), "dataset_kwargs.medtasks_dataset: missing key"),
-        (changed("metadata"), "metadata: missing key"),
-        (changed("include"), "include the family"),
+        (changed("about.language", "english"), "'english' is not in the vocabulary of languages"),
+        (changed("about.language", False), "put it in quotes"),
+        (changed("about.stage.value", "triage_referral"), "did you mean triage_and_referral?"),
+        (changed("about.specialties.value", ["paliative_care"]), "did you mean palliative_care?"),
+        (changed("about.specialties.value", []), "at least 1 item"),
+        (changed("about.documents", "general_ehr_note"), "should be a list"),
+        (changed("about.n_test", "many"), "whole number"),
+        (changed("about.url"), "url: missing key → where the data is"),
+        (changed("about.licence", rename="license"), "did you mean licence?"),
+        (changed("about.category", "administation"), "did you mean administration?"),
+        (changed("about.subcategory", "planning_treatments"), "is not in taxonomy.yaml"),
+        (changed("about.subcategory"), "medhelm tasks need: subcategory"),
+        (changed("about.benchmark", "medhlm"), "should be 'bridge', 'medhelm', 'clinicbench' or 'mlb'"),
+        (changed("about.access.scoreable", "perhaps"), "true or false"),
+        (changed("about.access.scoreable", True), "access must be open"),
+        (changed("rows.max_test", "a few"), "whole number"),
+        (changed("rows.identity", rename="identiy"), "did you mean identity?"),
+        (changed("prompt.instruction"), "prompt.instruction: missing key"),
+        (changed("prompt.instruction_role", "sytem"), "should be 'system' or 'user'"),
+        (changed("answer.letters", rename="leters"), "did you mean letters?"),
+        (changed("answer.kind", "helm_leter"), "did you mean helm_letter?"),
+        (changed("judge", {"protocol": "likert_jury"}), "judge.question: missing key"),
+        *(
+            (changed(key), f"task.yaml: {key}: missing key → ")
+            for key in ("class", "dataset", "rows", "prompt", "answer", "about", "metadata")
+        ),
+        (
+            changed("class", "!function medtasks_ext.task.Task"),
+            "write `!function medtasks_ext.task.MedicalTask`",
+        ),
+        (changed("strategy", "cot"), "`medtasks sync` writes"),
     ],
 )
 def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):
@@ -166,8 +169,8 @@ def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):
 def test_every_value_of_the_taxonomy_is_accepted(place):
     for name, category in taxonomy().items():
         for part in category["subcategories"]:
-            config = changed(f"{META}.category", name)
-            config["metadata"]["medtasks"]["subcategory"] = part
+            config = changed("about.category", name)
+            config["about"]["subcategory"] = part
             assert faults(config) == []
 
 

@@ -142,7 +142,9 @@ def test_mlb_average_is_the_mean_of_its_dimensions_each_the_mean_of_its_tasks(ta
     weights = suite.weights(frozenset(suite.datasets))
     shares = {
         name: sum(
-            weight for task, weight in weights.items() if tasks.datasets[task].metadata.dimension == name
+            weight
+            for task, weight in weights.items()
+            if tasks.datasets[task].metadata.axes["dimension"] == name
         )
         for name in dimensions
     }

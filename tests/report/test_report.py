@@ -268,7 +268,7 @@ def test_long_texts_are_cut_and_examples_stay_within_their_room(medtasks, tmp_pa
 def test_every_task_and_metric_is_put_into_words():
     datasets = registry().datasets.values()
     assert all(rule(dataset) for dataset in datasets)
-    names = {item["metric"] for dataset in datasets for item in dataset.config["metric_list"]}
+    names = {item["metric"] for dataset in datasets for item in dataset.metric_list}
     assert [name for name in sorted(names) if not meaning(name)] == []
 
 

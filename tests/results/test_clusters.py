@@ -21,15 +21,11 @@ from tests.conftest import ROOT, write_jsonl
 from tests.data.original_sources import SOURCES
 
 TASKS = registry().datasets
-CLUSTERED = {
-    name: dataset
-    for name, dataset in TASKS.items()
-    if "cluster" in dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
-}
+CLUSTERED = {name: dataset for name, dataset in TASKS.items() if "cluster" in dataset.blocks["rows"]}
 
 
 def load(name: str, **options):
-    return load_documents(TASKS[name].folder, cot=False, **options)["test"]
+    return load_documents(TASKS[name], cot=False, **options)["test"]
 
 
 def put_original(data_dir, name: str) -> None:

@@ -83,7 +83,7 @@ def write(data_dir, labels: list, name: str = "maguidance"):
 
 def test_documents_carry_the_departments_of_their_rows(data_dir):
     write(data_dir, ["Cardiology", None, "", ["眼科", "Oncology"], "No Department"])
-    found = load_documents(TASKS.datasets["mlb_maguidance"].folder, cot=False)["test"]
+    found = load_documents(TASKS.datasets["mlb_maguidance"], cot=False)["test"]
     assert [document.get("department") for document in found][::3] == [
         ["Cardiology"], None, None, ["Ophthalmology", "Oncology"], [NO_DEPARTMENT],
     ]  # fmt: skip
@@ -92,7 +92,7 @@ def test_documents_carry_the_departments_of_their_rows(data_dir):
 def test_an_unknown_department_names_file_row_and_remedy(data_dir):
     path = write(data_dir, ["Cardiology", "Astrology"])
     with pytest.raises(MedtasksError, match=r"test row 2 \(id 1\): department: 'Astrology'") as error:
-        load_documents(TASKS.datasets["mlb_maguidance"].folder, cot=False)
+        load_documents(TASKS.datasets["mlb_maguidance"], cot=False)
     assert str(path) in str(error.value) and "departments.yaml" in error.value.remedy
 
 

@@ -176,7 +176,7 @@ def test_results_are_a_tidy_table_for_polars_and_duckdb(run, tmp_path):
     put(store, folder)
     [entry] = read(folder)
     expected = sorted(
-        (item.dataset.metadata.benchmark, item.strategy, task, metric, value)
+        (item.dataset.metadata.suite, item.strategy, task, metric, value)
         for task, item in entry.experiments.items()
         for metric, value in item.metrics.items()
     )

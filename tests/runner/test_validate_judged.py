@@ -7,24 +7,32 @@ import shutil
 import pytest
 
 from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.families import FOLDER
 from medtasks_ext.runner.validate import validate_dataset
+from tests.conftest import declare_suites
 
 NAME = "medhelm_mimic_rrs"
+#: What the family of billing codes says, stated in a task file.
+CODES = "".join(
+    line
+    for line in (FOLDER / "codes.yaml").read_text(encoding="utf-8").splitlines(keepends=True)
+    if not line.startswith(("answers:", "primary:"))
+) + "".join(
+    f"  - {{metric: {name}, aggregation: mean, higher_is_better: true}}\n"
+    for name in ("valid", "unclosed_reasoning", "scored", "SAMPLE_DATA")
+)
 
 
 @pytest.fixture
 def problems(tmp_path):
     """Validate a copy of a dataset with one passage of its file replaced."""
     source = registry().root
-    for folder in ("", "medhelm"):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        for file in (source / folder).glob("_*.yaml"):
-            shutil.copy(file, tmp_path / folder)
     target = tmp_path / "medhelm" / "mimic_rrs"
     shutil.copytree(source / "medhelm" / "mimic_rrs", target)
+    declare_suites(tmp_path)
 
     def call(old: str, new: str) -> list[str]:
-        file = target / "zero_shot.yaml"
+        file = target / "task.yaml"
         text = file.read_text(encoding="utf-8")
         assert text.count(old) == 1
         file.write_text(text.replace(old, new), encoding="utf-8")
@@ -44,9 +52,14 @@ def problems(tmp_path):
             "judge: clarity says nothing",
         ),
         (
-            "include: ../_open.yaml",
-            "include: ../_codes.yaml",
+            "task: medhelm_mimic_rrs\n",
+            f"task: medhelm_mimic_rrs\n{CODES}",
             "has a score before judges have read the answers",
+        ),
+        (
+            "kind: free_text",
+            "kind: helm_letter\n  letters: [A, B]",
+            "'helm_letter' have no metrics that judges score by axes",
         ),
     ],
 )

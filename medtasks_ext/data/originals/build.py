@@ -190,7 +190,7 @@ def _template(text: str, *, expression: bool = False) -> Any:
         return _environment.from_string(text)
     except jinja2.TemplateError as error:
         raise MedtasksError(
-            f"{text[:60]!r}: {error}", where="source.original", remedy="mend the Jinja in the task's YAML"
+            f"{text[:60]!r}: {error}", where="rows.original", remedy="mend the Jinja in the task's YAML"
         ) from None
 
 

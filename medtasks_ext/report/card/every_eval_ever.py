@@ -6,7 +6,6 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.report.card.facts import hub_dataset, scored, setting_words
 from medtasks_ext.results.bootstrap import LEVEL, METHOD, RESAMPLES
 
@@ -72,9 +71,7 @@ def _result(item: Experiment) -> dict[str, Any]:
         "evaluation_name": item.task,
         "source_data": _source(item),
         "metric_config": {
-            "evaluation_description": (
-                f"{SUITE_TITLES[record.benchmark]} {record.name}: {record.primary_metric}"
-            ),
+            "evaluation_description": (f"{record.declared.title} {record.name}: {record.primary_metric}"),
             "lower_is_better": False,
             "score_type": "continuous",
             "min_score": 0,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGIES, STRATEGY_TITLES, SUFFIX
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.results.rollup import group_row
@@ -27,8 +26,9 @@ def suite_rows(entry: Entry, tasks: Registry) -> list[tuple[str, str, Row]]:
     """(suite, strategy, roll-up) of each suite and strategy in which the entry has a score."""
     rows = [
         (suite, strategy, group_row(entry, tasks, suite + SUFFIX[strategy]))
-        for suite in SUITE_TITLES
+        for suite in tasks.suites
         for strategy in STRATEGIES
+        if suite + SUFFIX[strategy] in tasks.groups
     ]
     return [item for item in rows if item[2].score is not None]
 
@@ -44,7 +44,7 @@ def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
     """(repository, revision) of the hub dataset that the rows were downloaded from; None elsewhere."""
     if experiment.loaded.get("origin") != "hub":
         return None
-    source = experiment.dataset.config["dataset_kwargs"]["medtasks_dataset"]["source"]
+    source = experiment.dataset.blocks["rows"]
     download = source.get("download") or {}
     return (download["repo"], str(download["revision"])) if download.get("repo") else None
 

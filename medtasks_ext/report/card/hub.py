@@ -9,7 +9,6 @@ import yaml
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGY_TITLES
 from medtasks_ext.report.card.facts import URL, hub_dataset, scored, setting_words
 
@@ -67,9 +66,9 @@ def _result(item: Experiment) -> EvalResult:
         arguments["interval_95"] = [round(interval.low, DIGITS), round(interval.high, DIGITS)]
     return EvalResult(
         task_type="text-generation",
-        task_name=SUITE_TITLES[record.benchmark],
+        task_name=record.declared.title,
         dataset_type=hub[0] if hub else item.dataset.id,
-        dataset_name=f"{SUITE_TITLES[record.benchmark]} {record.name}",
+        dataset_name=f"{record.declared.title} {record.name}",
         dataset_split="test",
         dataset_revision=hub[1] if hub else None,
         metric_type=record.primary_metric,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext import __version__
-from medtasks_ext.registry.metadata import SUITE_TITLES
 from medtasks_ext.registry.tasks import STRATEGY_TITLES
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 
@@ -42,7 +41,7 @@ def card_section(entry: Entry, tasks: Registry) -> str:
         ("suite", "strategy", "score [95 % interval]", "tasks scored", "documents", "readable answers"),
         [
             (
-                SUITE_TITLES[suite] + (" (partial)" if row.partial else ""),
+                tasks.suites[suite].title + (" (partial)" if row.partial else ""),
                 STRATEGY_TITLES[strategy],
                 _score(row.score, row.interval),
                 f"{row.n_scored}/{row.n_tasks}",

@@ -207,7 +207,8 @@ function howToRead() {
   const items = [
     [
       "Score",
-      "the suite's own main measure of a task on a scale from 0 to 1; higher is better. For several tasks it is their plain mean, except where a suite averages in its own way (MLB: over its five dimensions; ClinicBench's generation scenario: without the two long-document sets).",
+      "the suite's own main measure of a task on a scale from 0 to 1; higher is better. For several tasks it is their plain mean" +
+        (report.mean_rules.length ? `, except where a suite averages in its own way (${report.mean_rules.join("; ")}).` : "."),
     ],
     [
       "[low, high]",

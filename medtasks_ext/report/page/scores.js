@@ -25,7 +25,7 @@ axes.forEach((axis, axisIndex) =>
 );
 
 // The groups that hold exactly these tasks, first those of the axes that the tasks were chosen by: the same
-// tasks may be averaged in two ways (MLB over its dimensions, its Chinese tasks over tasks).
+// tasks may be averaged in two ways (a suite over its dimensions, its language over tasks).
 function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length)) {
   const wanted = ({ axis }) => (keys.includes(axes[axis].key) ? 0 : 1);
   return [...(groupSets.get(tasks.join()) ?? [])].sort(
@@ -33,11 +33,12 @@ function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length))
   );
 }
 
-// ClinicBench leaves two data sets out of the average of their scenario.
+// A suite may leave data sets out of the means of an axis; its own groups are means over its paper's data sets,
+// unless they hold others only.
 function averaged(tasks, [group]) {
-  return group && axes[group.axis].key === "scenario"
-    ? tasks.filter((task) => datasets[task].counted !== false)
-    : tasks;
+  if (!group) return tasks;
+  const ofPaper = group.suite ? tasks.filter((task) => !datasets[task].added) : tasks;
+  return (ofPaper.length ? ofPaper : tasks).filter((task) => !datasets[task].left_out.includes(axes[group.axis].key));
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);

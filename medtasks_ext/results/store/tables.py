@@ -55,7 +55,7 @@ def _columns(
         more: further columns, a value per experiment, (m,) each.
     """
     columns = {
-        "suite": [item.dataset.metadata.benchmark for item in experiments],
+        "suite": [item.dataset.metadata.suite for item in experiments],
         "model": [model] * len(experiments),
         "strategy": [item.strategy for item in experiments],
         "task": [item.task for item in experiments],

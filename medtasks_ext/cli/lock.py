@@ -1,0 +1,45 @@
+"""`medtasks lock`: did what scores follow from change without a new version?"""
+
+from __future__ import annotations
+
+import typer
+
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.folders import is_checkout
+from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
+
+
+def lock_command(names: list[str], *, check: bool) -> int:
+    """Compare tasks with the lock, or write it; returns the exit code.
+
+    Args:
+        names: of tasks or groups; all by default.
+        check: write nothing. A dataset that is not in the lock is no fault.
+    """
+    tasks = registry()
+    path = tasks.root.parent / LOCK_FILE if is_checkout() else tasks.root / LOCK_FILE
+    old = read_lock(path)
+    chosen = (
+        {leaf for leaves in tasks.resolve(names).values() for leaf in leaves} if names else set(tasks.tasks)
+    )
+    datasets = {tasks.tasks[name][0].id: tasks.tasks[name][0] for name in chosen}
+    new = {name: lock_of(tasks, dataset) for name, dataset in sorted(datasets.items())}
+    faults = [
+        (name, what) for name, locked in new.items() if name in old for what in broken(old[name], locked)
+    ]
+    for name, what in faults:
+        later = f"{int(old[name].number) + 1}-A"
+        typer.echo(
+            f"{name}: {what} changed, and the version is still {new[name].version} → undo the change, or"
+            f" write `version: {later}` in task.yaml, name the task in CHANGELOG.md, and run `medtasks lock`",
+            err=True,
+        )
+    if faults:
+        return 1
+    if check:
+        typer.echo(f"{len(new)} datasets agree with {path.name}")
+        return 0
+    kept = {name: locked for name, locked in old.items() if name in tasks.datasets}
+    path.write_text(lock_text(kept | {name: merged(old.get(name), locked) for name, locked in new.items()}))
+    typer.echo(f"{path}: {len(new)} datasets")
+    return 0

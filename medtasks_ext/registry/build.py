@@ -1,0 +1,165 @@
+"""What lm-eval's index needs and nobody writes by hand: a file for each variant, tags, and groups.
+
+These files follow from the hand-written ones, so they are built: into the wheel, for an editable installation
+as files that include the hand-written ones, and in a checkout by `medtasks build`. Needs pydantic and PyYAML.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.groups import parts_of, tags_of
+from medtasks_ext.registry.suites import SUITE_FILE, near, read_suite
+from medtasks_ext.registry.tasks import STRATEGIES, TASK_FILE, Dataset, Registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Metrics of a group's row.
+_OF_GROUPS = ("score", "scored", "SAMPLE_DATA")
+_WRITTEN = "# built by medtasks from the hand-written task files\n"
+
+
+def build(registry: Registry, folder: Path, *, tasks: str | None = None) -> list[str]:
+    """Bring a folder that lm-eval can index up to date. Files that stay as they are are not touched.
+
+    Args:
+        registry: of the hand-written tasks.
+        folder: what is in it and does not belong there is deleted.
+        tasks: the folder of the hand-written tasks as seen from the folder of a dataset in `folder`; by
+            default its absolute path.
+
+    Returns:
+        The files that were written or deleted, relative to the folder.
+
+    Raises:
+        MedtasksError: a suite's or a task's file cannot be read, or two names clash.
+    """
+    expected = built_files(registry, tasks=tasks)
+    changed = stale(expected, folder)
+    for name in changed:
+        path = folder / name
+        if name in expected:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(expected[name], encoding="utf-8")
+        else:
+            path.unlink()
+    return changed
+
+
+def stale(expected: dict[str, str], folder: Path) -> list[str]:
+    """The files of a folder that are missing, do not belong there or hold something else than they should."""
+    there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    both = expected.keys() & there.keys()
+    same = {name for name in both if there[name].read_text(encoding="utf-8") == expected[name]}
+    return sorted((expected.keys() | there.keys()) - same)
+
+
+def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, str]:
+    """All files of the folder, path in it -> content; arguments and errors as for `build`."""
+    for file in registry.root.glob(f"*/{SUITE_FILE}"):
+        read_suite(file.absolute().parent)
+    if registry.broken:
+        folder, reason = next(iter(registry.broken.items()))
+        raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy="mend it")
+    check_suites(registry)
+    check_names(registry)
+    files = {}
+    for dataset in registry.datasets.values():
+        place = "/".join(dataset.folder.parts[-2:])
+        written = f"{tasks}/{place}/{TASK_FILE}" if tasks else str(dataset.file.resolve())
+        for strategy in STRATEGIES:
+            name = TASK_FILE if strategy == "zero_shot" else f"{strategy}.yaml"
+            files[f"{place}/{name}"] = _variant(dataset, strategy, written)
+    for name, members in registry.groups.items():
+        text = _group(name, members, plain_mean=parts_of(registry, name) is None)
+        files[f"groups/{name}.yaml"] = text
+    return files
+
+
+def _variant(dataset: Dataset, strategy: str, written: str) -> str:
+    named = f"task: {dataset.task(strategy)}\nstrategy: {strategy}\n" if strategy != "zero_shot" else ""
+    return f"{_WRITTEN}include: {written}\n{named}{_tags(dataset, strategy)}"
+
+
+def _tags(dataset: Dataset, strategy: str) -> str:
+    tags = textwrap.fill(
+        ", ".join(tags_of(dataset.metadata, strategy)),
+        width=110,
+        initial_indent="tag: [",
+        subsequent_indent="  ",
+        break_long_words=False,
+    )
+    return f"{tags or 'tag: ['}]\n"
+
+
+def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
+    lines = [f"group: {name}", "task:", *(f"  - {member}" for member in members)]
+    if plain_mean:
+        lines.append("aggregate_metric_list:")
+        lines += [f"  - {{metric: {metric}, weight_by_size: false}}" for metric in _OF_GROUPS]
+    else:
+        lines.append("# its score is no plain mean over tasks: `medtasks run` prints it")
+    return _WRITTEN + "\n".join([*lines, "metadata: {version: 1-A}"]) + "\n"
+
+
+def check_suites(registry: Registry) -> None:
+    """What the suites declare is there.
+
+    Raises:
+        MedtasksError: a suite has no datasets, or lists datasets that do not exist.
+    """
+    for file in sorted(registry.root.glob(f"*/{SUITE_FILE}")):
+        suite = read_suite(file.absolute().parent)
+        folders = [item.folder.name for item in registry.datasets.values() if item.suite.id == suite.id]
+        if not folders:
+            raise MedtasksError(
+                "the suite has no dataset",
+                where=file,
+                remedy="add one (`medtasks new`), or delete the folder",
+            )
+        named = {
+            "datasets": suite.datasets,
+            **{f"left_out.{axis}": names for axis, names in suite.left_out.items()},
+        }
+        for key, names in named.items():
+            if absent := [name for name in names if name not in folders]:
+                raise MedtasksError(
+                    f"{key}: no dataset {absent[0]!r} in the folder{near(absent[0], folders)}"
+                    + (f", and {len(absent) - 1} more are not there" if absent[1:] else ""),
+                    where=file,
+                    remedy="correct the name, or bring the folder back",
+                )
+
+
+def check_names(registry: Registry) -> None:
+    """Names are unique over tasks, tags and groups; lm-eval drops or replaces clashing ones silently.
+
+    Raises:
+        MedtasksError: a name stands for two things, or a task does not begin with its suite's name.
+    """
+    owner: dict[str, str] = {}
+    ids: dict[str, Path] = {}
+    for file in sorted(registry.root.glob(f"*/*/{TASK_FILE}")):
+        dataset = Dataset(file.parent)
+        if not dataset.id.startswith(f"{dataset.suite.id}_"):
+            raise MedtasksError(
+                f"task {dataset.id!r} does not begin with {dataset.suite.id}_",
+                where=file,
+                remedy="rename it",
+            )
+        if other := ids.get(dataset.id):
+            raise MedtasksError(
+                f"task {dataset.id!r} is also in {other}", where=file, remedy="rename one of them"
+            )
+        ids[dataset.id] = file
+    kinds = (("task", registry.tasks), ("tag", registry.tags), ("group", registry.groups))
+    for kind, names in kinds:
+        for name in names:
+            if name in owner:
+                raise MedtasksError(
+                    f"{name!r} is both a {owner[name]} and a {kind}", remedy="rename one of them"
+                )
+            owner[name] = kind

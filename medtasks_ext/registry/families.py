@@ -1,0 +1,101 @@
+"""Families: how answers of one kind are scored. `medtasks_ext/metrics/families` has a file for each.
+
+A file names the kinds of answers that it is for, the function that scores a document, and the metrics. Reads
+YAML without importing lm-eval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.yamlfile import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
+#: What every task reports besides its family's metrics.
+_SHARED = (("valid", True), ("unclosed_reasoning", False), ("scored", True), ("SAMPLE_DATA", False))
+
+
+@dataclass(frozen=True)
+class Family:
+    """How one kind of answers is scored.
+
+    Attributes:
+        name: of its file.
+        answers: kinds of answers.
+        judge: `axes` or `points` where judges score with these, else empty.
+        runs: whether rows belong to several runs, whose mean is the score.
+        primary: the metric that `score` repeats; empty where it differs from dataset to dataset.
+        process_results: dotted name of the function that scores a document.
+        metric_list: as lm-eval takes it; functions are `!function NAME`.
+    """
+
+    name: str
+    answers: tuple[str, ...]
+    judge: str
+    runs: bool
+    primary: str
+    process_results: str
+    metric_list: tuple[dict[str, Any], ...]
+
+
+@lru_cache(maxsize=1)
+def families() -> tuple[Family, ...]:
+    """All of them, by name."""
+    return tuple(_read(path) for path in sorted(FOLDER.glob("*.yaml")))
+
+
+def _read(path: Path) -> Family:
+    said = read_yaml(path)
+    shared = [{"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _SHARED]
+    return Family(
+        name=path.stem,
+        answers=tuple(said["answers"]),
+        judge=said.get("judge", ""),
+        runs=said.get("runs", False),
+        primary=said.get("primary", ""),
+        process_results=said["process_results"],
+        metric_list=(*said["metric_list"], *shared),
+    )
+
+
+def family_of(said: Mapping[str, Any], *, where: object) -> Family:
+    """The family of a task, by the kind of its answers, its judge, and whether its rows have runs.
+
+    Args:
+        said: what the task file says.
+        where: the file.
+
+    Raises:
+        MedtasksError: there is none.
+    """
+    kind = _mapping(said.get("answer")).get("kind")
+    judge = _mapping(said.get("judge"))
+    judged = "points" if judge.get("points") else "axes" if judge else ""
+    runs = bool(_mapping(said.get("rows")).get("runs"))
+    for family in families():
+        if kind in family.answers and (family.judge, family.runs) == (judged, runs):
+            return family
+    known = sorted({name for family in families() for name in family.answers})
+    if kind in known:
+        raise MedtasksError(
+            f"answers of kind {kind!r} have no metrics {_described(judged, runs)}",
+            where=where,
+            remedy="leave `judge:` or `rows.runs` out, or state `process_results` and `metric_list`",
+        )
+    raise MedtasksError(f"answer.kind is {kind!r}", where=where, remedy=f"use one of: {', '.join(known)}")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _described(judged: str, runs: bool) -> str:
+    said = [f"that judges score by {judged}"] if judged else []
+    return " and ".join([*said, *(["over several runs"] if runs else [])]) or "of their own"

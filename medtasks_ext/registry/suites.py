@@ -1,0 +1,424 @@
+"""What a suite is: `tasks/SUITE/suite.yaml`, read by one strict model.
+
+Python names no suite. Whatever differs between suites is said in these files; where a suite needs code of its
+own (published tables, a leaderboard's layout), the file names the function.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+SUITE_FILE = "suite.yaml"
+VOCABULARY_FILE = Path(__file__).parent / "vocabulary.yaml"
+#: shared axis -> its list in the vocabulary
+TERMS = {
+    "language": "languages",
+    "task_type": "task_types",
+    "specialties": "specialties",
+    "stage": "stages",
+    "documents": "documents",
+    "access": "access",
+}
+#: Names that no axis of a suite may have: they mean something else where axes are named.
+RESERVED = frozenset(
+    {
+        *TERMS,
+        *("all", "suite", "id", "kind", "name", "summary", "url", "licence", "citation", "n_test", "verify"),
+        *("primary_metric", "oracle_max", "twin_of", "axes", "suite_words", "scoreable", "metric", "version"),
+        *("assigned", "added", "left_out"),
+    }
+)
+
+AssignedBy = Literal["paper", "medtasks"]
+Terms = dict[str, str]
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> dict[str, Terms]:
+    """The controlled vocabulary that all suites share: list -> value id -> title."""
+    return yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
+
+
+def near(value: str, known: Iterable[str]) -> str:
+    """` (did you mean …?)` for a value that resembles a known one, else nothing."""
+    close = difflib.get_close_matches(value, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _known_access(value: str | None) -> str | None:
+    known = vocabulary()["access"]
+    if value is not None and value not in known:
+        raise ValueError(f"{value!r} is not in the vocabulary of access{near(value, known)}")
+    return value
+
+
+Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
+#: Dotted name of a function: `package.module.function`.
+Reference = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)+$")]
+
+
+class Part(_Strict):
+    """A value of an axis that lies within another.
+
+    Attributes:
+        title: what readers see.
+        tasks: what the paper's taxonomy counts there.
+    """
+
+    title: str
+    tasks: list[str] = []
+
+
+class Axis(_Strict):
+    """An axis that only this suite has.
+
+    Attributes:
+        title: what readers see; by default its name.
+        values: value -> title, in the order of display.
+        within: the axis whose values it divides.
+        parts: value of that axis -> value of this one -> what it is.
+    """
+
+    title: str | None = None
+    values: dict[Identifier, str] = {}
+    within: str | None = None
+    parts: dict[str, dict[Identifier, Part]] = {}
+
+    @model_validator(mode="after")
+    def _either(self) -> Axis:
+        if bool(self.values) == bool(self.parts) or bool(self.parts) != bool(self.within):
+            raise ValueError("give either `values`, or `within` and `parts`")
+        return self
+
+    @cached_property
+    def titles(self) -> Terms:
+        """Every value with its title."""
+        return self.values or {
+            name: part.title for parts in self.parts.values() for name, part in parts.items()
+        }
+
+    def known(self, within: str | None) -> Terms:
+        """The values that a dataset may have, with titles.
+
+        Args:
+            within: its value on the axis that this one divides.
+        """
+        return self.values or {name: part.title for name, part in self.parts.get(within or "", {}).items()}
+
+
+class Lines(_Strict):
+    """The one line in which prompts of the strategies differ.
+
+    Attributes:
+        answer: asks for the answer at once.
+        reason: asks to reason first.
+    """
+
+    answer: str
+    reason: str
+
+
+class Published(_Strict):
+    """What the suite's paper prints of models.
+
+    Attributes:
+        entries: function of (registry, suite) that gives the models as lines of a leaderboard.
+        note: what to know before a row of one's own is set beside a published one.
+        figures: function behind `medtasks figures`; (registry, suite, runs by label, settings).
+        costs: function of (suite) that gives model -> (US dollars, the rule in words).
+        aliases: names of datasets in the published tables -> ours.
+    """
+
+    entries: Reference
+    note: str
+    figures: Reference | None = None
+    costs: Reference | None = None
+    aliases: dict[str, str] = {}
+
+
+class Suite(_Strict):
+    """A benchmark suite, as `suite.yaml` declares it. docs/metadata.md describes the keys for readers.
+
+    Attributes:
+        title: as its paper writes it.
+        about: one line for who adds a dataset.
+        citation: BibTeX key of its paper.
+        order: place among the suites.
+        axes: axes that only this suite has; each of its datasets has a value on each.
+        groups: axis -> what the names of its groups begin with, after the suite's own name.
+        tags: axis -> the same, where values are tags and form no group.
+        short: value -> its name in groups.
+        sets: axis -> name of a group -> the values that it holds.
+        partition: axes without overlap, whose groups are the members of the suite's own group.
+        main_axes: axes that tables on a terminal show.
+        sections: the axis that divides the suite's page of the catalogue.
+        averaged_over: the axis over whose values the suite's own figure is the mean, each counting once.
+        left_out: axis -> datasets that the means of its groups leave out.
+        mean_rule: both in words.
+        assigned_by: who says what a dataset's specialties and stage are.
+        access: the suite's own word for who gets data -> ours; null where it does not say.
+        vocabulary: list -> value -> title, besides the shared vocabulary.
+        strategy_lines: language -> lines of the strategies.
+        metrics: answer kind -> the metric that is the score, for the kinds that the suite scores.
+        jury: the bundled jury for open-ended answers.
+        official_files: whether the authors' file of rows is named as each dataset of the paper.
+        official_interval: whether the paper's own interval stands beside ours.
+        departments: whether rows may name departments.
+        published: what the paper prints of models.
+        leaderboard: function of (run, out, registry, suite) that writes the layout of a leaderboard.
+        datasets: folders of the paper's datasets. The suite's own groups are the means over these.
+    """
+
+    title: str
+    about: str
+    citation: str
+    order: int = 100
+    axes: dict[Identifier, Axis] = {}
+    groups: dict[str, str]
+    tags: dict[str, str] = {}
+    short: dict[str, Identifier] = {}
+    sets: dict[str, dict[Identifier, list[str]]] = {}
+    partition: list[str] = Field(min_length=1)
+    main_axes: list[str] = []
+    sections: str
+    averaged_over: str | None = None
+    left_out: dict[str, list[str]] = {}
+    mean_rule: str = ""
+    assigned_by: AssignedBy
+    access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
+    vocabulary: dict[Literal["task_types", "specialties", "stages", "documents"], Terms] = {}
+    strategy_lines: dict[str, Lines] = {}
+    metrics: dict[str, str] = Field(min_length=1)
+    jury: str | None = None
+    official_files: bool = False
+    official_interval: bool = False
+    departments: bool = False
+    published: Published | None = None
+    leaderboard: Reference | None = None
+    datasets: list[str] = []
+
+    _folder: Path = PrivateAttr(default=Path())
+
+    @property
+    def id(self) -> str:
+        """The name of its folder, with which the names of its tasks begin."""
+        return self._folder.name
+
+    @property
+    def file(self) -> Path:
+        """The file that declares it."""
+        return self._folder / SUITE_FILE
+
+    @property
+    def where(self) -> str:
+        """That file, as messages name it."""
+        return f"{self.id}/{SUITE_FILE}"
+
+    # ------------------------------------------------------------------ checks
+
+    @field_validator("axes")
+    @classmethod
+    def _axes_have_names_of_their_own(cls, axes: dict[str, Axis]) -> dict[str, Axis]:
+        for name, axis in axes.items():
+            if name in RESERVED:
+                raise ValueError(f"{name} is no name for an axis: it means something else")
+            if axis.within is not None:
+                outer = axes.get(axis.within)
+                if outer is None or list(axes).index(axis.within) > list(axes).index(name):
+                    raise ValueError(f"{name}.within: {axis.within!r} is no axis before it")
+                if wrong := axis.parts.keys() - outer.titles.keys():
+                    value = sorted(wrong)[0]
+                    raise ValueError(
+                        f"{name}.parts: {value!r} is no value of {axis.within}{near(value, outer.titles)}"
+                    )
+        return axes
+
+    @field_validator(
+        "groups", "tags", "sets", "left_out", "partition", "main_axes", "sections", "averaged_over"
+    )
+    @classmethod
+    def _is_an_axis(cls, given: Any, info: ValidationInfo) -> Any:
+        known = [*(info.data.get("axes") or {}), *TERMS]
+        if info.field_name in ("partition", "main_axes", "left_out") and "groups" in info.data:
+            known = list(info.data["groups"])
+        for name in [given] if isinstance(given, str) else given or []:
+            if name not in known:
+                what = "has no groups" if name in TERMS else "is no axis"
+                raise ValueError(f"{name!r} {what}{near(name, known)}: {', '.join(known)}")
+        return given
+
+    @field_validator("vocabulary")
+    @classmethod
+    def _adds_to_the_vocabulary(cls, given: dict[str, Terms]) -> dict[str, Terms]:
+        for kind, terms in given.items():
+            for value in terms:
+                if value in vocabulary()[kind]:
+                    raise ValueError(f"{kind}: {value!r} is in {VOCABULARY_FILE.name} already: leave it out")
+        return given
+
+    @field_validator("strategy_lines")
+    @classmethod
+    def _are_languages(cls, given: dict[str, Lines]) -> dict[str, Lines]:
+        for code in given:
+            if code not in vocabulary()["languages"]:
+                raise ValueError(f"{code!r} is no language code of ISO 639-1")
+        return given
+
+    @model_validator(mode="after")
+    def _values_are_known(self) -> Suite:
+        for axis, named in self.sets.items():
+            for value in (value for values in named.values() for value in values):
+                known = self.titles(axis)
+                if value not in known:
+                    raise ValueError(f"sets.{axis}: {value!r} is no value of it{near(value, known)}")
+        owner: dict[str, str] = {}
+        for name, axis in self._names():
+            if other := owner.get(name):
+                raise ValueError(
+                    f"groups: {name!r} is of {other} and of {axis}: rename one, or give a prefix"
+                )
+            owner[name] = axis
+        every = {value for axis in self.axes.values() for value in axis.titles}
+        if wrong := sorted(self.short.keys() - every):
+            raise ValueError(f"short: {wrong[0]!r} is no value of an axis{near(wrong[0], every)}")
+        return self
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        """The names of groups after the suite's own, and what each is of."""
+        yield from ((value, "access") for value in (*vocabulary()["access"], "scoreable"))
+        yield from ((name, f"sets.{axis}") for axis, named in self.sets.items() for name in named)
+        for axis, prefix in self.groups.items():
+            yield from ((prefix + self.short.get(value, value), axis) for value in self.titles(axis))
+
+    # ------------------------------------------------------------------ what it says
+
+    def terms(self, kind: str) -> Terms:
+        """A list of the vocabulary with what the suite adds to it: value -> title."""
+        return {**vocabulary()[kind], **self.vocabulary.get(kind, {})}  # type: ignore[call-overload]
+
+    def titles(self, axis: str) -> Terms:
+        """The values of one of its own or the shared axes, with titles."""
+        return self.axes[axis].titles if axis in self.axes else self.terms(TERMS[axis])
+
+    def title_of(self, axis: str) -> str:
+        """What readers see of an axis."""
+        return (self.axes[axis].title if axis in self.axes else None) or axis.replace("_", " ")
+
+    def group_name(self, axis: str, value: str) -> str | None:
+        """The zero-shot name of the group of a value; None where the axis has no groups."""
+        return None if axis not in self.groups else self.named(self.groups[axis], value)
+
+    def named(self, prefix: str, value: str) -> str:
+        """The name of a group or tag of the suite."""
+        return f"{self.id}_{prefix}{self.short.get(value, value)}"
+
+    def own_access(self, value: str) -> str | None:
+        """The suite's word that maps to a value of ours, if it has one."""
+        return next((word for word, ours in self.access.items() if ours == value), None)
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read_suite(folder: Path) -> Suite:
+    """The suite whose datasets lie in a folder.
+
+    Raises:
+        MedtasksError: there is no `suite.yaml`, or it is not as it should be; one error for all faults.
+    """
+    file = folder / SUITE_FILE
+    try:
+        facts = file.stat()
+    except OSError:
+        raise MedtasksError(
+            f"the suite {folder.name} is not declared: no such file",
+            where=file,
+            remedy='write it (docs/metadata.md, "A suite"), or copy it from the repository',
+        ) from None
+    return _read(file, facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=64)
+def _read(file: Path, _time: int, _size: int) -> Suite:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        suite = Suite.model_validate(content)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise MedtasksError(
+            f"not valid YAML ({getattr(error, 'problem', None) or error})",
+            where=f"{file}:{mark.line + 1}" if mark else file,
+            remedy="mend the indentation or quoting there",
+        ) from None
+    except ValidationError as error:
+        raise MedtasksError(
+            "; ".join(_fault(item) for item in error.errors()),
+            where=file,
+            remedy='docs/metadata.md, "A suite", lists the keys',
+        ) from None
+    suite._folder = file.parent
+    return suite
+
+
+def _fault(error: Any) -> str:
+    """One fault, in words: `key: what is wrong`."""
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{place}: unknown key{near(str(error['loc'][-1]), Suite.model_fields)}"
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    if error["type"] == "missing":
+        message = "missing key"
+    return f"{place}: {message}" if place else message
+
+
+def suites_below(root: Path) -> dict[str, Suite]:
+    """The suites that a tasks folder declares, in their order; files that cannot be read are left out."""
+    found = []
+    for file in sorted(root.glob(f"*/{SUITE_FILE}")):
+        try:
+            found.append(read_suite(file.parent))
+        except MedtasksError:
+            continue
+    return {suite.id: suite for suite in sorted(found, key=lambda suite: (suite.order, suite.id))}
+
+
+def function(suite: Suite, reference: str) -> Callable[..., Any]:
+    """The function that a suite's file names.
+
+    Raises:
+        MedtasksError: there is none of that name.
+    """
+    module, _, name = reference.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise MedtasksError(
+            f"{reference} cannot be imported ({error})", where=suite.file, remedy="correct the name"
+        ) from None

@@ -1,0 +1,191 @@
+"""The class of all tasks: `class: !function medtasks_ext.task.MedicalTask` in a task file.
+
+lm-eval hands the class what a file says, includes resolved. What is said there is what is built: rows become
+documents whose prompts are rendered, and the kind of answers decides how they are read and scored. A file
+that includes another one and changes a part is a task of its own.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.api.task import ConfigurableTask
+from lm_eval.config.task import TaskConfig
+
+from medtasks_ext.batching import say_batch_size
+from medtasks_ext.data.load import HELD_OUT, flag, load_documents
+from medtasks_ext.data.shots import FirstShots
+from medtasks_ext.data.sources import forced_origin
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.filters import ParseAnswer
+from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
+from medtasks_ext.registry.metadata import near
+from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
+from medtasks_ext.registry.yamlfile import function_named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Keys that lm-eval does not know.
+OWN_KEYS = ("dataset", "strategy", *BLOCKS, "about")
+#: Keys of lm-eval that say where rows come from. `rows` does here, and these would have no effect.
+OTHER_ROWS = ("custom_dataset", "dataset_path", "dataset_name", "dataset_kwargs")
+#: Shots of the prompts of each strategy; None: as many as the caller asks for, none by default.
+_SHOTS = {"zero_shot": None, "cot": 0, "five_shot": HELD_OUT}
+#: What all tasks share. lm-eval looks columns of the documents up. `until: []` and the budget leave room for
+#: models that reason before they answer.
+_SHARED: dict[str, Any] = {
+    "test_split": "test",
+    "fewshot_split": "fewshot",
+    "description": "system",
+    "doc_to_text": "prompt",
+    "doc_to_target": "target",
+    "target_delimiter": "\n",
+    "fewshot_delimiter": "\n\n",
+    "output_type": "generate_until",
+}
+_GENERATION = {"until": [], "max_gen_toks": 4000, "do_sample": False, "temperature": 0}
+
+
+class MedicalTask(ConfigurableTask):
+    """A task of one dataset, asked with one strategy.
+
+    Attributes:
+        dataset_given: the dataset, as the task's file has it.
+        strategy: `zero_shot`, `cot` or `five_shot`.
+    """
+
+    def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
+        """Build the task.
+
+        Args:
+            config: what the file says, as lm-eval resolved it.
+            kwargs: of lm-eval's own class.
+
+        Raises:
+            MedtasksError: an unknown key, a missing one or a wrong value; data that is missing or malformed.
+        """
+        source = Path((config.get("metadata") or {}).get("config_source", "inline"))
+        self._check(config, source)
+        self.strategy: str = config.get("strategy", "zero_shot")
+        self.own = {key: config[key] for key in OWN_KEYS if key in config}
+        self.dataset_given = _dataset(config, self.strategy, source)
+        _ = self.dataset_given.metadata
+        super().__init__(config=self._complete(config), **kwargs)
+
+    @classmethod
+    def of(cls, dataset: Dataset, strategy: str, metadata: Mapping[str, Any]) -> MedicalTask:
+        """The task of a dataset in one strategy, as lm-eval builds it from the task's file.
+
+        Args:
+            dataset: as its file has it; a `class` that the file names is honoured.
+            strategy: `zero_shot`, `cot` or `five_shot`.
+            metadata: what `--metadata` says.
+
+        Raises:
+            MedtasksError: as for the constructor.
+        """
+        said = dict(dataset.config)
+        made = _function(said.get("class", cls))
+        said |= {
+            "task": dataset.task(strategy),
+            "strategy": strategy,
+            "metadata": {**(said.get("metadata") or {}), **metadata, "config_source": str(dataset.file)},
+        }
+        return made(config=deepcopy(said))
+
+    @staticmethod
+    def _check(config: Mapping[str, Any], source: Path) -> None:
+        known = {item.name for item in fields(TaskConfig)} - {*OTHER_ROWS} | {*OWN_KEYS, "class"}
+        if unknown := [key for key in config if key not in known]:
+            raise MedtasksError(
+                f"{unknown[0]}: unknown key{near(unknown[0], known)}",
+                where=source,
+                remedy="tasks/README.md lists the keys of a task file",
+            )
+        for key in ("dataset", "prompt", "answer", "about"):  # `rows` may follow from the suite
+            if key not in config:
+                raise MedtasksError(
+                    f"{key}: missing key",
+                    where=source,
+                    remedy="state the key whole, or `include:` a file that does",
+                )
+        if "version" not in config["metadata"]:
+            raise MedtasksError(
+                "metadata.version: missing key", where=source, remedy="write N-X, for example 1-A"
+            )
+        if config.get("strategy", "zero_shot") not in STRATEGIES:
+            raise MedtasksError(
+                f"strategy is {config['strategy']!r}", where=source, remedy=f"use {', '.join(STRATEGIES)}"
+            )
+
+    def _complete(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """What lm-eval's own class takes: what the file says, and what follows from that."""
+        said = {key: value for key, value in config.items() if key not in (*OWN_KEYS, "class")}
+        dataset = self.dataset_given
+        complete = {
+            **_SHARED,
+            "fewshot_config": {"sampler": FirstShots},
+            "num_fewshot": _SHOTS[self.strategy],
+            "process_results": dataset.process_results,
+            "metric_list": dataset.metric_list,
+            "filter_list": [
+                {"name": "answer", "filter": [{"function": ParseAnswer, "answer": self.own["answer"]}]}
+            ],
+            **said,
+            "generation_kwargs": {**_GENERATION, **(said.get("generation_kwargs") or {})},
+        }
+        complete["process_results"] = _function(complete["process_results"])
+        complete["metric_list"] = [
+            {key: _function(value) for key, value in metric.items()} for metric in complete["metric_list"]
+        ]
+        complete["metadata"] = {**complete["metadata"], "medtasks": dict(self.own["about"])}
+        return complete
+
+    def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        """Take the rows and render them. lm-eval calls this once, as the task is built.
+
+        Raises:
+            MedtasksError: data that is missing or malformed.
+        """
+        say_batch_size()
+        metadata, shots = self.config.metadata, self.config.num_fewshot
+        self.dataset = load_documents(
+            self.dataset_given,
+            cot=self.strategy == "cot",
+            shots=int(metadata.get("shots", 0) if shots is None else shots),
+            origin=forced_origin(metadata.get("data")),
+            system_role=flag(metadata.get("system_role", True), "system_role"),
+        )
+        # nested, so the record survives a model argument of the same name
+        metadata["medtasks"]["loaded"] = self.dataset["test"][0].loaded.record()
+
+    def dump_config(self) -> dict[str, Any]:
+        """The task as results record it: lm-eval's keys and those of the file."""
+        return {**super().dump_config(), **self.own}
+
+
+def _function(value: Any) -> Any:
+    return function_named(value) if isinstance(value, str) and value.startswith("!function ") else value
+
+
+def _dataset(config: Mapping[str, Any], strategy: str, source: Path) -> Dataset:
+    """The dataset that a file names by `dataset: SUITE/NAME`, with what the file says of it."""
+    named = str(config["dataset"])
+    folder, beside = registry().root / named, source.parent
+    # files that are built for lm-eval stand in folders of that name, too, without what belongs to the dataset
+    if beside.parts[-2:] == tuple(named.split("/")) and (
+        (beside / "sample.jsonl").is_file() or not folder.is_dir()
+    ):
+        folder = beside
+    if not (folder / TASK_FILE).is_file():
+        raise MedtasksError(
+            f"dataset: there is no {named!r}",
+            where=source,
+            remedy=f"name a folder below {registry().root} that has a {TASK_FILE}: SUITE/NAME",
+        )
+    task = str(config["task"]).removesuffix(SUFFIX[strategy])
+    return Dataset(folder, {**config, "task": task}, None if source.name == "inline" else source)

@@ -1,0 +1,287 @@
+"""A suite is data: what `suite.yaml` may say, what follows from it, and that no code names a suite."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from medtasks_ext.registry.sync import apply, changes
+
+import medtasks_ext
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.suites import function
+from medtasks_ext.registry.tasks import forget
+from medtasks_ext.report.groups import group_scores, groups_of
+from medtasks_ext.results.published import published_entries
+from medtasks_ext.runner.validate import checks_of
+from tests.conftest import declare_suites
+
+TASKS = registry()
+MINE = """
+title: WardBench
+about: one ward's own questions
+citation: bedi2026medhelm
+axes:
+  ward: {values: {icu: Intensive care, er: Emergency room}}
+  bed: {within: ward, parts: {icu: {monitored: {title: Monitored}}, er: {waiting: {title: Waiting}}}}
+groups: {ward: "", bed: bed_, language: ""}
+short: {icu: intensive}
+sets: {ward: {inside: [icu, er]}}
+partition: [ward]
+main_axes: [ward]
+sections: ward
+assigned_by: medtasks
+access: {free: open}
+vocabulary: {specialties: {geriatrics: Geriatrics}}
+metrics: {label_word: acc}
+datasets: [falls]
+"""
+
+
+def sources() -> list[Path]:
+    return sorted(Path(medtasks_ext.__file__).parent.rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", sources(), ids=lambda file: str(file.name))
+def test_no_code_names_a_suite_or_branches_on_one(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    named = [
+        f"line {node.lineno}: {node.value!r}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in TASKS.suites
+    ]
+    assert not named, "say it in the suites' suite.yaml"
+
+
+def test_all_functions_that_suites_name_are_there():
+    for suite in TASKS.suites.values():
+        published = suite.published
+        named = [published.entries, published.figures, published.costs] if published else []
+        for reference in filter(None, [*named, suite.leaderboard]):
+            assert callable(function(suite, reference))
+
+
+def test_a_function_that_is_not_there_is_named_with_the_file():
+    with pytest.raises(MedtasksError, match=r"mlb/suite.yaml: medtasks_ext.nowhere.x cannot be imported"):
+        function(TASKS.suites["mlb"], "medtasks_ext.nowhere.x")
+
+
+# ---------------------------------------------------------------------- a suite of one's own
+
+
+def add_dataset(root: Path, suite: str, name: str, facts: dict) -> Path:
+    """A dataset like PubMedQA in a suite, with other facts."""
+    folder = root / suite / name
+    shutil.copytree(TASKS.datasets["clinicbench_pubmedqa"].folder, folder)
+    file = folder / "zero_shot.yaml"
+    text = file.read_text(encoding="utf-8").partition("\n# written by")[0]
+    head, _, record = text.replace("clinicbench_pubmedqa", f"{suite}_{name}").partition("  medtasks:\n")
+    record = {**yaml.safe_load(record), "name": name.capitalize(), **facts}
+    lines = yaml.safe_dump({"medtasks": record}, sort_keys=False, allow_unicode=True)
+    file.write_text(head + "".join(f"  {line}\n" for line in lines.splitlines()), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A tasks folder with a suite that nothing in the package knows, and one dataset of another suite."""
+    root = tmp_path / "tasks"
+    for dataset in ("clinicbench/pubmedqa", "mlb/maexam"):
+        shutil.copytree(TASKS.root / dataset, root / dataset)
+    for file in TASKS.root.glob("*/_*.yaml"):
+        if file.parent.name in ("clinicbench", "mlb"):
+            shutil.copy(file, root / file.parent.name)
+    shutil.copy(TASKS.root / "_medtasks.yaml", root)
+    (root / "ward").mkdir()
+    shutil.copy(TASKS.root / "clinicbench" / "_label.yaml", root / "ward")
+    (root / "ward" / "suite.yaml").write_text(MINE, encoding="utf-8")
+    add_dataset(root, "ward", "falls", {
+        "axes": {"ward": "icu", "bed": "monitored"}, "specialties": ["geriatrics"], "language": "ko",
+        "suite_words": {},
+    })  # fmt: skip
+    declare_suites(root)
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    forget()
+    yield root
+    forget()
+
+
+def rewrite(root: Path, old: str, new: str) -> None:
+    file = root / "ward" / "suite.yaml"
+    assert MINE.count(old) == 1
+    file.write_text(MINE.replace(old, new), encoding="utf-8")
+
+
+def test_a_fifth_suite_needs_no_code(root, medtasks):
+    assert medtasks("sync").code == 0 and medtasks("sync", "--check").code == 0
+    tasks = Registry(root)
+    assert list(tasks.suites) == ["clinicbench", "mlb", "ward"]
+    for group in ("ward", "ward_intensive", "ward_bed_monitored", "ward_ko", "ward_inside", "medtasks_ko"):
+        assert tasks.leaves(group) == ["ward_falls"], group
+    assert "ward_falls" in tasks.leaves("medtasks_spec_geriatrics")
+    outcome = medtasks("validate", "ward_falls")
+    assert outcome.code == 0, outcome.text
+    outcome = medtasks("ls", "ward=icu", "suite=ward", "specialty=geriatrics")
+    assert outcome.code == 0 and "ward_falls" in outcome.out and "1 dataset," in outcome.out
+    outcome = medtasks(
+        "run", "--model", "oracle", "--tasks", "ward", "--data", "sample", "--output_path", "run"
+    )
+    assert outcome.code == 0, outcome.text
+    outcome = medtasks("report", "run", "-o", "out")
+    assert outcome.code == 0 and "WardBench" in outcome.out and "Intensive care" in outcome.out
+    header = (Path("out") / "results.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert ",ward,bed," in header
+    assert "wardbench" not in medtasks("report", "run", "--published", "all").err.lower()
+    outcome = medtasks("cite", "ward_falls")
+    assert outcome.code == 0 and "% the suite ward" in outcome.out
+
+
+def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
+    assert medtasks("sync").code == 0
+    given = {
+        "id": "ward_triage", "kind": "label_word", "language": "ko", "task-type": "text_classification",
+        "documents": "general_ehr_note", "specialties": "geriatrics", "stage": "triage_and_referral",
+        "access": "private",
+    }  # fmt: skip
+    arguments = [part for name, value in given.items() for part in (f"--{name}", value)]
+    outcome = medtasks("new", *arguments)
+    assert outcome.code == 2 and "--axis ward=: icu, er" in outcome.err
+    outcome = medtasks("new", *arguments, "--axis", "ward=er", "--axis", "bed=monitored")
+    assert outcome.code == 2 and "--axis bed: unknown value 'monitored'" in outcome.err
+    outcome = medtasks("new", *arguments, "--axis", "ward=er", "--axis", "bed=waiting")
+    assert outcome.code == 0, outcome.text
+    record = Registry(root).datasets["ward_triage"].metadata
+    assert record.axes == {"ward": "er", "bed": "waiting"} and record.primary_metric == "acc"
+
+
+def test_strategy_lines_are_english_unless_the_suite_has_others(root):
+    from medtasks_ext.data.strategies import LINES, strategy_line
+
+    dataset = Registry(root).datasets["ward_falls"]
+    assert strategy_line(dataset, cot=False) == LINES.answer
+    for code, expected in (("en", "Now."), ("ko", "지금."), ("fr", LINES.answer)):
+        lines = {code: {"answer": "Now." if code == "en" else "지금.", "reason": "Think."}}
+        (root / "ward" / "suite.yaml").write_text(
+            MINE + yaml.safe_dump({"strategy_lines": lines}, allow_unicode=True), encoding="utf-8"
+        )
+        dataset = Registry(root).datasets["ward_falls"]
+        assert strategy_line(dataset, cot=False) == expected
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title: WardBench", "titel: WardBench", "titel: unknown key (did you mean title?)"),
+        ("partition: [ward]", "partition: [wards]", "partition: 'wards' is no axis (did you mean ward?)"),
+        ("partition: [ward]", "partition: [stage]", "partition: 'stage' has no groups"),
+        ("sections: ward", "sections: bad", "sections: 'bad' is no axis (did you mean bed?)"),
+        ("inside: [icu, er]", "inside: [icu, erx]", "sets.ward: 'erx' is no value of it (did you mean er?)"),
+        ("short: {icu:", "short: {icux:", "short: 'icux' is no value of an axis (did you mean icu?)"),
+        ("within: ward", "within: wart", "bed.within: 'wart' is no axis before it"),
+        ("parts: {icu: {m", "parts: {icw: {m", "'icw' is no value of ward (did you mean icu?)"),
+        ("  ward: {values", "  stage: {values", "stage is no name for an axis"),
+        ("bed: bed_, language", 'bed: "", language', None),
+        ("inside: [icu, er]", "open: [icu, er]", "groups: 'open' is of access and of sets.ward"),
+        ("icu: intensive}", "icu: er}", "groups: 'er' is of ward and of ward"),
+        ("access: {free: open}", "access: {free: opne}", "access (did you mean open?)"),
+        ("geriatrics: Geriatrics", "general: General", "'general' is in vocabulary.yaml already"),
+        ("assigned_by: medtasks", "assigned_by: us", "assigned_by"),
+        ("datasets: [falls]", "datasets: [fals]", "no dataset 'fals' in the folder (did you mean falls?)"),
+        ("about: one ward's own questions\n", "", "about: missing key"),
+        ("title: WardBench", "title: [", "not valid YAML"),
+    ],
+)
+def test_a_fault_in_the_file_of_a_suite_is_one_error_with_file_key_and_value(root, old, new, message):
+    rewrite(root, old, new)
+    if message is None:  # no fault: values of two axes without prefixes differ
+        changes(Registry(root))
+        return
+    with pytest.raises(MedtasksError, match="→") as error:
+        changes(Registry(root))
+    assert "ward/suite.yaml" in str(error.value) and message in str(error.value)
+
+
+def test_a_suite_without_datasets_or_without_a_file_is_refused(root):
+    shutil.rmtree(root / "ward" / "falls")
+    with pytest.raises(MedtasksError, match=r"ward/suite\.yaml: the suite has no dataset"):
+        changes(Registry(root))
+    (root / "ward" / "suite.yaml").unlink()
+    changes(Registry(root))
+    (root / "mlb" / "suite.yaml").unlink()
+    with pytest.raises(MedtasksError, match="the suite mlb is not declared"):
+        changes(Registry(root))
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        (
+            {"axes": {"ward": "icuu", "bed": "monitored"}},
+            "axes: ward: 'icuu' is no value of ward (did you mean icu?): icu, er"
+            " (a new one goes into ward/suite.yaml, under axes.ward)",
+        ),
+        ({"axes": {"ward": "er", "bed": "monitored"}}, "bed: 'monitored' is no value of bed: waiting"),
+        ({"axes": {"ward": "icu"}}, "axes: bed: missing key (an axis of ward/suite.yaml)"),
+        ({"axes": {"ward": "icu", "bed": "monitored", "domain": "x"}}, "domain: unknown axis"),
+        ({"specialties": ["geriatric"]}, "did you mean geriatrics?"),
+        ({"stage": "triage"}, "under vocabulary.stages"),
+        ({"language": "kor"}, "any code of ISO 639-1"),
+        ({"suite_words": {"access": "fre"}}, "'fre' is no word of the suite (did you mean free?)"),
+        ({"benchmark": "ward"}, "benchmark: unknown key"),
+    ],
+)
+def test_a_value_that_the_suite_does_not_have_is_refused_by_sync_and_validate(root, facts, message):
+    shutil.rmtree(root / "ward" / "falls")
+    own = {"axes": {"ward": "icu", "bed": "monitored"}, "suite_words": {}}
+    folder = add_dataset(root, "ward", "falls", {**own, **facts})
+    tasks = Registry(root)
+    with pytest.raises(MedtasksError) as error:
+        changes(tasks)
+    assert f"{folder}/zero_shot.yaml: metadata.medtasks." in str(error.value)
+    assert message in str(error.value)
+    task_file, *_ = checks_of(tasks, next(item for item, reason in tasks._scan if reason))
+    assert any(message in problem for problem in task_file.problems)
+
+
+# ---------------------------------------------------------------------- the paper's datasets
+
+
+def test_the_suites_own_groups_are_means_over_the_papers_datasets(root):
+    for name, ward, bed in (("later", "icu", "monitored"), ("new", "er", "waiting")):
+        add_dataset(root, "ward", name, {"axes": {"ward": ward, "bed": bed}, "suite_words": {}})
+    tasks = Registry(root)
+    apply(changes(tasks))
+    assert set(tasks.leaves("ward")) == {"ward_falls", "ward_later", "ward_new"}
+    assert tasks.parts("ward") == tasks.parts("ward_inside") == [["ward_falls"]]
+    assert tasks.parts("ward_intensive_cot") == [["ward_falls_cot"]]
+    assert tasks.parts("ward_er") == [["ward_new"]]  # it holds nothing else
+    assert set(tasks.parts("medtasks_en")[0]) >= {"ward_later", "ward_new"}
+    text = (root / "groups" / "ward.yaml").read_text(encoding="utf-8")
+    assert "no plain mean over tasks" in text and "aggregate_metric_list" not in text
+
+
+def published_rows(tasks: Registry, suite: str) -> dict[tuple[str, str, str], tuple]:
+    """Published models' scores in the groups of a suite."""
+    groups = tuple(group for group in groups_of(tasks) if group.suite == suite)
+    entries = [entry for entry in published_entries(tasks) if entry.settings["published"] == suite]
+    rows = [row for entry in entries for row in group_scores(entry, "zero_shot", groups, {})]
+    return {
+        (row.entry.label, row.group.axis, row.group.value): (row.score, row.scored, row.partial)
+        for row in rows
+    }
+
+
+def test_datasets_that_join_a_suite_leave_published_rows_whole(tmp_path):
+    root = tmp_path / "tasks"
+    shutil.copytree(TASKS.root, root)
+    for name in ("one", "two"):
+        add_dataset(root, "clinicbench", name, {})
+    before = published_rows(TASKS, "clinicbench")
+    assert before and published_rows(Registry(root), "clinicbench") == before

@@ -1,0 +1,270 @@
+"""Task files through lm-eval's own TaskManager: what a file says is what is built."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lm_eval.evaluator import evaluate
+from lm_eval.tasks import TaskManager
+from lm_eval.utils import handle_non_serializable
+
+from medtasks_ext.data import load_documents
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import registry, tasks_folder
+from medtasks_ext.task import OWN_KEYS
+from tests.conftest import write_jsonl
+
+MEDNLI = tasks_folder() / "bridge" / "mednli"
+HOSPICE = tasks_folder() / "medhelm" / "hospice_referral"
+CHANGED = {
+    "instruction": "Does the second sentence follow? {{ strategy }}\nrelation: label",
+    "input": "Sentences: {{ input }}",
+}
+PLACES = ("path", "include_path", "group")
+STRATEGIES = ("zero_shot", "cot", "five_shot")
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Write a file that includes MedNLI's and says what is given; a key with the value None is left out."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+
+    def call(name: str = "my_mednli", include: Path | None = MEDNLI / "task.yaml", **said: Any) -> Path:
+        written = {"include": str(include) if include else None, "task": name, "tag": [], **said}
+        path = folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({key: value for key, value in written.items() if value is not None}))
+        return path
+
+    return call
+
+
+def loaded(*specs: str, include_path: Path | None = None, **metadata: Any) -> dict[str, Any]:
+    """What lm-eval's manager loads, on sample rows unless said otherwise."""
+    manager = TaskManager(
+        include_defaults=False,
+        include_path=str(include_path) if include_path else None,
+        metadata={"data": "sample", **metadata},
+    )
+    return manager.load(list(specs))
+
+
+def built(path: Path, **metadata: Any) -> Any:
+    """The task of one file."""
+    (task,) = loaded(str(path), **metadata)["tasks"].values()
+    return task
+
+
+def results(tasks: dict[str, Any]) -> dict[str, Any]:
+    found = evaluate(lm=Oracle(), task_dict=tasks, bootstrap_iters=0)
+    assert found is not None
+    return found
+
+
+def asked(found: dict[str, Any], name: str) -> list[str]:
+    """The prompts that the model got."""
+    return [str(sample["arguments"][0][0]) for sample in found["samples"][name]]
+
+
+def metrics(task: Any) -> set[str]:
+    return set(task.aggregation())
+
+
+# ---------------------------------------------------------------------- a file that includes another
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, place, strategy):
+    path = mine(prompt=CHANGED, strategy=strategy)
+    if place == "group":
+        group = {"group": "my_group", "task": ["my_mednli"]}
+        (path.parent / "my_group.yaml").write_text(yaml.safe_dump(group))
+    spec = {"path": str(path), "include_path": "my_mednli", "group": "my_group"}[place]
+    tasks = loaded(spec, include_path=None if place == "path" else path.parent)
+    found = results(tasks)
+    assert set(found["results"]) - {"my_group"} == {"my_mednli"}
+    assert found["results"]["my_mednli"]["score,answer"] == 1
+    original = built(MEDNLI / ("task.yaml" if strategy == "zero_shot" else f"{strategy}.yaml"))
+    shots = {"zero_shot": 0, "cot": 0, "five_shot": 5}[strategy]
+    prompts = asked(found, "my_mednli")
+    assert len(prompts) == len(original.eval_docs)
+    for prompt, document in zip(prompts, original.eval_docs, strict=True):
+        assert prompt.startswith("Does the second sentence follow? ")
+        assert prompt.count("Sentences: ") == 1 + shots
+        assert prompt.endswith(f"Sentences: {document['prompt']}")
+
+
+def test_a_strategy_of_a_file_of_ones_own_is_that_of_the_suite(mine):
+    shown = {name: built(mine(prompt=CHANGED, strategy=name)).eval_docs[0]["prompt"] for name in STRATEGIES}
+    assert shown["zero_shot"] == shown["five_shot"] != shown["cot"]
+    assert built(MEDNLI / "cot.yaml").eval_docs[0]["system"].split("\n")[-2] in shown["cot"]
+
+
+def test_an_entry_of_a_group_changes_a_prompt(mine, tmp_path):
+    mine()
+    group = {"group": "my_group", "task": [{"task": "my_mednli", "prompt": CHANGED}]}
+    (tmp_path / "mine" / "my_group.yaml").write_text(yaml.safe_dump(group))
+    found = results(loaded("my_group", include_path=tmp_path / "mine"))
+    assert all("Does the second sentence follow?" in prompt for prompt in asked(found, "my_mednli"))
+
+
+def test_a_file_without_tags_joins_no_group_of_the_dataset_that_it_includes(mine):
+    path = mine()
+    (path.parent / "tagged.yaml").write_text(yaml.safe_dump({"include": str(path), "task": "t", "tag": "x"}))
+    manager = TaskManager(include_defaults=False, include_path=str(path.parent))
+    assert set(manager.all_tasks) == {"my_mednli", "t", "x"}
+
+
+def test_other_answers_bring_the_metrics_of_their_family(mine):
+    answer = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function", ""))["answer"]
+    several = {"kind": "bridge_label_list", "prefix": answer["prefix"], "labels": answer["labels"]}
+    one, other = built(MEDNLI / "task.yaml"), built(mine(answer=several))
+    assert metrics(one) - metrics(other) == {"f1_macro_repaired"}
+    assert metrics(other) - metrics(one) == {"f1_micro_repaired"}
+    found = results(loaded(str(mine(answer=several))))
+    assert found["results"]["my_mednli"]["score,answer"] == 1
+    assert all(isinstance(sample["doc"]["gold"], list) for sample in found["samples"]["my_mednli"])
+
+
+def test_metrics_that_a_file_states_win(mine):
+    shared = [
+        {"metric": name, "aggregation": "mean", "higher_is_better": True}
+        for name in metrics(built(MEDNLI / "task.yaml")) - {"f1_macro", "f1_macro_repaired", "f1_micro"}
+    ]
+    corpus = [
+        {"metric": name, "aggregation": "!function medtasks_ext.metrics.single_label.f1_macro"}
+        for name in ("f1_macro", "f1_macro_repaired", "f1_micro")
+    ]
+    for item in corpus:
+        item["higher_is_better"] = True
+    task = built(mine(metric_list=shared + corpus))
+    assert task.aggregation()["f1_micro"] is task.aggregation()["f1_macro"]
+
+
+def test_one_setting_of_generation_leaves_the_others_as_they_are(mine):
+    settings = dict(built(mine(generation_kwargs={"max_gen_toks": 64})).config.generation_kwargs)
+    assert settings == {"until": [], "max_gen_toks": 64, "do_sample": False, "temperature": 0}
+    assert built(MEDNLI / "task.yaml").config.generation_kwargs["max_gen_toks"] == 4000
+
+
+def test_a_file_says_how_many_shots_are_shown(mine):
+    found = results(loaded(str(mine(prompt=CHANGED, num_fewshot=3))))
+    assert {prompt.count("Sentences: ") for prompt in asked(found, "my_mednli")} == {4}
+
+
+def test_other_facts_about_a_dataset_are_recorded(mine):
+    about = {**built(MEDNLI / "task.yaml").own["about"], "summary": "Other words."}
+    found = results(loaded(str(mine(about=about))))
+    config = found["configs"]["my_mednli"]
+    assert config["about"]["summary"] == config["metadata"]["medtasks"]["summary"] == "Other words."
+
+
+def test_a_chain_of_thought_holds_no_rows_out_for_shots_that_it_does_not_show(data_dir):
+    rows = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(12)]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    counts = {
+        file: len(built(HOSPICE / file, data="local", shots=5).eval_docs)
+        for file in ("task.yaml", "cot.yaml", "five_shot.yaml")
+    }
+    assert counts == {"task.yaml": 7, "cot.yaml": 12, "five_shot.yaml": 7}
+
+
+# ---------------------------------------------------------------------- what does not count
+
+
+def test_values_of_metadata_and_model_arguments_change_no_document(mine):
+    """lm-eval merges --metadata and --model_args over the file's metadata."""
+    path = mine(prompt=CHANGED)
+    names = {*OWN_KEYS, "medtasks", "class", "task", "include", "config_source", "source", "language"}
+    names |= {"revision", "pretrained", "cot", "origin", "folder", "kwargs"}
+    plain, other = built(path), built(path, **dict.fromkeys(names, "other"))
+    assert other.eval_docs is plain.eval_docs
+    assert other.config.metadata["medtasks"] == plain.config.metadata["medtasks"]
+    assert {key: other.dump_config()[key] for key in plain.own} == plain.own
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+WHOLE = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function ", "!!str "))
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "remedy"),
+    [
+        ({"promt": CHANGED}, "promt: unknown key (did you mean prompt?)", "tasks/README.md lists the keys"),
+        ({"dataset_path": "json"}, "dataset_path: unknown key", "tasks/README.md lists the keys"),
+        ({"prompt": {"input": "x"}}, "prompt.instruction: missing key", "CONTRIBUTING.md shows"),
+        ({"prompt": {"instruction": "x"}}, "prompt: place {{ strategy }}", "CONTRIBUTING.md shows"),
+        ({"prompt": "x"}, "prompt: should be a mapping of keys", "CONTRIBUTING.md shows"),
+        ({"rows": {}}, "rows: name the accepted row schemas", "CONTRIBUTING.md shows"),
+        ({"metadata": {}}, "metadata.version: missing key", "write N-X"),
+        ({"metadata": {"versoin": "1-A"}}, "metadata.version: missing key", "write N-X"),
+        ({"metadata": "1-A"}, "metadata.version: missing key", "write N-X"),
+        ({"dataset": "bridge/mednil"}, "dataset: there is no 'bridge/mednil'", "SUITE/NAME"),
+        ({"dataset": "mednli"}, "dataset: there is no 'mednli'", "SUITE/NAME"),
+        ({"strategy": "few_shot"}, "strategy is 'few_shot'", "use zero_shot, cot, five_shot"),
+        ({"answer": {"kind": "bridge_lable"}}, "answer.kind is 'bridge_lable'", "bridge_label"),
+        ({"answer": {}}, "answer.kind is None", "use one of: "),
+        ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/metadata.md"),
+        ({"about": "x"}, "about: should be a mapping of keys", "docs/metadata.md"),
+    ],
+)
+def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy):
+    path = mine(**said)
+    with pytest.raises(MedtasksError) as error:
+        built(path)
+    assert key in error.value.what
+    assert str(error.value.where) == str(path)
+    assert remedy in error.value.remedy
+
+
+@pytest.mark.parametrize("key", ["dataset", "rows", "prompt", "answer", "about", "metadata"])
+def test_a_missing_key_is_refused_with_file_and_remedy(mine, key):
+    said = {name: value for name, value in WHOLE.items() if name not in ("class", "task", "tag", key)}
+    path = mine(include=None, **said)
+    path.write_text(f"class: !function medtasks_ext.task.MedicalTask\n{path.read_text()}")
+    with pytest.raises(MedtasksError) as error:
+        built(path)
+    assert key in error.value.what and "missing key" in error.value.what
+    assert str(error.value.where) == str(path) and error.value.remedy
+
+
+# ---------------------------------------------------------------------- what results hold
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_results_hold_the_keys_of_the_file_and_no_row(mine, strategy):
+    path = mine(prompt=CHANGED, strategy=strategy)
+    found = results(loaded(str(path)))
+    config = json.loads(json.dumps(found["configs"]["my_mednli"], default=handle_non_serializable))
+    assert {key: config[key] for key in ("dataset", "strategy", "prompt", "rows", "answer", "about")} == {
+        **{key: WHOLE[key] for key in ("dataset", "rows", "answer", "about")},
+        "strategy": strategy,
+        "prompt": CHANGED,
+    }
+    assert config["metadata"]["medtasks"]["loaded"]["origin"] == "sample"
+    assert not {"custom_dataset", "dataset_path", "dataset_kwargs"} & set(config)
+    text = json.dumps(config, ensure_ascii=False)
+    samples = [json.loads(line) for line in (MEDNLI / "sample.jsonl").read_text().splitlines()]
+    assert not [row["input"] for row in samples if json.dumps(row["input"], ensure_ascii=False)[1:-1] in text]
+
+
+def test_a_dataset_that_several_groups_name_is_built_once(mine, tmp_path):
+    mine()
+    groups = {"one": ["my_mednli"], "two": ["my_mednli"], "both": ["one", "two"]}
+    for name, members in groups.items():
+        (tmp_path / "mine" / f"{name}.yaml").write_text(yaml.safe_dump({"group": name, "task": members}))
+    both = loaded("both", include_path=tmp_path / "mine")["groups"]
+    (first,), (second,) = (both[name].get_all_tasks() for name in ("one", "two"))
+    alone = loaded("one", include_path=tmp_path / "mine")["tasks"]["my_mednli"]
+    assert first is not second
+    assert first.eval_docs is second.eval_docs is alone.eval_docs
+    read = load_documents(registry().datasets["bridge_mednli"], cot=False, origin="sample")
+    assert built(MEDNLI / "task.yaml").eval_docs is read["test"]
