@@ -1,4 +1,4 @@
-"""The metadata record of a task: strict, and the only place where a fact is written.
+"""`about` of a task file: strict, and the only place where a fact about a dataset is written.
 
 Tags, variants, groups, documentation and the axes of reports are derived from it. What a fact may be
 depends on the suite in whose folder the dataset lies (`suites.py`).

@@ -74,7 +74,7 @@ def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
 def checks_of(registry: Registry, dataset: Dataset) -> list[Check]:
     """What a dataset folder must satisfy, point by point, and what is wrong.
 
-    The task file, placeholders, the sample rows, the derived files, and, through lm-eval itself in every
+    The task file, placeholders, the sample rows, and, through lm-eval itself in every
     strategy, that prompts render, that an oracle gets `oracle_max`, and that garbage gets what the
     suite's rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
     """
