@@ -86,7 +86,12 @@ def _write(folder: Path, n: int) -> None:
 
 
 def medtasks(n: int) -> dict[str, Any]:
-    return _evaluated(str(DATASET / "five_shot.yaml"), n)
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.build import build
+
+    with tempfile.TemporaryDirectory() as folder:
+        build(Registry(TASKS), Path(folder))
+        return _evaluated(str(Path(folder) / "bridge" / "chip_ctc" / "five_shot.yaml"), n)
 
 
 def jinja(n: int, written_out: bool) -> dict[str, Any]:
