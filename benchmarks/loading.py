@@ -93,8 +93,14 @@ def _repeat(dataset: Dataset, suffix: str) -> None:
     file = copy / "task.yaml"
     written = file.read_text(encoding="utf-8")
     folder = "/".join(dataset.folder.parts[-2:])
-    for key, value in (("task", dataset.id), ("dataset", folder), ("official_name", _official(dataset))):
+    for key, value in (("task", dataset.id), ("dataset", folder)):
         written = written.replace(f"{key}: {value}\n", f"{key}: {value}{suffix}\n")
+    # a dataset that the paper does not list says which file is its own
+    named = f"rows:\n  official_name: {_official(dataset)}{suffix}\n"
+    if "\nrows:\n" in written:
+        written = written.replace("rows:\n", named, 1)
+    else:
+        written = written.replace("prompt:\n", f"{named}\nprompt:\n", 1)
     file.write_text(written, encoding="utf-8")
 
 
@@ -128,13 +134,13 @@ def _write(dataset: Dataset, folder: Path, n_rows: int) -> None:
         path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
 
 
-def load(tasks: str) -> dict[str, Any]:
+def load(built: str) -> dict[str, Any]:
     from lm_eval.tasks import TaskManager
 
     from medtasks_ext.data.load import _build
 
     before = peak_gigabytes()
-    manager = TaskManager(include_path=tasks)  # its scan of lm-eval's own tasks is not counted
+    manager = TaskManager(include_path=built)  # its scan of lm-eval's own tasks is not counted
     began = time.perf_counter()
     loaded = manager.load(["bridge"])["tasks"]
     seconds = time.perf_counter() - began

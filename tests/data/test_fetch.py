@@ -17,7 +17,7 @@ import pytest
 from medtasks_ext.data.missing import source_of
 from medtasks_ext.data.remote import remote_files
 from medtasks_ext.registry import registry
-from tests.conftest import ROOT
+from tests.conftest import ROOT, declare_suites
 from tests.data.hub_server import Hub
 
 MEDQA, MMLU, BULLETS = "medhelm_medqa", "clinicbench_mmlu_med", "medhelm_medbullets"
@@ -51,6 +51,7 @@ def hub(tmp_path, monkeypatch):
     root = tmp_path / "tasks"
     for name in ("medhelm/medqa", "medhelm/medbullets", "clinicbench/mmlu_med", "medhelm/clear"):
         shutil.copytree(registry().root / name, root / name)
+    declare_suites(root)
     yaml = root / "medhelm" / "medbullets" / "task.yaml"
     yaml.write_text(yaml.read_text().replace(RAW, server.url))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
