@@ -160,7 +160,7 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     Raises:
         MedtasksError: no name, or one that is neither task, tag nor group.
     """
-    tasks = registry(Path(config.include_path).resolve() if config.include_path else None)
+    tasks = registry(*([Path(config.include_path).absolute()] if config.include_path else []))
     items = [config.tasks] if isinstance(config.tasks, str) else list(config.tasks or [])
     names = [name.strip() for item in items for name in item.split(",") if name.strip()]
     if not names:

@@ -52,8 +52,18 @@ def _version(value: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, help="Print the version.")] = False,
+    tasks_dir: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FOLDER",
+            help="A folder with datasets or suites of your own; may be repeated. As MEDTASKS_TASKS.",
+        ),
+    ] = [],  # noqa: B006
 ) -> None:
     """Options of the command itself."""
+    if tasks_dir:  # scoring runs in a process of its own, which sees the environment
+        named = [os.environ.get("MEDTASKS_TASKS", ""), *tasks_dir]
+        os.environ["MEDTASKS_TASKS"] = os.pathsep.join(name for name in named if name)
 
 
 @app.command("ls")

@@ -165,7 +165,7 @@ def _was_added(result: dict[str, Any]) -> bool:
     """Whether a task's dataset joined its suite later. Twins join no group."""
     twin = result["config"]["metadata"]["medtasks"].get("twin_of")
     dataset = registry().datasets.get(result["loaded"]["task"])
-    return not twin and (dataset is None or not dataset.of_paper)
+    return not twin and (dataset is None or (bool(dataset.suite.datasets) and not dataset.of_paper))
 
 
 def _judging(config: dict[str, Any]) -> Any:

@@ -38,13 +38,31 @@ INSTALLED = CHECKOUT / "lm_eval" / "tasks" / "medtasks"
 FROM_INSTALLED = "../../../../../medtasks_ext/tasks"
 
 
+def own_folders() -> tuple[Path, ...]:
+    """Folders with tasks of one's own: `MEDTASKS_TASKS`, several with `:` (on Windows `;`) between them.
+
+    Raises:
+        MedtasksError: one does not exist.
+    """
+    named = [text for text in os.environ.get("MEDTASKS_TASKS", "").split(os.pathsep) if text]
+    folders = [Path(text).expanduser().absolute() for text in named]
+    for folder in folders:
+        if not folder.is_dir():
+            raise MedtasksError("no such folder", where=f"MEDTASKS_TASKS={folder}", remedy="correct the path")
+    return tuple(dict.fromkeys(folders))
+
+
 def built_folder() -> Path:
-    """The folder that lm-eval can index: of an installed package what was installed, in a checkout
-    `build/tasks`, of other tasks a folder of the user's cache."""
-    own = tasks_folder()
-    if own == PACKAGE / "tasks":
+    """The folder that lm-eval can index.
+
+    Of an installed package what was installed, in a checkout `build/tasks`. Where there are tasks of
+    one's own, a folder of the user's cache, which holds them alone.
+    """
+    root, own = tasks_folder(), own_folders()
+    if not own and root == PACKAGE / "tasks":
         return INSTALLED
-    if is_checkout() and own == CHECKOUT / "tasks":
+    if not own and is_checkout() and root == CHECKOUT / "tasks":
         return CHECKOUT / "build" / "tasks"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return cache / "medtasks" / sha256(str(own.resolve()).encode()).hexdigest()[:12] / "tasks"
+    named = "\n".join(str(folder.resolve()) for folder in (root, *own))
+    return cache / "medtasks" / sha256(named.encode()).hexdigest()[:12] / "tasks"

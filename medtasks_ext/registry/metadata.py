@@ -27,11 +27,13 @@ class Facts:
         suite: whose dataset it is.
         kind: the dataset's answer kind, as far as it is known.
         download: whether its rows come with a download.
+        primary: the metric that `score` repeats, where the family of the answers says one.
     """
 
     suite: Suite
     kind: str | None = None
     download: bool = False
+    primary: str = ""
 
 
 def _facts(info: ValidationInfo) -> Facts:
@@ -187,11 +189,9 @@ class Metadata(Strict):
     @classmethod
     def _of_the_answer_kind(cls, given: str, info: ValidationInfo) -> str:
         facts = _facts(info)
-        if metric := given or facts.suite.metrics.get(facts.kind or ""):
+        if metric := given or facts.suite.metrics.get(facts.kind or "") or facts.primary:
             return metric
-        raise ValueError(
-            f"missing key ({facts.suite.where} names no metric of the answer kind {facts.kind!r})"
-        )
+        raise ValueError(f"missing key: answers of kind {facts.kind!r} do not say which metric is the score")
 
     def model_post_init(self, context: Any, /) -> None:
         """Keep what the record was read with."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.registry.metadata import Metadata
-from medtasks_ext.registry.suites import TERMS, near
+from medtasks_ext.registry.suites import NO_SUITE, TERMS, near
 from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, TASK_FILE, Registry, facts_of
 from medtasks_ext.registry.yamlfile import yaml_text
 
@@ -30,8 +31,8 @@ PLACEHOLDER = "TODO:"
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 _N_FEWSHOT, _N_TEST = 5, 6
 _OWN_TASKS = (
-    "work in a clone of the repository, or in a copy of the tasks of your own: "
-    'cp -r "$(medtasks path)" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
+    "work in a clone of the repository, or in a folder of your own: mkdir my_tasks; "
+    f"export MEDTASKS_TASKS=my_tasks; and add --suite {NO_SUITE}"
 )
 #: What may stay open, and what the file then says in its place.
 _OPEN = {
@@ -39,7 +40,7 @@ _OPEN = {
     "summary": "one sentence: what goes in, what comes out",
     "url": "where the data is",
     "licence": "under which terms",
-    "citation": "BibTeX key, with its entry in medtasks_ext/registry/citations.bib",
+    "citation": "BibTeX key, with its entry in citation.bib in this folder",
 }
 
 
@@ -141,8 +142,9 @@ def suite_of(tasks: Registry, task: str) -> str | None:
 
 
 def kinds(suite: Suite) -> dict[str, str]:
-    """Answer kind -> what an answer looks like, for the kinds that the suite scores."""
-    return {kind: _template(suite, kind)["about"] for kind in sorted(suite.metrics)}
+    """Answer kind -> what an answer looks like, for the kinds that the suite scores, or all."""
+    scored = suite.metrics or {path.stem for path in TEMPLATES.glob("*/*.yaml")}
+    return {kind: _template(suite, kind)["about"] for kind in sorted(scored)}
 
 
 @dataclass(frozen=True)
@@ -199,16 +201,15 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     """
     suite = tasks.suites[suite_of(tasks, answers["id"]) or answers["suite"]]
     name = answers["id"].removeprefix(f"{suite.id}_")
-    task, folder = f"{suite.id}_{name}", tasks.root / suite.id / name
-    if tasks.root == Path(__file__).parents[1] / "tasks":
-        raise MedtasksError(
-            "the installed tasks are replaced by updates", where=tasks.root, remedy=_OWN_TASKS
-        )
+    home = tasks.own[0] if suite.id == NO_SUITE else suite.file.parent
+    task, folder = f"{suite.id}_{name}", home / name
+    if PACKAGE in folder.parents:
+        raise MedtasksError("the installed tasks are replaced by updates", where=home, remedy=_OWN_TASKS)
     _check_name(tasks, task, name, folder)
     template = _template(suite, answers["kind"])
     written = _task_file(task, suite, template, answers)
     said = yaml_text(written)
-    Metadata.read(said["about"], facts_of(suite, said.get("rows"), said["answer"]))  # as it will be read
+    Metadata.read(said["about"], facts_of(suite, said))  # as it will be read
     files = {
         TASK_FILE: written,
         "sample.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(template)),
@@ -280,7 +281,7 @@ def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Ma
         [
             f"class: !function {TASK_CLASS}",
             f"task: {task}",
-            f"dataset: {suite}/{task.removeprefix(f'{suite}_')}",
+            f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
             "",
             (download if answers["access"] == "open" else "") + template["block"],
             "about:",

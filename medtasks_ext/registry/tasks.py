@@ -15,9 +15,19 @@ from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import Family, family_of
-from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.metadata import Facts, Metadata
-from medtasks_ext.registry.suites import TERMS, Suite, near, read_suite, suites_below, vocabulary
+from medtasks_ext.registry.suites import (
+    NO_SUITE,
+    SUITE_FILE,
+    TERMS,
+    Suite,
+    near,
+    no_suite,
+    suite_of,
+    suites_below,
+    vocabulary,
+)
 from medtasks_ext.registry.yamlfile import read_yaml
 
 if TYPE_CHECKING:
@@ -107,7 +117,12 @@ class Dataset:
         Raises:
             MedtasksError: the suite's file is missing, or not as it should be.
         """
-        return read_suite(self.folder.absolute().parent)
+        return suite_of(self.folder)
+
+    @property
+    def key(self) -> str:
+        """How task files name it: `SUITE/NAME`."""
+        return f"{self.suite.id}/{self.folder.name}"
 
     @property
     def of_paper(self) -> bool:
@@ -117,7 +132,7 @@ class Dataset:
     @property
     def facts(self) -> Facts:
         """What its metadata are read with."""
-        return facts_of(self.suite, self.config.get("rows"), self.config.get("answer"))
+        return facts_of(self.suite, self.config)
 
     @cached_property
     def metadata(self) -> Metadata:
@@ -152,10 +167,16 @@ class Dataset:
         return self.id + SUFFIX[strategy]
 
 
-def facts_of(suite: Suite, rows: Any, answer: Any) -> Facts:
-    """What a record is read with, from the blocks that say where rows come from and how answers look."""
+def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:
+    """What a record is read with, from what the task file says of rows, answers and judges."""
+    rows, answer = said.get("rows"), said.get("answer")
+    try:
+        primary = family_of(said, where=None).primary
+    except MedtasksError:  # said when the answers are read
+        primary = ""
     return Facts(
         suite,
+        primary=primary,
         kind=answer.get("kind") if isinstance(answer, dict) else None,
         download=isinstance(rows, dict) and bool(rows.get("download")),
     )
@@ -191,9 +212,41 @@ def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
 
 @dataclass(frozen=True)
 class Registry:
-    """All datasets below one folder, and the names that stand for them."""
+    """All datasets, and the names that stand for them.
+
+    Attributes:
+        root: the folder `SUITE/DATASET/task.yaml` of the built-in ones.
+        own: folders with datasets and suites of one's own: `task.yaml`, `DATASET/task.yaml` or
+            `SUITE/DATASET/task.yaml`. A dataset without `suite.yaml` beside its folder belongs to no suite.
+    """
 
     root: Path
+    own: tuple[Path, ...] = ()
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The task files."""
+        found = sorted(self.root.glob(f"*/*/{TASK_FILE}"))
+        for folder in self.own:
+            for pattern in (TASK_FILE, f"*/{TASK_FILE}", f"*/*/{TASK_FILE}"):
+                found += [file for file in sorted(folder.glob(pattern)) if file not in found]
+        return found
+
+    @cached_property
+    def suite_files(self) -> list[Path]:
+        """The files that declare suites."""
+        found = sorted(self.root.absolute().glob(f"*/{SUITE_FILE}"))
+        for folder in self.own:
+            found += [*folder.glob(SUITE_FILE), *sorted(folder.glob(f"*/{SUITE_FILE}"))]
+        return found
+
+    def dataset(self, key: str) -> Dataset | None:
+        """The dataset that task files name by `SUITE/NAME`."""
+        return next((item for item in self.datasets.values() if item.key == key), None)
+
+    def is_own(self, dataset: Dataset) -> bool:
+        """Whether it is none of the built-in ones."""
+        return self.root.absolute() not in dataset.folder.absolute().parents
 
     @cached_property
     def datasets(self) -> dict[str, Dataset]:
@@ -208,7 +261,7 @@ class Registry:
     @cached_property
     def _scan(self) -> list[tuple[Dataset, str]]:
         found = []
-        for file in sorted(self.root.glob(f"*/*/{TASK_FILE}")):
+        for file in self.files:
             dataset = Dataset(file.parent)
             try:
                 _ = dataset.id, dataset.metadata
@@ -220,7 +273,8 @@ class Registry:
     @cached_property
     def suites(self) -> dict[str, Suite]:
         """The suites that are declared, by name, in their order; those that cannot be read are left out."""
-        return suites_below(self.root.absolute())
+        declared = suites_below(file.parent for file in self.suite_files)
+        return {**declared, **({NO_SUITE: no_suite()} if self.own else {})}
 
     @cached_property
     def titles(self) -> dict[str, dict[str, str]]:
@@ -302,14 +356,21 @@ class Registry:
         return resolved
 
 
-def registry(root: Path | None = None) -> Registry:
-    """The registry below a folder (by default the one that `tasks_folder` finds), read once per process."""
-    return _registry(root or tasks_folder())
+def registry(*own: Path) -> Registry:
+    """The built-in tasks and those of one's own, read once per process.
+
+    Args:
+        own: folders besides those that `MEDTASKS_TASKS` names.
+
+    Raises:
+        MedtasksError: a folder that is named does not exist.
+    """
+    return _registry(tasks_folder(), tuple(dict.fromkeys([*own_folders(), *own])))
 
 
 @lru_cache(maxsize=8)
-def _registry(root: Path) -> Registry:
-    return Registry(root)
+def _registry(root: Path, own: tuple[Path, ...]) -> Registry:
+    return Registry(root, own)
 
 
 def suites() -> dict[str, Suite]:
