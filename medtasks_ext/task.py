@@ -184,7 +184,8 @@ def _dataset(config: Mapping[str, Any], strategy: str, source: Path) -> Dataset:
         raise MedtasksError(
             f"dataset: there is no {named!r}",
             where=source,
-            remedy=f"name a folder below {registry().root} that has a {TASK_FILE}: SUITE/NAME",
+            remedy=f"name a folder below {registry().root} that has a {TASK_FILE}: SUITE/NAME;"
+            " MEDTASKS_TASKS names folders of tasks of your own",
         )
     task = str(config["task"]).removesuffix(SUFFIX[strategy])
     return Dataset(folder, {**config, "task": task}, None if source.name == "inline" else source)

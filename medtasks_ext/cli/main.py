@@ -14,6 +14,7 @@ from medtasks_ext import __version__
 from medtasks_ext.cli.human import human
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
+from medtasks_ext.registry.folders import add_own_folders
 from medtasks_ext.seed import SEED
 from medtasks_ext.telemetry import switch_off_telemetry
 
@@ -61,9 +62,8 @@ def _root(
     ] = [],  # noqa: B006
 ) -> None:
     """Options of the command itself."""
-    if tasks_dir:  # scoring runs in a process of its own, which sees the environment
-        named = [os.environ.get("MEDTASKS_TASKS", ""), *tasks_dir]
-        os.environ["MEDTASKS_TASKS"] = os.pathsep.join(name for name in named if name)
+    if tasks_dir:
+        add_own_folders(tasks_dir)
 
 
 @app.command("ls")

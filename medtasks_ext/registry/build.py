@@ -60,13 +60,7 @@ def stale(expected: dict[str, str], folder: Path) -> list[str]:
 
 def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, str]:
     """All files of the folder, path in it -> content; arguments and errors as for `build`."""
-    for file in registry.suite_files:
-        read_suite(file.parent)
-    if registry.broken:
-        folder, reason = next(iter(registry.broken.items()))
-        raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy="mend it")
-    check_suites(registry)
-    check_names(registry)
+    check(registry)
     # beside tasks of one's own, the built-in ones are known to lm-eval: a second copy would clash
     datasets = [item for item in registry.datasets.values() if not registry.own or registry.is_own(item)]
     built = {dataset.task(strategy) for dataset in datasets for strategy in STRATEGIES}
@@ -112,6 +106,22 @@ def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
     else:
         lines.append("# its score is no plain mean over tasks: `medtasks run` prints it")
     return _WRITTEN + "\n".join([*lines, "metadata: {version: 1-A}"]) + "\n"
+
+
+def check(registry: Registry) -> None:
+    """Refuse tasks of which a part would be missing, or be taken for another one.
+
+    Raises:
+        MedtasksError: a suite's or a task's file cannot be read, or two names clash.
+    """
+    for file in registry.suite_files:
+        read_suite(file.parent)
+    if registry.broken:
+        folder, reason = next(iter(registry.broken.items()))
+        remedy = "" if "→" in reason else "mend it"
+        raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy=remedy)
+    check_suites(registry)
+    check_names(registry)
 
 
 def check_suites(registry: Registry) -> None:

@@ -106,13 +106,13 @@ def citations() -> dict[str, Entry]:
 
 
 def entries_of(datasets: Iterable[Dataset]) -> dict[str, Entry]:
-    """The entries that datasets may cite: the shared ones, and those of `citation.bib` in the folders of a
-    dataset or its suite.
+    """The entries that datasets may cite: the shared ones, and those of `citation.bib` in the folder of a
+    dataset or the one above, which is its suite's.
 
     Raises:
         MedtasksError: a file is no BibTeX.
     """
-    folders = {folder for dataset in datasets for folder in (dataset.folder, dataset.suite.file.parent)}
+    folders = {folder for dataset in datasets for folder in (dataset.folder, dataset.folder.parent)}
     found = dict(citations())
     for path in sorted(folder / BESIDE for folder in folders):
         if path.is_file():

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
@@ -48,8 +52,18 @@ def own_folders() -> tuple[Path, ...]:
     folders = [Path(text).expanduser().absolute() for text in named]
     for folder in folders:
         if not folder.is_dir():
-            raise MedtasksError("no such folder", where=f"MEDTASKS_TASKS={folder}", remedy="correct the path")
+            raise MedtasksError(
+                "no such folder",
+                where=f"tasks of your own, {folder}",
+                remedy="correct MEDTASKS_TASKS, --tasks-dir or --include_path",
+            )
     return tuple(dict.fromkeys(folders))
+
+
+def add_own_folders(folders: Iterable[str]) -> None:
+    """Name folders besides those that `MEDTASKS_TASKS` names, for this process and those that it starts."""
+    named = [os.environ.get("MEDTASKS_TASKS", ""), *(str(Path(name).absolute()) for name in folders)]
+    os.environ["MEDTASKS_TASKS"] = os.pathsep.join(filter(None, named))
 
 
 def built_folder() -> Path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
-from medtasks_ext.registry.suites import TERMS, VOCABULARY_FILE, AssignedBy, Suite, near
+from medtasks_ext.registry.suites import NO_SUITE, TERMS, VOCABULARY_FILE, AssignedBy, Suite, near
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def _where_to_add(axis: str, suite: Suite) -> str:
     """Which file to edit where the value is meant; languages and access are complete."""
     if axis in ("language", "access"):
         return ""
+    if suite.id == NO_SUITE:
+        return " (a suite of your own may add values: docs/metadata.md)"
     return (
         f" (a new one goes into {suite.where}, under vocabulary.{TERMS[axis]},"
         f" or for all suites into registry/{VOCABULARY_FILE.name})"
@@ -237,8 +239,10 @@ class Metadata(Strict):
 def _axis_faults(given: Mapping[str, str], suite: Suite) -> Iterator[str]:
     """What is wrong with the values on a suite's own axes."""
     for name in given.keys() - suite.axes.keys():
-        axes = ", ".join(suite.axes) or "none"
-        yield f"{name}: unknown axis{near(name, suite.axes)}; {suite.where} has: {axes}"
+        known_axes = f"{suite.where} has: {', '.join(suite.axes) or 'none'}"
+        if suite.id == NO_SUITE:
+            known_axes = "only datasets of a suite have axes (docs/metadata.md)"
+        yield f"{name}: unknown axis{near(name, suite.axes)}; {known_axes}"
     for name, axis in suite.axes.items():
         known = axis.known(given.get(axis.within) if axis.within else None)
         if name not in given:

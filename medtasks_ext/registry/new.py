@@ -16,7 +16,7 @@ import yaml
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.registry.metadata import Metadata
-from medtasks_ext.registry.suites import NO_SUITE, TERMS, near
+from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, near
 from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, TASK_FILE, Registry, facts_of
 from medtasks_ext.registry.yamlfile import yaml_text
 
@@ -172,8 +172,8 @@ class Draft:
         made: Path | None = None
         try:
             self.folder.parent.mkdir(exist_ok=True)
-            # too high up for `Registry` and lm-eval to take it for a dataset
-            made = Path(tempfile.mkdtemp(dir=self.folder.parents[1], prefix=".new-"))
+            # hidden, so that nobody takes it for a dataset
+            made = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=".new-"))
             for name, content in self.files.items():
                 (made / name).write_text(content, encoding="utf-8")
             made.chmod(0o777 & ~_umask())
@@ -201,7 +201,7 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     """
     suite = tasks.suites[suite_of(tasks, answers["id"]) or answers["suite"]]
     name = answers["id"].removeprefix(f"{suite.id}_")
-    home = tasks.own[0] if suite.id == NO_SUITE else suite.file.parent
+    home = _home(tasks) if suite.id == NO_SUITE else suite.file.parent
     task, folder = f"{suite.id}_{name}", home / name
     if PACKAGE in folder.parents:
         raise MedtasksError("the installed tasks are replaced by updates", where=home, remedy=_OWN_TASKS)
@@ -216,6 +216,22 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
         **template.get("files", {}),
     }
     return Draft(task, folder, files)
+
+
+def _home(tasks: Registry) -> Path:
+    """The folder of one's own into which datasets of no suite go.
+
+    Raises:
+        MedtasksError: all folders of one's own are those of suites.
+    """
+    for folder in tasks.own:
+        if not (folder / SUITE_FILE).is_file() and not (folder / TASK_FILE).is_file():
+            return folder
+    raise MedtasksError(
+        "the folders of your own are those of suites or single datasets",
+        where=f"--suite {NO_SUITE}",
+        remedy="name the suite, or name another folder: medtasks --tasks-dir FOLDER new …",
+    )
 
 
 def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.
 NO_SUITE = "own"
+#: With these begin names of groups that are of no suite.
+_TAKEN = (NO_SUITE, "medtasks")
 VOCABULARY_FILE = Path(__file__).parent / "vocabulary.yaml"
 #: shared axis -> its list in the vocabulary
 TERMS = {
@@ -82,7 +85,8 @@ def _known_access(value: str | None) -> str | None:
     return value
 
 
-Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
+_NAME = r"^[a-z0-9]+(_[a-z0-9]+)*$"
+Identifier = Annotated[str, StringConstraints(pattern=_NAME)]
 #: Dotted name of a function: `package.module.function`.
 Reference = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)+$")]
 
@@ -379,6 +383,34 @@ def no_suite() -> Suite:
     )
     found._folder = Path(NO_SUITE)
     return found
+
+
+def check_suite_name(file: Path, others: Iterable[Path]) -> None:
+    """Refuse a suite whose groups could have the names of others.
+
+    Args:
+        file: that declares it; its folder is its name.
+        others: files of the suites that there are.
+
+    Raises:
+        MedtasksError: the name is taken, begins as the names of groups of something else, or is no name.
+    """
+    name = file.parent.name
+    fault = ""
+    if not re.fullmatch(_NAME, name):
+        fault = "is no name of a suite: use lower-case letters, digits and single underscores"
+    taken = {**dict.fromkeys(_TAKEN, "what is of no suite"), **{one.parent.name: str(one) for one in others}}
+    for other, owner in taken.items():
+        if name == other:
+            fault = f"is taken by {owner}"
+        elif name.startswith(f"{other}_") or other.startswith(f"{name}_"):
+            fault = f"could be part of the names of groups of {other} ({owner})"
+    if fault:
+        raise MedtasksError(
+            f"the suite's name {name!r} {fault}",
+            where=file,
+            remedy="rename the suite's folder, and its tasks with it",
+        )
 
 
 def read_suite(folder: Path) -> Suite:

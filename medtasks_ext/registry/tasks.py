@@ -22,6 +22,7 @@ from medtasks_ext.registry.suites import (
     SUITE_FILE,
     TERMS,
     Suite,
+    check_suite_name,
     near,
     no_suite,
     suite_of,
@@ -130,6 +131,11 @@ class Dataset:
         return self.folder.name in self.suite.datasets
 
     @property
+    def joined_later(self) -> bool:
+        """Whether its suite has a paper's datasets and this is none of them. Twins join no suite."""
+        return bool(self.suite.datasets) and not self.of_paper and not self.metadata.twin_of
+
+    @property
     def facts(self) -> Facts:
         """What its metadata are read with."""
         return facts_of(self.suite, self.config)
@@ -210,6 +216,15 @@ def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
     return f"{path}: {_FAULTS.get(error['type'], message)}"
 
 
+def _visible(folder: Path, pattern: str) -> list[Path]:
+    """Files below a folder that lie in no hidden one, as a new dataset does until all of it is there."""
+    return sorted(
+        file
+        for file in folder.glob(pattern)
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    )
+
+
 @dataclass(frozen=True)
 class Registry:
     """All datasets, and the names that stand for them.
@@ -226,19 +241,49 @@ class Registry:
     @cached_property
     def files(self) -> list[Path]:
         """The task files."""
-        found = sorted(self.root.glob(f"*/*/{TASK_FILE}"))
+        found = _visible(self.root, f"*/*/{TASK_FILE}")
         for folder in self.own:
             for pattern in (TASK_FILE, f"*/{TASK_FILE}", f"*/*/{TASK_FILE}"):
-                found += [file for file in sorted(folder.glob(pattern)) if file not in found]
+                found += [file for file in _visible(folder, pattern) if file not in found]
         return found
 
     @cached_property
     def suite_files(self) -> list[Path]:
-        """The files that declare suites."""
-        found = sorted(self.root.absolute().glob(f"*/{SUITE_FILE}"))
+        """The files that declare suites.
+
+        Raises:
+            MedtasksError: the name of an own suite is taken, or is no name.
+        """
+        found = _visible(self.root.absolute(), f"*/{SUITE_FILE}")
         for folder in self.own:
-            found += [*folder.glob(SUITE_FILE), *sorted(folder.glob(f"*/{SUITE_FILE}"))]
+            for file in (*folder.glob(SUITE_FILE), *_visible(folder, f"*/{SUITE_FILE}")):
+                if file not in found:
+                    check_suite_name(file, found)
+                    found.append(file)
         return found
+
+    def check_folders(self) -> None:
+        """Refuse folders of one's own in which there is nothing.
+
+        Raises:
+            MedtasksError: a folder holds no task, or only a part of a suite; as for `suite_files`.
+        """
+        suites = self.suite_files
+        for folder in self.own:
+            if not any(folder in (file.parent, *file.parents[1:3]) for file in self.files):
+                raise MedtasksError(
+                    f"no {TASK_FILE} in this folder, in the folders in it, or in theirs",
+                    where=f"tasks of your own, {folder}",
+                    remedy=f"name the folder that holds datasets or suites; `medtasks new --suite {NO_SUITE}`"
+                    " writes a dataset",
+                )
+            suite = folder.parent / SUITE_FILE
+            if (folder / TASK_FILE).is_file() and suite.is_file() and suite not in suites:
+                raise MedtasksError(
+                    f"this is one dataset of the suite {suite.parent.name}",
+                    where=f"tasks of your own, {folder}",
+                    remedy=f"name the suite's folder: {suite.parent}",
+                )
 
     def dataset(self, key: str) -> Dataset | None:
         """The dataset that task files name by `SUITE/NAME`."""
@@ -260,15 +305,33 @@ class Registry:
 
     @cached_property
     def _scan(self) -> list[tuple[Dataset, str]]:
-        found = []
+        found: list[tuple[Dataset, str]] = []
+        places: dict[str, Path] = {}
         for file in self.files:
             dataset = Dataset(file.parent)
             try:
                 _ = dataset.id, dataset.metadata
+                self._check_place(dataset, places)
                 found.append((dataset, ""))
             except MedtasksError as error:
                 found.append((dataset, str(error)))
         return found
+
+    def _check_place(self, dataset: Dataset, places: dict[str, Path]) -> None:
+        """Refuse a dataset whose task or folder has a name that another one has; built-in ones come first."""
+        for what, name in (("task", dataset.id), ("dataset", dataset.key)):
+            other = places.setdefault(f"{what} {name}", dataset.file)
+            if other != dataset.file:
+                raise MedtasksError(
+                    f"{what} {name!r} is also in {other}", where=dataset.file, remedy="rename one of them"
+                )
+        named = dataset.config.get("dataset", dataset.key)
+        if self.is_own(dataset) and named != dataset.key:  # the rows of another folder would be asked
+            raise MedtasksError(
+                f"dataset: {named!r} is not this folder",
+                where=dataset.file,
+                remedy=f"write {dataset.key}",
+            )
 
     @cached_property
     def suites(self) -> dict[str, Suite]:
@@ -350,22 +413,28 @@ class Registry:
                     raise MedtasksError(
                         f"no task, group or tag named {name!r}",
                         remedy=(f"did you mean: {', '.join(near)}? " if near else "")
-                        + "`medtasks ls` lists all names",
+                        + "`medtasks ls` lists all names"
+                        + (
+                            "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
+                        ),
                     )
                 resolved[match] = self.leaves(match)
         return resolved
 
 
-def registry(*own: Path) -> Registry:
+def registry(*, empty: bool = False) -> Registry:
     """The built-in tasks and those of one's own, read once per process.
 
     Args:
-        own: folders besides those that `MEDTASKS_TASKS` names.
+        empty: whether folders of one's own may hold nothing yet.
 
     Raises:
-        MedtasksError: a folder that is named does not exist.
+        MedtasksError: a folder that is named does not exist, or holds no task.
     """
-    return _registry(tasks_folder(), tuple(dict.fromkeys([*own_folders(), *own])))
+    found = _registry(tasks_folder(), own_folders())
+    if not empty:
+        found.check_folders()
+    return found
 
 
 @lru_cache(maxsize=8)
