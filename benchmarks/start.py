@@ -47,9 +47,9 @@ def loadable() -> tuple[list[str], int]:
     """Tasks with sample rows, and how many of them are faulty at the moment."""
     from medtasks_ext.data import load_documents
     from medtasks_ext.errors import MedtasksError
-    from medtasks_ext.registry import registry
+    from medtasks_ext.registry import Registry
 
-    datasets = [item for item in registry(TASKS).datasets.values() if item.sample_file.is_file()]
+    datasets = [item for item in Registry(TASKS).datasets.values() if item.sample_file.is_file()]
     tasks = []
     for dataset in datasets:
         try:

@@ -175,17 +175,17 @@ def _function(value: Any) -> Any:
 def _dataset(config: Mapping[str, Any], strategy: str, source: Path) -> Dataset:
     """The dataset that a file names by `dataset: SUITE/NAME`, with what the file says of it."""
     named = str(config["dataset"])
-    folder, beside = registry().root / named, source.parent
+    known, beside = registry().dataset(named), source.parent
+    folder = known.folder if known else registry().root / named
     # files that are built for lm-eval stand in folders of that name, too, without what belongs to the dataset
-    if beside.parts[-2:] == tuple(named.split("/")) and (
-        (beside / "sample.jsonl").is_file() or not folder.is_dir()
-    ):
+    if Dataset(beside).key == named and ((beside / "sample.jsonl").is_file() or not folder.is_dir()):
         folder = beside
     if not (folder / TASK_FILE).is_file():
         raise MedtasksError(
             f"dataset: there is no {named!r}",
             where=source,
-            remedy=f"name a folder below {registry().root} that has a {TASK_FILE}: SUITE/NAME",
+            remedy=f"name a folder below {registry().root} that has a {TASK_FILE}: SUITE/NAME;"
+            " MEDTASKS_TASKS names folders of tasks of your own",
         )
     task = str(config["task"]).removesuffix(SUFFIX[strategy])
     return Dataset(folder, {**config, "task": task}, None if source.name == "inline" else source)

@@ -13,7 +13,7 @@ import pytest
 
 os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", TOKENIZERS_PARALLELISM="false")
 os.environ["MEDTASKS_SHOW_TEXT"] = "1"  # all rows of tests are invented; test_privacy.py tests the default
-for name in ("DATA", "DATA_DIR", "TASKS_DIR", "CACHE", "BERTSCORE"):
+for name in ("DATA", "DATA_DIR", "TASKS", "TASKS_DIR", "CACHE", "BERTSCORE"):
     os.environ.pop(f"MEDTASKS_{name}", None)
 os.environ.pop("COLUMNS", None)
 
@@ -75,6 +75,7 @@ def medtasks(capsys, monkeypatch, tmp_path):
     from medtasks_ext.cli.main import main
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDTASKS_TASKS", os.environ.get("MEDTASKS_TASKS", ""))  # options add to it
 
     def call(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["medtasks", *map(str, arguments)])

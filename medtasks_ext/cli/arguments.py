@@ -17,6 +17,8 @@ import yaml
 from medtasks_ext.batching import BATCHING_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.build import check
+from medtasks_ext.registry.folders import add_own_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,9 +160,13 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     """The registry, and requested name -> its tasks.
 
     Raises:
-        MedtasksError: no name, or one that is neither task, tag nor group.
+        MedtasksError: no name, or one that is neither task, tag nor group; tasks of one's own cannot be read.
     """
-    tasks = registry(Path(config.include_path).resolve() if config.include_path else None)
+    if config.include_path:
+        add_own_folders([str(config.include_path)])
+    tasks = registry()
+    if tasks.own:  # a task that cannot be read would be missing in a group without a word
+        check(tasks)
     items = [config.tasks] if isinstance(config.tasks, str) else list(config.tasks or [])
     names = [name.strip() for item in items for name in item.split(",") if name.strip()]
     if not names:

@@ -43,7 +43,8 @@ def build_command(*, check: bool) -> int:
     for path, text in {**files, **page}.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    names = f"{len(tasks.tasks)} tasks, {len(tasks.groups)} groups"
+    n_groups = len(list(folder.glob("groups/*.yaml")))
+    names = f"{len(list(folder.rglob('*.yaml'))) - n_groups} tasks, {n_groups} groups"
     typer.echo(f"{folder}: {names} for lm-eval ({len(changed)} files changed)")
     typer.echo(f"{folder.with_name(SCHEMA)}: for editors")
     typer.echo(f"{folder.with_name(CATALOGUE) / 'README.md'}: every dataset with its facts")

@@ -9,7 +9,7 @@ import typer
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.citations import CITATIONS_FILE, citations, cited_by
+from medtasks_ext.registry.citations import BESIDE, CITATIONS_FILE, cited_by, entries_of
 from medtasks_ext.runs.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def cite_command(names: list[str]) -> int:
     """Print the BibTeX entries of tasks, groups, tags and runs; returns the exit code."""
-    entries = citations()
-    used = cited_by(_datasets(names, registry()))
+    datasets = _datasets(names, registry())
+    entries, used = entries_of(datasets), cited_by(datasets)
     for key, of in used.items():
         if key not in entries:
             raise MedtasksError(
                 f"no BibTeX entry {key!r}, the source of {of[0]}",
                 where=CITATIONS_FILE,
-                remedy="add the entry, or correct `citation` in the task's metadata",
+                remedy=f"add the entry there or to {BESIDE} beside the task, or correct `about.citation`",
             )
     typer.echo("\n\n".join(f"% {', '.join(of)}\n{entries[key].text}" for key, of in used.items()))
     doubtful = [key for key in used if entries[key].unverified]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+from collections import Counter
 from pathlib import Path
 
 import typer
 
+from medtasks_ext.cli.words import counted
 from medtasks_ext.data.folders import data_dir
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.build import built_files, check_names, stale
-from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.build import built_files, check_names, check_suites, stale
+from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout, tasks_folder
+from medtasks_ext.registry.suites import NO_SUITE
 
 SUPPORTED = ((0, 4, 13), (0, 5))
 
@@ -94,7 +97,7 @@ def _copy() -> Check:
         )
     if copy is None:
         return _bad("lm-eval's scan finds no tasks of medtasks", f"pip install medtasks, or {include}")
-    old = stale(built_files(registry(), tasks=None if is_checkout() else FROM_INSTALLED), copy)
+    old = stale(built_files(Registry(tasks_folder()), tasks=None if is_checkout() else FROM_INSTALLED), copy)
     if old:
         more = f" and {len(old) - 3} more" if len(old) > 3 else ""
         named = ", ".join(old[:3]) + more
@@ -103,14 +106,45 @@ def _copy() -> Check:
 
 
 def _tasks() -> list[Check]:
-    tasks = registry()
-    checks = [(False, f"{folder}: {reason}") for folder, reason in tasks.broken.items()]
+    checks: list[Check] = []
     try:
-        check_names(tasks)
+        tasks = registry()
+        if not (checks := _broken(tasks)):
+            check_suites(tasks)
+            check_names(tasks)
     except MedtasksError as error:
         return [*checks, (False, str(error))]
-    counts = f"{len(tasks.datasets)} datasets, {len(tasks.tasks)} tasks, {len(tasks.groups)} groups"
-    return [*checks, (True, f"{counts} in {tasks.root}")]
+    n_own = sum(map(tasks.is_own, tasks.datasets.values()))
+    counts = f"{len(tasks.datasets) - n_own} datasets in {tasks.root}"
+    return [
+        *checks,
+        (True, f"{counts}; {len(tasks.tasks)} tasks and {len(tasks.groups)} groups in all"),
+        *((True, _own(tasks, folder)) for folder in tasks.own),
+    ]
+
+
+def _broken(tasks: Registry) -> list[Check]:
+    """Task files that cannot be read; a fault of a suite's file is said once."""
+    reasons = (
+        reason if str(folder.parent) in reason else f"{folder}: {reason}"
+        for folder, reason in tasks.broken.items()
+    )
+    return [(False, reason) for reason in dict.fromkeys(reasons)]
+
+
+def _own(tasks: Registry, folder: Path) -> str:
+    """What there is in a folder of one's own, and how lm-eval is told."""
+    suites = Counter(
+        item.suite.id for item in tasks.datasets.values() if folder in (item.folder, *item.folder.parents)
+    )
+    held = ", ".join(
+        f"{counted(n, 'dataset')} of {'no suite' if suite == NO_SUITE else f'the suite {suite}'}"
+        for suite, n in suites.items()
+    )
+    return (
+        f"tasks of your own in {folder}: {held or 'none that can be read'}; plain lm-eval finds them with"
+        ' --include_path "$(medtasks path)"'
+    )
 
 
 def _data() -> Check:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.folders import CHECKOUT, is_checkout
+from medtasks_ext.registry import Registry
+from medtasks_ext.registry.folders import CHECKOUT, is_checkout, tasks_folder
 from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
 
 
@@ -14,10 +14,10 @@ def lock_command(names: list[str], *, check: bool) -> int:
     """Compare tasks with the lock, or write it; returns the exit code.
 
     Args:
-        names: of tasks or groups; all by default.
+        names: of built-in tasks or groups; all by default.
         check: write nothing. A dataset that is not in the lock is no fault.
     """
-    tasks = registry()
+    tasks = Registry(tasks_folder())  # tasks of one's own have no lock
     own = is_checkout() and tasks.root == CHECKOUT / "tasks"
     path = (CHECKOUT if own else tasks.root) / LOCK_FILE
     old = read_lock(path)

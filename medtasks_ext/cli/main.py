@@ -14,6 +14,7 @@ from medtasks_ext import __version__
 from medtasks_ext.cli.human import human
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
+from medtasks_ext.registry.folders import add_own_folders
 from medtasks_ext.seed import SEED
 from medtasks_ext.telemetry import switch_off_telemetry
 
@@ -52,8 +53,17 @@ def _version(value: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, help="Print the version.")] = False,
+    tasks_dir: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FOLDER",
+            help="A folder with datasets or suites of your own; may be repeated. As MEDTASKS_TASKS.",
+        ),
+    ] = [],  # noqa: B006
 ) -> None:
     """Options of the command itself."""
+    if tasks_dir:
+        add_own_folders(tasks_dir)
 
 
 @app.command("ls")

@@ -11,8 +11,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.new import Question, draft, questions, suite_of
-from medtasks_ext.registry.suites import RESERVED
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry.suites import NO_SUITE, RESERVED
+from medtasks_ext.registry.tasks import Dataset, forget
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -27,13 +27,24 @@ def new_command(given: dict[str, Any]) -> int:
     Raises:
         MedtasksError: an answer is wrong or missing, or the registry has to be mended first.
     """
-    tasks = registry()
+    tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
     flags = {key: value for key, value in given.items() if value and key != "axis"} | _axes(given.get("axis"))
+    if not tasks.own and (
+        flags.get("suite") == NO_SUITE or str(flags.get("id", "")).startswith(f"{NO_SUITE}_")
+    ):
+        raise MedtasksError(
+            "no folder of your own is named",
+            where=f"--suite {NO_SUITE}",
+            remedy="mkdir my_tasks; export MEDTASKS_TASKS=my_tasks; then call it again",
+        )
     folder = draft(tasks, answered(tasks, flags, ask=sys.stdin.isatty()))
     folder.write()
     typer.echo(f"wrote {folder.folder}: {', '.join(folder.files)}")
     forget()
+    suite = Dataset(folder.folder).suite
+    if suite.datasets and tasks.root not in folder.folder.parents:
+        typer.echo(f"means of {suite.id} leave it out until `datasets` in {suite.file} lists it")
     typer.echo(
         "\nnext:\n"
         f"  1. in {folder.folder.name}/task.yaml and sample.jsonl, replace all that is marked TODO\n"

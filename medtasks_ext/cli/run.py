@@ -222,11 +222,15 @@ def _say_without_gold(built: dict[str, Any]) -> None:
 def rescore_command(folder: str) -> int:
     """Rescore a run; returns the exit code."""
     quiet()
+    from medtasks_ext.results.reading import unknown_tasks
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.lease import Lease
 
     run = Run(Path(folder), registry())
     run.load()
+    if not run.known_names():
+        fault = unknown_tasks(list(run.manifest.tasks), folder)
+        raise MedtasksError(fault.what, where=fault.where, remedy="call it with the folder of these tasks")
     with Lease(run.folder, "medtasks rescore"):
         run.rescore(lambda task, what: typer.echo(f"{task}: {what}", err=True))
         return finish(run, 0)

@@ -162,10 +162,9 @@ def waits_for_judges(results: Mapping[str, Any]) -> list[str]:
 
 
 def _was_added(result: dict[str, Any]) -> bool:
-    """Whether a task's dataset joined its suite later. Twins join no group."""
-    twin = result["config"]["metadata"]["medtasks"].get("twin_of")
+    """Whether a task's dataset joined its suite later."""
     dataset = registry().datasets.get(result["loaded"]["task"])
-    return not twin and (dataset is None or not dataset.of_paper)
+    return dataset is not None and dataset.joined_later
 
 
 def _judging(config: dict[str, Any]) -> Any:

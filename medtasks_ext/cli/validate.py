@@ -12,6 +12,7 @@ from rich.text import Text
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.registry.suites import SUITE_FILE
 from medtasks_ext.registry.tasks import TASK_FILE
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
     if not wrong:
         _say(f"✓ {dataset.id}", "green")
     else:
-        name = f"{dataset.folder.parent.name}_{dataset.folder.name}"  # the file may not tell
+        name = _name(dataset.folder)
         _say(f"✗ {name}: {wrong} thing{'s' if wrong > 1 else ''} to mend in {dataset.folder}", "bold red")
     for check in checks if every else ():
         if check.done:
@@ -75,8 +76,13 @@ def _chosen(names: list[str]) -> list[Dataset]:
 
 def _broken(name: str) -> list[Dataset]:
     """The dataset of that name, if its file cannot be read: then only its folder is known."""
-    folders = (folder for folder in registry().broken if f"{folder.parent.name}_{folder.name}" == name)
-    return [Dataset(folder) for folder in folders]
+    return [Dataset(folder) for folder in registry().broken if _name(folder) == name]
+
+
+def _name(folder: Path) -> str:
+    """The name of a dataset as its folder says it, since the file may not tell."""
+    in_suite = (folder.parent / SUITE_FILE).is_file()
+    return f"{folder.parent.name}_{folder.name}" if in_suite else folder.name
 
 
 def _leaves(name: str) -> list[str]:

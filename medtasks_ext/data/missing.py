@@ -9,7 +9,7 @@ from medtasks_ext.data.places import places
 from medtasks_ext.data.sources import Origin, find_origin
 from medtasks_ext.data.spec import dataset_spec
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, Registry
+from medtasks_ext.registry import Dataset, Registry, registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,8 +40,7 @@ def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
     lm-eval stops at the first error, after the model was loaded; whoever reads it should not have
     to find the next missing dataset by another run.
     """
-    siblings = Registry(dataset.folder.parents[1]).datasets.values()
-    suite = [item for item in siblings if item.metadata.suite == dataset.metadata.suite]
+    suite = [item for item in siblings_of(dataset) if item.metadata.suite == dataset.metadata.suite]
     absent = [item for item in suite if origin_of(item, forced) is None]
     present = [item.id for item in suite if item not in absent]
     lines = "".join(f"\n    {where_it_goes(item)}" for item in absent)
@@ -51,6 +50,13 @@ def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
         f" (below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}):{lines}",
         remedy=what_runs(present) + "try all tasks on synthetic rows: add --metadata data=sample",
     )
+
+
+def siblings_of(dataset: Dataset) -> Iterable[Dataset]:
+    """The datasets of the registry that it belongs to; of a folder outside the registry those beside it."""
+    tasks = registry()
+    known = tasks if dataset in tasks.datasets.values() else Registry(dataset.folder.parents[1])
+    return known.datasets.values()
 
 
 def what_runs(present: Iterable[str]) -> str:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import parts_of, tags_of
-from medtasks_ext.registry.suites import SUITE_FILE, near, read_suite
+from medtasks_ext.registry.suites import NO_SUITE, near, read_suite
 from medtasks_ext.registry.tasks import STRATEGIES, TASK_FILE, Dataset, Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 #: Metrics of a group's row.
@@ -67,34 +68,36 @@ def stale(expected: dict[str, str], folder: Path) -> list[str]:
 
 def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, str]:
     """All files of the folder, path in it -> content; arguments and errors as for `build`."""
-    for file in registry.root.glob(f"*/{SUITE_FILE}"):
-        read_suite(file.absolute().parent)
-    if registry.broken:
-        folder, reason = next(iter(registry.broken.items()))
-        raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy="mend it")
-    check_names(registry)  # of two datasets of one name the registry has one
-    check_suites(registry)
+    check(registry)
+    # beside tasks of one's own, the built-in ones are known to lm-eval: a second copy would clash
+    datasets = [item for item in registry.datasets.values() if not registry.own or registry.is_own(item)]
+    built = {dataset.task(strategy) for dataset in datasets for strategy in STRATEGIES}
+    whole = {tag for tag, tasks in registry.tags.items() if built.issuperset(tasks)}
     files = {}
-    for dataset in registry.datasets.values():
-        place = "/".join(dataset.folder.parts[-2:])
+    for dataset in datasets:
+        place = dataset.key
         written = f"{tasks}/{place}/{TASK_FILE}" if tasks else str(dataset.file.resolve())
         for strategy in STRATEGIES:
             name = TASK_FILE if strategy == "zero_shot" else f"{strategy}.yaml"
-            files[f"{place}/{name}"] = _variant(dataset, strategy, written)
+            files[f"{place}/{name}"] = _variant(dataset, strategy, written, whole)
     for name, members in registry.groups.items():
-        text = _group(name, members, plain_mean=parts_of(registry, name) is None)
-        files[f"groups/{name}.yaml"] = text
+        if not built.isdisjoint(registry.leaves(name)):
+            # lm-eval's index would replace a tag of which a part is built here: such groups list their tasks
+            known = all(member in whole or member in registry.groups for member in members)
+            listed = members if known else registry.leaves(name)
+            text = _group(name, listed, plain_mean=parts_of(registry, name) is None)
+            files[f"groups/{name}.yaml"] = text
     return files
 
 
-def _variant(dataset: Dataset, strategy: str, written: str) -> str:
+def _variant(dataset: Dataset, strategy: str, written: str, tags: Collection[str]) -> str:
     named = f"task: {dataset.task(strategy)}\nstrategy: {strategy}\n" if strategy != "zero_shot" else ""
-    return f"{_WRITTEN}include: {written}\n{named}{_tags(dataset, strategy)}"
+    return f"{_WRITTEN}include: {written}\n{named}{_tags(dataset, strategy, tags)}"
 
 
-def _tags(dataset: Dataset, strategy: str) -> str:
+def _tags(dataset: Dataset, strategy: str, known: Collection[str]) -> str:
     tags = textwrap.fill(
-        ", ".join(tags_of(dataset.metadata, strategy)),
+        ", ".join(tag for tag in tags_of(dataset.metadata, strategy) if tag in known),
         width=110,
         initial_indent="tag: [",
         subsequent_indent="  ",
@@ -113,14 +116,30 @@ def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
     return _WRITTEN + "\n".join([*lines, "metadata: {version: 1-A}"]) + "\n"
 
 
+def check(registry: Registry) -> None:
+    """Refuse tasks of which a part would be missing, or be taken for another one.
+
+    Raises:
+        MedtasksError: a suite's or a task's file cannot be read, or two names clash.
+    """
+    for file in registry.suite_files:
+        read_suite(file.parent)
+    if registry.broken:
+        folder, reason = next(iter(registry.broken.items()))
+        remedy = "" if "→" in reason else "mend it"
+        raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy=remedy)
+    check_names(registry)  # of two datasets of one name the registry has one
+    check_suites(registry)
+
+
 def check_suites(registry: Registry) -> None:
     """What the suites declare is there.
 
     Raises:
         MedtasksError: a suite has no datasets, or lists datasets that do not exist.
     """
-    for file in sorted(registry.root.glob(f"*/{SUITE_FILE}")):
-        suite = read_suite(file.absolute().parent)
+    for file in registry.suite_files:
+        suite = read_suite(file.parent)
         folders = [item.folder.name for item in registry.datasets.values() if item.suite.id == suite.id]
         if not folders:
             raise MedtasksError(
@@ -150,9 +169,9 @@ def check_names(registry: Registry) -> None:
     """
     owner: dict[str, str] = {}
     ids: dict[str, Path] = {}
-    for file in sorted(registry.root.glob(f"*/*/{TASK_FILE}")):
+    for file in registry.files:
         dataset = Dataset(file.parent)
-        if not dataset.id.startswith(f"{dataset.suite.id}_"):
+        if dataset.suite.id != NO_SUITE and not dataset.id.startswith(f"{dataset.suite.id}_"):
             raise MedtasksError(
                 f"task {dataset.id!r} does not begin with {dataset.suite.id}_",
                 where=file,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.citations import Entry, citations
+from medtasks_ext.registry.citations import entries_of
 from medtasks_ext.registry.suites import TERMS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from medtasks_ext.registry.citations import Entry
     from medtasks_ext.registry.metadata import Metadata
     from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Dataset, Registry
@@ -68,7 +71,8 @@ def _index(suites: list[tuple[Suite, list[Dataset]]]) -> str:
     for axis, (title, _) in _INDEXED.items():
         lines += ["", f"## {title}", "", *_axis_table(axis, counted)]
     lines += ["", "A dataset of several specialties counts in each of them.", "", "## References", ""]
-    lines += [_reference(suite.citation) for suite, _ in suites]
+    entries = entries_of(item for _, items in suites for item in items)
+    lines += [_reference(suite.citation, entries) for suite, _ in suites if suite.citation]
     return "\n".join(lines) + "\n"
 
 
@@ -111,8 +115,9 @@ def _page(suite: Suite, datasets: list[Dataset]) -> str:
     lines += ["", "## Datasets"]
     for item in datasets:
         lines += ["", *_section(item)]
-    keys = {suite.citation, *(key for item in datasets for key in item.metadata.axis("citation"))}
-    lines += ["", "## References", "", *(_reference(key) for key in sorted(keys))]
+    keys = {suite.citation, *(key for item in datasets for key in item.metadata.axis("citation"))} - {""}
+    entries = entries_of(datasets)
+    lines += ["", "## References", "", *(_reference(key, entries) for key in sorted(keys))]
     return "\n".join(lines) + "\n"
 
 
@@ -207,11 +212,11 @@ def _mark(record: Metadata, axis: str) -> str:
     return f" {ASSIGNED}" + (f" (suite: {_cell(', '.join(own))})" if own and own != record.axis(axis) else "")
 
 
-def _reference(key: str) -> str:
+def _reference(key: str, entries: Mapping[str, Entry]) -> str:
     """A line of the list of references, with the anchor to which datasets link."""
-    entry: Entry | None = citations().get(key)
+    entry = entries.get(key)
     if entry is None:
-        return f'- <a id="ref-{key}"></a>`{key}`: no entry yet in `citations.bib`'
+        return f'- <a id="ref-{key}"></a>`{key}`: no entry yet'
     link = f" <{entry.link}>" if entry.link else ""
     doubt = " (not verified)" if entry.unverified else ""
     return f'- <a id="ref-{key}"></a>`{key}`: {entry.reference}{link}{doubt}'

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset
 
 CITATIONS_FILE = Path(__file__).parent / "citations.bib"
+#: Entries in the folder of a dataset or a suite.
+BESIDE = "citation.bib"
 #: what every use of a task rests on
 PACKAGE, HARNESS = "medtasks", "gao2024harness"
 #: more authors than these become "et al." in running text
@@ -103,6 +105,21 @@ def citations() -> dict[str, Entry]:
     return read_bibtex(CITATIONS_FILE)
 
 
+def entries_of(datasets: Iterable[Dataset]) -> dict[str, Entry]:
+    """The entries that datasets may cite: the shared ones, and those of `citation.bib` in the folder of a
+    dataset or the one above, which is its suite's.
+
+    Raises:
+        MedtasksError: a file is no BibTeX.
+    """
+    folders = {folder for dataset in datasets for folder in (dataset.folder, dataset.folder.parent)}
+    found = dict(citations())
+    for path in sorted(folder / BESIDE for folder in folders):
+        if path.is_file():
+            found |= read_bibtex(path)
+    return found
+
+
 def cited_by(datasets: Iterable[Dataset]) -> dict[str, list[str]]:
     """What a use of datasets rests on.
 
@@ -113,7 +130,8 @@ def cited_by(datasets: Iterable[Dataset]) -> dict[str, list[str]]:
     used: dict[str, list[str]] = {PACKAGE: ["the tasks"], HARNESS: ["the harness"]}
     datasets = list(datasets)
     for dataset in datasets:
-        used.setdefault(dataset.suite.citation, [f"the suite {dataset.suite.id}"])
+        if dataset.suite.citation:
+            used.setdefault(dataset.suite.citation, [f"the suite {dataset.suite.id}"])
     for dataset in datasets:
         for key in dataset.metadata.axis("citation"):
             used.setdefault(key, []).append(dataset.id)

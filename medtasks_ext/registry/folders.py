@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
@@ -38,15 +42,43 @@ INSTALLED = CHECKOUT / "lm_eval" / "tasks" / "medtasks"
 FROM_INSTALLED = "../../../../../medtasks_ext/tasks"
 
 
+def own_folders() -> tuple[Path, ...]:
+    """Folders with tasks of one's own: `MEDTASKS_TASKS`, several with `:` (on Windows `;`) between them.
+
+    Raises:
+        MedtasksError: one does not exist.
+    """
+    named = [text for text in os.environ.get("MEDTASKS_TASKS", "").split(os.pathsep) if text]
+    folders = [Path(text).expanduser().absolute() for text in named]
+    for folder in folders:
+        if not folder.is_dir():
+            raise MedtasksError(
+                "no such folder",
+                where=f"tasks of your own, {folder}",
+                remedy="correct MEDTASKS_TASKS, --tasks-dir or --include_path",
+            )
+    return tuple(dict.fromkeys(folders))
+
+
+def add_own_folders(folders: Iterable[str]) -> None:
+    """Name folders besides those that `MEDTASKS_TASKS` names, for this process and those that it starts."""
+    named = [os.environ.get("MEDTASKS_TASKS", ""), *(str(Path(name).absolute()) for name in folders)]
+    os.environ["MEDTASKS_TASKS"] = os.pathsep.join(filter(None, named))
+
+
 def built_folder() -> Path:
-    """The folder that lm-eval can index: of an installed package what was installed, in a checkout
-    `build/tasks`, of other tasks a folder of the cache."""
-    own = tasks_folder()
-    if own == PACKAGE / "tasks":
+    """The folder that lm-eval can index.
+
+    Of an installed package what was installed, in a checkout `build/tasks`. Where there are tasks of
+    one's own, a folder of the user's cache, which holds them alone.
+    """
+    root, own = tasks_folder(), own_folders()
+    if not own and root == PACKAGE / "tasks":
         return INSTALLED
-    if is_checkout() and own == CHECKOUT / "tasks":
+    if not own and is_checkout() and root == CHECKOUT / "tasks":
         return CHECKOUT / "build" / "tasks"
-    return cache_dir() / "built" / sha256(str(own.resolve()).encode()).hexdigest()[:12] / "tasks"
+    named = "\n".join(str(folder.resolve()) for folder in (root, *own))
+    return cache_dir() / "built" / sha256(named.encode()).hexdigest()[:12] / "tasks"
 
 
 def cache_dir() -> Path:

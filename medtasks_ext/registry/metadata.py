@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
 from medtasks_ext.registry.families import answer_kinds
-from medtasks_ext.registry.suites import TERMS, VOCABULARY_FILE, AssignedBy, Suite, near
+from medtasks_ext.registry.suites import NO_SUITE, TERMS, VOCABULARY_FILE, AssignedBy, Suite, near
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ class Facts:
         suite: whose dataset it is.
         kind: the dataset's answer kind, as far as it is known.
         download: whether its rows come with a download.
+        primary: the metric that `score` repeats, where the family of the answers says one.
     """
 
     suite: Suite
     kind: str | None = None
     download: bool = False
+    primary: str = ""
 
 
 def _facts(info: ValidationInfo) -> Facts:
@@ -79,6 +81,8 @@ def _where_to_add(axis: str, suite: Suite) -> str:
     """Which file to edit where the value is meant; languages and access are complete."""
     if axis in ("language", "access"):
         return ""
+    if suite.id == NO_SUITE:
+        return " (a suite of your own may add values: docs/metadata.md)"
     return (
         f" (a new one goes into {suite.where}, under vocabulary.{TERMS[axis]},"
         f" or for all suites into registry/{VOCABULARY_FILE.name})"
@@ -188,13 +192,11 @@ class Metadata(Strict):
     @classmethod
     def _of_the_answer_kind(cls, given: str, info: ValidationInfo) -> str:
         facts = _facts(info)
-        if metric := given or facts.suite.metrics.get(facts.kind or ""):
+        if metric := given or facts.suite.metrics.get(facts.kind or "") or facts.primary:
             return metric
         if facts.kind not in answer_kinds():  # the fault is there, and whoever reads the file says so
             return given
-        raise ValueError(
-            f"missing key ({facts.suite.where} names no metric of the answer kind {facts.kind!r})"
-        )
+        raise ValueError(f"missing key: answers of kind {facts.kind!r} do not say which metric is the score")
 
     def model_post_init(self, context: Any, /) -> None:
         """Keep what the record was read with."""
@@ -240,8 +242,10 @@ class Metadata(Strict):
 def _axis_faults(given: Mapping[str, str], suite: Suite) -> Iterator[str]:
     """What is wrong with the values on a suite's own axes."""
     for name in given.keys() - suite.axes.keys():
-        axes = ", ".join(suite.axes) or "none"
-        yield f"{name}: unknown axis{near(name, suite.axes)}; {suite.where} has: {axes}"
+        known_axes = f"{suite.where} has: {', '.join(suite.axes) or 'none'}"
+        if suite.id == NO_SUITE:
+            known_axes = "only datasets of a suite have axes (docs/metadata.md)"
+        yield f"{name}: unknown axis{near(name, suite.axes)}; {known_axes}"
     for name, axis in suite.axes.items():
         known = axis.known(given.get(axis.within) if axis.within else None)
         if name not in given:

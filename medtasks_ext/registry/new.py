@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.registry.metadata import Metadata
-from medtasks_ext.registry.suites import TERMS, near
+from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, near
 from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, TASK_FILE, Registry, facts_of
 from medtasks_ext.registry.yamlfile import yaml_text
 
@@ -29,13 +30,17 @@ TEMPLATES = Path(__file__).parent / "templates"
 PLACEHOLDER = "TODO:"
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 _N_FEWSHOT, _N_TEST = 5, 6
+_OWN_TASKS = (
+    "work in a clone of the repository, or in a folder of your own: mkdir my_tasks; "
+    f"export MEDTASKS_TASKS=my_tasks; and add --suite {NO_SUITE}"
+)
 #: What may stay open, and what the file then says in its place.
 _OPEN = {
     "name": "the dataset's own name",
     "summary": "one sentence: what goes in, what comes out",
     "url": "where the data is",
     "licence": "under which terms",
-    "citation": "BibTeX key, with its entry in medtasks_ext/registry/citations.bib",
+    "citation": "BibTeX key, with its entry in citation.bib in this folder",
 }
 
 
@@ -137,8 +142,9 @@ def suite_of(tasks: Registry, task: str) -> str | None:
 
 
 def kinds(suite: Suite) -> dict[str, str]:
-    """Answer kind -> what an answer looks like, for the kinds that the suite scores."""
-    return {kind: _template(suite, kind)["about"] for kind in sorted(suite.metrics)}
+    """Answer kind -> what an answer looks like, for the kinds that the suite scores, or all."""
+    scored = suite.metrics or {path.stem for path in TEMPLATES.glob("*/*.yaml")}
+    return {kind: _template(suite, kind)["about"] for kind in sorted(scored)}
 
 
 @dataclass(frozen=True)
@@ -166,8 +172,8 @@ class Draft:
         made: Path | None = None
         try:
             self.folder.parent.mkdir(exist_ok=True)
-            # too high up for `Registry` and lm-eval to take it for a dataset
-            made = Path(tempfile.mkdtemp(dir=self.folder.parents[1], prefix=".new-"))
+            # hidden, so that nobody takes it for a dataset
+            made = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=".new-"))
             for name, content in self.files.items():
                 (made / name).write_text(content, encoding="utf-8")
             made.chmod(0o777 & ~_umask())
@@ -176,7 +182,7 @@ class Draft:
             raise MedtasksError(
                 f"cannot be written ({error.strerror or error})",
                 where=self.folder,
-                remedy=_own_tasks(self.folder.parents[1]),
+                remedy=_OWN_TASKS,
             ) from None
         finally:
             if made is not None:
@@ -195,22 +201,37 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     """
     suite = tasks.suites[suite_of(tasks, answers["id"]) or answers["suite"]]
     name = answers["id"].removeprefix(f"{suite.id}_")
-    task, folder = f"{suite.id}_{name}", tasks.root / suite.id / name
-    if tasks.root == Path(__file__).parents[1] / "tasks":
-        raise MedtasksError(
-            "the installed tasks are replaced by updates", where=tasks.root, remedy=_own_tasks(tasks.root)
-        )
+    home = _home(tasks) if suite.id == NO_SUITE else suite.file.parent
+    task, folder = f"{suite.id}_{name}", home / name
+    if PACKAGE in folder.parents:
+        raise MedtasksError("the installed tasks are replaced by updates", where=home, remedy=_OWN_TASKS)
     _check_name(tasks, task, name, folder)
     template = _template(suite, answers["kind"])
     written = _task_file(task, suite, template, answers)
     said = yaml_text(written)
-    Metadata.read(said["about"], facts_of(suite, said.get("rows"), said["answer"]))  # as it will be read
+    Metadata.read(said["about"], facts_of(suite, said))  # as it will be read
     files = {
         TASK_FILE: written,
         "sample.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(template)),
         **template.get("files", {}),
     }
     return Draft(task, folder, files)
+
+
+def _home(tasks: Registry) -> Path:
+    """The folder of one's own into which datasets of no suite go.
+
+    Raises:
+        MedtasksError: all folders of one's own are those of suites.
+    """
+    for folder in tasks.own:
+        if not (folder / SUITE_FILE).is_file() and not (folder / TASK_FILE).is_file():
+            return folder
+    raise MedtasksError(
+        "the folders of your own are those of suites or single datasets",
+        where=f"--suite {NO_SUITE}",
+        remedy="name the suite, or name another folder: medtasks --tasks-dir FOLDER new …",
+    )
 
 
 def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
@@ -228,13 +249,6 @@ def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
                 raise MedtasksError(
                     f"{task + suffix!r} is the name of a {kind}", where="--id", remedy="choose another name"
                 )
-
-
-def _own_tasks(root: Path) -> str:
-    return (
-        "work in a clone of the repository, or in a copy of the tasks of your own: "
-        f'cp -r "{root}" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
-    )
 
 
 def _exists(folder: Path) -> MedtasksError:

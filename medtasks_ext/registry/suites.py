@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,11 +28,16 @@ from pydantic import (
 )
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.folders import tasks_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 SUITE_FILE = "suite.yaml"
+#: In place of the suite's name, for datasets that belong to none.
+NO_SUITE = "own"
+#: With these begin names of groups that are of no suite.
+_TAKEN = (NO_SUITE, "medtasks")
 VOCABULARY_FILE = Path(__file__).parent / "vocabulary.yaml"
 #: shared axis -> its list in the vocabulary
 TERMS = {
@@ -79,7 +85,8 @@ def _known_access(value: str | None) -> str | None:
     return value
 
 
-Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
+_NAME = r"^[a-z0-9]+(_[a-z0-9]+)*$"
+Identifier = Annotated[str, StringConstraints(pattern=_NAME)]
 #: Dotted name of a function: `package.module.function`.
 Reference = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)+$")]
 
@@ -186,7 +193,8 @@ class Suite(_Strict):
         access: the suite's own word for who gets data -> ours; null where it does not say.
         vocabulary: list -> value -> title, besides the shared vocabulary.
         strategy_lines: language -> lines of the strategies.
-        metrics: answer kind -> the metric that is the score, for the kinds that the suite scores.
+        metrics: answer kind -> the metric that is the score, for the kinds that the suite scores; by default
+            every kind, with the metric that the kind brings.
         jury: the bundled jury for open-ended answers.
         official_files: whether the authors' file of rows is named as each dataset of the paper.
         official_interval: whether the paper's own interval stands beside ours.
@@ -215,7 +223,7 @@ class Suite(_Strict):
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
     vocabulary: dict[Literal["task_types", "specialties", "stages", "documents"], Terms] = {}
     strategy_lines: dict[str, Lines] = {}
-    metrics: dict[str, str] = Field(min_length=1)
+    metrics: dict[str, str] = {}
     jury: str | None = None
     official_files: bool = False
     official_interval: bool = False
@@ -347,6 +355,64 @@ class Suite(_Strict):
 # ---------------------------------------------------------------------- reading
 
 
+def suite_of(folder: Path) -> Suite:
+    """The suite of a dataset folder: the one beside whose file it lies; none of the papers' for others.
+
+    Raises:
+        MedtasksError: as for `read_suite`.
+    """
+    above = folder.absolute().parent
+    if (above / SUITE_FILE).is_file() or above.parent == tasks_folder().absolute():
+        return read_suite(above)
+    return no_suite()
+
+
+@lru_cache(maxsize=1)
+def no_suite() -> Suite:
+    """In place of a suite, for datasets that belong to none, so that they have groups and rows."""
+    found = Suite(
+        title="Own datasets",
+        about="datasets of your own that belong to no suite",
+        citation="",
+        order=1000,
+        groups={"language": "", "task_type": "", "specialties": "spec_", "stage": "stage_"},
+        partition=["language"],
+        main_axes=["language", "task_type"],
+        sections="task_type",
+        assigned_by="medtasks",
+    )
+    found._folder = Path(NO_SUITE)
+    return found
+
+
+def check_suite_name(file: Path, others: Iterable[Path]) -> None:
+    """Refuse a suite whose groups could have the names of others.
+
+    Args:
+        file: that declares it; its folder is its name.
+        others: files of the suites that there are.
+
+    Raises:
+        MedtasksError: the name is taken, begins as the names of groups of something else, or is no name.
+    """
+    name = file.parent.name
+    fault = ""
+    if not re.fullmatch(_NAME, name):
+        fault = "is no name of a suite: use lower-case letters, digits and single underscores"
+    taken = {**dict.fromkeys(_TAKEN, "what is of no suite"), **{one.parent.name: str(one) for one in others}}
+    for other, owner in taken.items():
+        if name == other:
+            fault = f"is taken by {owner}"
+        elif name.startswith(f"{other}_") or other.startswith(f"{name}_"):
+            fault = f"could be part of the names of groups of {other} ({owner})"
+    if fault:
+        raise MedtasksError(
+            f"the suite's name {name!r} {fault}",
+            where=file,
+            remedy="rename the suite's folder, and its tasks with it",
+        )
+
+
 def read_suite(folder: Path) -> Suite:
     """The suite whose datasets lie in a folder.
 
@@ -398,12 +464,16 @@ def _fault(error: Any) -> str:
     return f"{place}: {message}" if place else message
 
 
-def suites_below(root: Path) -> dict[str, Suite]:
-    """The suites that a tasks folder declares, in their order; files that cannot be read are left out."""
+def suites_below(folders: Iterable[Path]) -> dict[str, Suite]:
+    """The suites that files declare, in their order; files that cannot be read are left out.
+
+    Args:
+        folders: that hold a `suite.yaml`.
+    """
     found = []
-    for file in sorted(root.glob(f"*/{SUITE_FILE}")):
+    for folder in folders:
         try:
-            found.append(read_suite(file.parent))
+            found.append(read_suite(folder))
         except MedtasksError:
             continue
     return {suite.id: suite for suite in sorted(found, key=lambda suite: (suite.order, suite.id))}

@@ -15,9 +15,20 @@ from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import Family, check_kind, family_of
-from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.metadata import Facts, Metadata
-from medtasks_ext.registry.suites import TERMS, Suite, near, read_suite, suites_below, vocabulary
+from medtasks_ext.registry.suites import (
+    NO_SUITE,
+    SUITE_FILE,
+    TERMS,
+    Suite,
+    check_suite_name,
+    near,
+    no_suite,
+    suite_of,
+    suites_below,
+    vocabulary,
+)
 from medtasks_ext.registry.yamlfile import read_yaml
 
 if TYPE_CHECKING:
@@ -107,7 +118,12 @@ class Dataset:
         Raises:
             MedtasksError: the suite's file is missing, or not as it should be.
         """
-        return read_suite(self.folder.absolute().parent)
+        return suite_of(self.folder)
+
+    @property
+    def key(self) -> str:
+        """How task files name it: `SUITE/NAME`."""
+        return f"{self.suite.id}/{self.folder.name}"
 
     @property
     def of_paper(self) -> bool:
@@ -115,9 +131,14 @@ class Dataset:
         return self.folder.name in self.suite.datasets
 
     @property
+    def joined_later(self) -> bool:
+        """Whether its suite has a paper's datasets and this is none of them. Twins join no suite."""
+        return bool(self.suite.datasets) and not self.of_paper and not self.metadata.twin_of
+
+    @property
     def facts(self) -> Facts:
         """What its metadata are read with."""
-        return facts_of(self.suite, self.config.get("rows"), self.config.get("answer"))
+        return facts_of(self.suite, self.config)
 
     @cached_property
     def metadata(self) -> Metadata:
@@ -155,10 +176,16 @@ class Dataset:
         return self.id + SUFFIX[strategy]
 
 
-def facts_of(suite: Suite, rows: Any, answer: Any) -> Facts:
-    """What a record is read with, from the blocks that say where rows come from and how answers look."""
+def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:
+    """What a record is read with, from what the task file says of rows, answers and judges."""
+    rows, answer = said.get("rows"), said.get("answer")
+    try:
+        primary = family_of(said, where=None).primary
+    except MedtasksError:  # said when the answers are read
+        primary = ""
     return Facts(
         suite,
+        primary=primary,
         kind=answer.get("kind") if isinstance(answer, dict) else None,
         download=isinstance(rows, dict) and bool(rows.get("download")),
     )
@@ -192,11 +219,82 @@ def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
     return f"{path}: {_FAULTS.get(error['type'], message)}"
 
 
+def _visible(folder: Path, pattern: str) -> list[Path]:
+    """Files below a folder that lie in no hidden one, as a new dataset does until all of it is there."""
+    return sorted(
+        file
+        for file in folder.glob(pattern)
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    )
+
+
 @dataclass(frozen=True)
 class Registry:
-    """All datasets below one folder, and the names that stand for them."""
+    """All datasets, and the names that stand for them.
+
+    Attributes:
+        root: the folder `SUITE/DATASET/task.yaml` of the built-in ones.
+        own: folders with datasets and suites of one's own: `task.yaml`, `DATASET/task.yaml` or
+            `SUITE/DATASET/task.yaml`. A dataset without `suite.yaml` beside its folder belongs to no suite.
+    """
 
     root: Path
+    own: tuple[Path, ...] = ()
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The task files."""
+        found = _visible(self.root, f"*/*/{TASK_FILE}")
+        for folder in self.own:
+            for pattern in (TASK_FILE, f"*/{TASK_FILE}", f"*/*/{TASK_FILE}"):
+                found += [file for file in _visible(folder, pattern) if file not in found]
+        return found
+
+    @cached_property
+    def suite_files(self) -> list[Path]:
+        """The files that declare suites.
+
+        Raises:
+            MedtasksError: the name of an own suite is taken, or is no name.
+        """
+        found = _visible(self.root.absolute(), f"*/{SUITE_FILE}")
+        for folder in self.own:
+            for file in (*folder.glob(SUITE_FILE), *_visible(folder, f"*/{SUITE_FILE}")):
+                if file not in found:
+                    check_suite_name(file, found)
+                    found.append(file)
+        return found
+
+    def check_folders(self) -> None:
+        """Refuse folders of one's own in which there is nothing.
+
+        Raises:
+            MedtasksError: a folder holds no task, or only a part of a suite; as for `suite_files`.
+        """
+        suites = self.suite_files
+        for folder in self.own:
+            if not any(folder in (file.parent, *file.parents[1:3]) for file in self.files):
+                raise MedtasksError(
+                    f"no {TASK_FILE} in this folder, in the folders in it, or in theirs",
+                    where=f"tasks of your own, {folder}",
+                    remedy=f"name the folder that holds datasets or suites; `medtasks new --suite {NO_SUITE}`"
+                    " writes a dataset",
+                )
+            suite = folder.parent / SUITE_FILE
+            if (folder / TASK_FILE).is_file() and suite.is_file() and suite not in suites:
+                raise MedtasksError(
+                    f"this is one dataset of the suite {suite.parent.name}",
+                    where=f"tasks of your own, {folder}",
+                    remedy=f"name the suite's folder: {suite.parent}",
+                )
+
+    def dataset(self, key: str) -> Dataset | None:
+        """The dataset that task files name by `SUITE/NAME`."""
+        return next((item for item in self.datasets.values() if item.key == key), None)
+
+    def is_own(self, dataset: Dataset) -> bool:
+        """Whether it is none of the built-in ones."""
+        return self.root.absolute() not in dataset.folder.absolute().parents
 
     @cached_property
     def datasets(self) -> dict[str, Dataset]:
@@ -210,20 +308,39 @@ class Registry:
 
     @cached_property
     def _scan(self) -> list[tuple[Dataset, str]]:
-        found = []
-        for file in sorted(self.root.glob(f"*/*/{TASK_FILE}")):
+        found: list[tuple[Dataset, str]] = []
+        places: dict[str, Path] = {}
+        for file in self.files:
             dataset = Dataset(file.parent)
             try:
                 _ = dataset.id, dataset.metadata
+                self._check_place(dataset, places)
                 found.append((dataset, ""))
             except MedtasksError as error:
                 found.append((dataset, str(error)))
         return found
 
+    def _check_place(self, dataset: Dataset, places: dict[str, Path]) -> None:
+        """Refuse a dataset whose task or folder has a name that another one has; built-in ones come first."""
+        for what, name in (("task", dataset.id), ("dataset", dataset.key)):
+            other = places.setdefault(f"{what} {name}", dataset.file)
+            if other != dataset.file:
+                raise MedtasksError(
+                    f"{what} {name!r} is also in {other}", where=dataset.file, remedy="rename one of them"
+                )
+        named = dataset.config.get("dataset", dataset.key)
+        if self.is_own(dataset) and named != dataset.key:  # the rows of another folder would be asked
+            raise MedtasksError(
+                f"dataset: {named!r} is not this folder",
+                where=dataset.file,
+                remedy=f"write {dataset.key}",
+            )
+
     @cached_property
     def suites(self) -> dict[str, Suite]:
         """The suites that are declared, by name, in their order; those that cannot be read are left out."""
-        return suites_below(self.root.absolute())
+        declared = suites_below(file.parent for file in self.suite_files)
+        return {**declared, **({NO_SUITE: no_suite()} if self.own else {})}
 
     @cached_property
     def titles(self) -> dict[str, dict[str, str]]:
@@ -299,20 +416,33 @@ class Registry:
                     raise MedtasksError(
                         f"no task, group or tag named {name!r}",
                         remedy=(f"did you mean: {', '.join(near)}? " if near else "")
-                        + "`medtasks ls` lists all names",
+                        + "`medtasks ls` lists all names"
+                        + (
+                            "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
+                        ),
                     )
                 resolved[match] = self.leaves(match)
         return resolved
 
 
-def registry(root: Path | None = None) -> Registry:
-    """The registry below a folder (by default the one that `tasks_folder` finds), read once per process."""
-    return _registry(root or tasks_folder())
+def registry(*, empty: bool = False) -> Registry:
+    """The built-in tasks and those of one's own, read once per process.
+
+    Args:
+        empty: whether folders of one's own may hold nothing yet.
+
+    Raises:
+        MedtasksError: a folder that is named does not exist, or holds no task.
+    """
+    found = _registry(tasks_folder(), own_folders())
+    if not empty:
+        found.check_folders()
+    return found
 
 
 @lru_cache(maxsize=8)
-def _registry(root: Path) -> Registry:
-    return Registry(root)
+def _registry(root: Path, own: tuple[Path, ...]) -> Registry:
+    return Registry(root, own)
 
 
 def suites() -> dict[str, Suite]:

@@ -159,7 +159,7 @@ def _dataset(dataset: Dataset) -> dict[str, Any]:
         "assigned": assigned,
         "twin_of": record.twin_of,
         "left_out": [axis for axis, names in dataset.suite.left_out.items() if dataset.folder.name in names],
-        "added": not dataset.of_paper,
+        "added": dataset.joined_later,
     }
 
 

@@ -241,7 +241,9 @@ def unknown_tasks(names: Sequence[str], where: str) -> Fault:
     """The fault of results whose tasks are not known."""
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return Fault(
-        where, f"no task of this registry is called {shown}", "left out; `medtasks ls` lists the names"
+        where,
+        f"no task of this registry is called {shown} (tasks of your own: medtasks --tasks-dir FOLDER …)",
+        "left out; `medtasks ls` lists the names",
     )
 
 

@@ -94,8 +94,9 @@ class Scorer:
 
     def _worth_it(self) -> bool:
         if self._process is None and not self._alone and time.monotonic() - self._began > START_AFTER:
+            folders = [self._folder, self._registry.root, *self._registry.own]
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "medtasks_ext.runner.scoring", self._folder, self._registry.root],
+                [sys.executable, "-m", "medtasks_ext.runner.scoring", *map(str, folders)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -135,7 +136,7 @@ class Scorer:
         return task, TaskEntry.model_validate_json(line)
 
 
-def main(folder: str, root: str) -> None:
+def main(folder: str, root: str, *own: str) -> None:
     """Score the tasks whose names come in, one a line, and say what became of each."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's own process decides
     with suppress(OSError):
@@ -144,11 +145,11 @@ def main(folder: str, root: str) -> None:
     with redirect_stdout(sys.stderr):  # libraries print
         os.environ.setdefault("TQDM_DISABLE", "1")  # the run shows its own progress
         logging.getLogger("lm_eval").setLevel(logging.ERROR)
-        from medtasks_ext.registry import registry
+        from medtasks_ext.registry import Registry
         from medtasks_ext.runner.evaluate import build_task
         from medtasks_ext.runner.run import Run, failed
 
-        run = Run(Path(folder), registry(Path(root)))
+        run = Run(Path(folder), Registry(Path(root), tuple(map(Path, own))))
         for line in sys.stdin:
             name = line.strip()
             run.manifest = Manifest.read(run.folder)

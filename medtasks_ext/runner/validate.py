@@ -21,9 +21,10 @@ from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
-from medtasks_ext.registry.citations import CITATIONS_FILE, citations
+from medtasks_ext.registry.citations import BESIDE, entries_of
 from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.new import PLACEHOLDER
+from medtasks_ext.registry.suites import NO_SUITE
 from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
@@ -142,7 +143,7 @@ class _Folder:
                 f"{TASK_FILE}: strategy: this file is asked zero-shot"
                 " → leave the key out; `medtasks build` writes the files of the others"
             )
-        folder = "/".join(self.dataset.folder.parts[-2:])
+        folder = self.dataset.key
         if config.get("dataset") not in (None, folder):
             yield f"{TASK_FILE}: dataset: {config['dataset']!r} is not this folder → write {folder}"
         about, answer, metadata = config.get("about"), config.get("answer"), config.get("metadata")
@@ -157,7 +158,7 @@ class _Folder:
 
             yield from _faults(read, about, "about", _meanings())
             suite, task = self.dataset.suite.id, config.get("task")
-            if isinstance(task, str) and not task.startswith(f"{suite}_"):
+            if suite != NO_SUITE and isinstance(task, str) and not task.startswith(f"{suite}_"):
                 yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
         yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
         if isinstance(answer, dict):
@@ -188,13 +189,10 @@ class _Folder:
             )
         if not re.fullmatch(VERSION, self.dataset.version):
             yield (f"{TASK_FILE}: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A")
-        if self.registry.root.resolve() == CITATIONS_FILE.parents[2] / "tasks":  # a copy has none of its own
-            for key in self.dataset.metadata.axis("citation"):
-                if key not in citations() and not key.startswith(PLACEHOLDER):
-                    yield (
-                        f"{TASK_FILE}: about.citation: {key} has no entry"
-                        f" → append it to {CITATIONS_FILE.relative_to(CITATIONS_FILE.parents[2])}"
-                    )
+        known = entries_of([self.dataset])
+        for key in self.dataset.metadata.axis("citation"):
+            if key not in known and not key.startswith(PLACEHOLDER):
+                yield f"{TASK_FILE}: about.citation: {key} has no entry → write it into {BESIDE} here"
 
     # ------------------------------------------------------------------ rows
 

@@ -1,0 +1,533 @@
+"""Tasks and suites of one's own, from YAML and JSON lines alone, beside the built-in ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from lm_eval.evaluator import evaluate
+from lm_eval.tasks import TaskManager
+
+from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import SUFFIX, Registry, registry
+from medtasks_ext.registry.build import build
+from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.tasks import forget
+from medtasks_ext.report.groups import group_scores, groups_of
+from medtasks_ext.results.published import published_entries
+from tests.conftest import rewrite_answers, write_jsonl
+from tests.human.conftest import fill
+from tests.judge.server import Reply, Server
+from tests.report.made import write_run
+
+SOURCE = Path(__file__).parent / "own_tasks"
+ITALIAN, POLISH, GREEK = "wards_referti_triage", "wards_pytania_o_leki", "wards_epeigon"
+ALONE = "allergie_farmaci"
+SHARED = ("medtasks_it", "medtasks_private", "medtasks_spec_general", "medtasks_stage_triage_and_referral")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch, data_dir) -> Path:
+    """A folder with a suite of three datasets and a dataset of no suite, which the environment names."""
+    folder = tmp_path / "mine"
+    shutil.copytree(SOURCE, folder)
+    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    forget()
+    yield folder
+    forget()
+
+
+@pytest.fixture
+def rows(own, data_dir) -> Path:
+    """The invented rows as if they were a hospital's: files in the data folder."""
+    for dataset in filter(registry().is_own, registry().datasets.values()):
+        samples = [json.loads(line) for line in dataset.sample_file.read_text(encoding="utf-8").splitlines()]
+        for split in ("test", "fewshot"):
+            chosen = [{**row} for row in samples if row["_split"] == split]
+            for row in chosen:
+                del row["_split"]
+            write_jsonl(data_dir / dataset.key / f"{split}.jsonl", chosen)
+    return data_dir
+
+
+@pytest.fixture
+def run(medtasks, rows, tmp_path):
+    """Answer tasks with their references: `run("wards", folder="run")`."""
+
+    def call(*names: str, folder: str = "run") -> Path:
+        outcome = medtasks(
+            "run", "--model", "oracle", "--tasks", ",".join(names), "--output_path", folder, "--strict"
+        )
+        assert outcome.code == 0, outcome.text
+        return tmp_path / folder
+
+    return call
+
+
+def sized(text: str) -> dict[str, int]:
+    """What `ls --groups` prints."""
+    return {name: int(n) for name, n in (line.split() for line in text.splitlines())}
+
+
+# ---------------------------------------------------------------------- what is there
+
+
+def test_datasets_are_listed_by_language_axis_and_suite(medtasks, own):
+    def listed(*filters: str) -> set[str]:
+        return {item["id"] for item in json.loads(medtasks("ls", "--json", *filters).out)}
+
+    assert listed("suite=wards") == {ITALIAN, POLISH, GREEK}
+    assert listed("language=it") == {ITALIAN, ALONE}
+    assert listed("language=el") == {GREEK}
+    assert listed("unit=emergency") == {ITALIAN, GREEK}
+    assert listed("documents=triage_note") == {ITALIAN, GREEK}
+    assert listed("suite=own") == {ALONE}
+    assert len(listed()) == len(Registry(tasks_folder()).datasets) + 4
+
+
+def test_groups_follow_from_the_suites_file_and_the_metadata(medtasks, own):
+    sizes = sized(medtasks("ls", "--groups", "wards").out)
+    bare = {name: n for name, n in sizes.items() if not name.endswith(("_cot", "_5shot"))}
+    assert bare == {
+        "wards": 3, "wards_emergency": 2, "wards_outpatient": 1, "wards_it": 1, "wards_pl": 1, "wards_el": 1,
+        "wards_event_extraction": 1, "wards_question_answering": 1, "wards_text_classification": 1,
+        "wards_private": 3,
+    }  # fmt: skip
+    assert len(sizes) == 3 * len(bare)
+    shared = sized(medtasks("ls", "--groups", "medtasks").out)
+    assert (shared["medtasks_it"], shared["medtasks_pl"], shared["medtasks_el"]) == (2, 1, 1)
+
+
+def test_a_dataset_of_no_suite_has_groups_and_is_part_of_none(medtasks, own):
+    tasks = registry()
+    for suffix in SUFFIX.values():
+        for name in ("own", "own_it", "own_text_classification"):
+            assert tasks.leaves(name + suffix) == [ALONE + suffix]
+        assert set(tasks.leaves(f"medtasks_it{suffix}")) == {ALONE + suffix, ITALIAN + suffix}
+    holding = {name for name in tasks.groups if ALONE in tasks.leaves(name)}
+    assert all(name.startswith(("own", "medtasks_")) for name in holding)
+
+
+def test_all_of_it_is_valid(medtasks, own):
+    outcome = medtasks("validate", "wards", "own")
+    assert outcome.code == 0 and "4 checked, 0 with problems" in outcome.out
+
+
+def test_citations_stand_beside_datasets_and_suites(medtasks, own):
+    outcome = medtasks("cite", "wards", ALONE)
+    assert outcome.code == 0
+    cited = re.findall(r"@misc\{(\w+),", outcome.out)
+    assert cited[:2] == ["medtasks", "gao2024harness"]
+    assert cited[2:] == ["rossi2026wardbench", "bianchi2026triage", "verdi2026allergie"]
+    assert f"% the suite wards, {GREEK}, {POLISH}" in outcome.out
+
+
+def test_prompts_have_the_suites_line_of_the_language(medtasks, own):
+    def prompt(task: str) -> str:
+        outcome = medtasks("preview", task, "--data", "sample")
+        assert outcome.code == 0, outcome.text
+        return outcome.out
+
+    lines = yaml.safe_load((own / "wards" / "suite.yaml").read_text(encoding="utf-8"))["strategy_lines"]["it"]
+    assert lines["answer"] in prompt(ITALIAN) and lines["answer"] in prompt(f"{ITALIAN}_5shot")
+    assert lines["reason"] in prompt(f"{ITALIAN}_cot") and lines["answer"] not in prompt(f"{ITALIAN}_cot")
+    assert "- sospetto: la nota lo sospetta" in prompt(ITALIAN)
+    assert lines["answer"] not in prompt(GREEK) and "μη επείγον" in prompt(GREEK)
+    assert lines["answer"] not in prompt(ALONE)
+
+
+def test_a_folder_of_the_command_line_is_one_of_the_environment(medtasks, own, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_TASKS", str(own / ALONE))
+    outcome = medtasks("--tasks-dir", own / "wards", "ls", "--json")
+    found = {item["id"] for item in json.loads(outcome.out)}
+    assert {ITALIAN, POLISH, GREEK, ALONE} <= found
+    monkeypatch.delenv("MEDTASKS_TASKS")
+    outcome = medtasks(
+        "run", "--model", "oracle", "--include_path", own, "--tasks", "wards_el", "--data", "sample",
+        "--output_path", "run",
+    )  # fmt: skip
+    assert outcome.code == 0 and "1.0000" in outcome.out
+
+
+# ---------------------------------------------------------------------- runs and scores
+
+
+@pytest.fixture
+def server():
+    """A judge that gives the three axes 5, 5 and 4."""
+    scores = (5, 5, 4)
+    with Server(
+        lambda asked, seen: Reply(
+            json.dumps(
+                {axis: {"score": n, "explanation": "x"} for axis, n in zip(asked.axes, scores, strict=True)}
+            )
+        )
+    ) as one:
+        yield one
+
+
+@pytest.fixture
+def jury(tmp_path, server) -> Path:
+    judge = {"name": "one", "model": "one", "base_url": server.url, "max_concurrent": 4}
+    path = tmp_path / "jury.yaml"
+    path.write_text(yaml.safe_dump({"judges": [judge]}))
+    return path
+
+
+def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, server):
+    folder = run("wards", "wards_cot", "wards_5shot", "own")
+    # two of six labels are wrong, and two of the 21 findings are missing
+    rewrite_answers(folder, GREEK, {"t1": "μη επείγον", "t2": "επείγον"})
+    rewrite_answers(
+        folder, ITALIAN, {"t6": "reperto: orticaria, stato: presente;\nreperto: prurito, stato: presente;"}
+    )
+    outcome = medtasks("rescore", folder)
+    assert outcome.code == 0
+    greek, italian, polish = 4 / 6, 2 * 19 / (2 * 19 + 0 + 2), ((5 + 5 + 4) / 3 - 1) / 4
+
+    def groups() -> dict:
+        return json.loads((folder / "results.json").read_text(encoding="utf-8"))["groups"]
+
+    assert groups()["wards"]["score,answer"] == pytest.approx((greek + italian) / 2)
+    assert (groups()["wards"]["n_scored"], groups()["wards"]["n_tasks"]) == (2, 3)
+    outcome = medtasks("judge", "run", "--jury", jury)
+    assert outcome.code == 0, outcome.text
+    assert {asked.axes[1] for asked in server.asked} == {"safety"} and len(server.asked) == 3 * 6
+    assert "Czy doksycyklinę można popijać mlekiem?" in {asked.texts["question"] for asked in server.asked}
+    found = groups()
+    assert found["wards"]["score,answer"] == pytest.approx(((greek + italian) / 2 + polish) / 2)
+    assert found["wards_emergency"]["score,answer"] == pytest.approx((greek + italian) / 2)
+    assert found["wards_outpatient"]["score,answer"] == pytest.approx(polish)
+    for suffix in ("_cot", "_5shot"):
+        assert found[f"wards{suffix}"]["score,answer"] == pytest.approx((1 + polish) / 2)
+    assert found["own"]["score,answer"] == 1
+    assert all(row["n_scored"] == row["n_tasks"] for row in found.values())
+
+    outcome = medtasks("report", "run", "-o", "report")
+    assert outcome.code == 0, outcome.text
+    table = list(csv.DictReader((folder.parent / "report" / "groups.csv").open(encoding="utf-8")))
+    rows = {(row["axis"], row["value"]): row for row in table if row["strategy"] == "zero_shot"}
+    assert rows["suite", "wards"]["title"] == "WardBench"
+    assert float(rows["suite", "wards"]["score"]) == pytest.approx(((greek + italian) / 2 + polish) / 2)
+    assert (rows["suite", "wards"]["tasks_scored"], rows["suite", "wards"]["tasks"]) == ("3", "3")
+    assert {row["value"] for row in table if row["suite"] == "wards" and row["axis"] == "unit"} == {
+        "emergency", "outpatient",
+    }  # fmt: skip
+    assert {row["suite"] for row in table} == {"", "wards", "own"}
+    page = (folder.parent / "report" / "report.html").read_text(encoding="utf-8")
+    assert "WardBench" in page and "Each unit counts once." in page and "Emergency department" in page
+    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert not re.search(r'"added": ?true', content)
+
+    outcome = medtasks("card", "run", "-o", "card")
+    assert outcome.code == 0, outcome.text
+    card = (folder.parent / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert "| WardBench | zero-shot |" in card and f"| `{POLISH}` |" in card
+
+
+def test_a_dataset_of_no_suite_is_no_addition_to_one(medtasks, run):
+    folder = run("own", "wards_el")
+    outcome = medtasks("rescore", folder)
+    assert outcome.code == 0 and "no suite's paper has" not in outcome.text
+    outcome = medtasks("report", "run", "-o", "report")
+    assert "Own datasets, zero-shot" in outcome.out and "partial" in outcome.out
+    table = list(csv.DictReader((folder.parent / "report" / "groups.csv").open(encoding="utf-8")))
+    assert {row["suite"] for row in table if row["value"] == "text_classification"} == {"", "own", "wards"}
+
+
+def test_published_scores_of_built_in_suites_stay_as_they_are(medtasks, own, tmp_path):
+    """An own dataset in the language of a suite takes nothing from the suite's row."""
+    folder = own / ALONE
+    text = (folder / "task.yaml").read_text(encoding="utf-8")
+    (folder / "task.yaml").write_text(text.replace("language: it", "language: de"), encoding="utf-8")
+    alone, beside = Registry(tasks_folder()), registry()
+    assert len(beside.leaves("medtasks_de")) == len(alone.leaves("medtasks_de")) + 1
+
+    def inside_suites(tasks: Registry) -> dict:
+        groups = tuple(group for group in groups_of(tasks) if group.suite)
+        return {
+            (entry.label, row.strategy, row.group.suite, row.group.axis, row.group.value): (
+                row.score, row.scored, row.partial,
+            )
+            for entry in published_entries(tasks)
+            for strategy in SUFFIX
+            for row in group_scores(entry, strategy, groups, {})
+        }  # fmt: skip
+
+    assert inside_suites(beside) == inside_suites(alone)
+    scores = {"clinicbench_pubmedqa": [1.0, 0.0], GREEK: [1.0, 0.0]}
+    write_run(tmp_path / "run", "model", scores)
+    assert medtasks("report", "run", "-o", "report", "--published", "all").code == 0
+    table = list(csv.DictReader((tmp_path / "report" / "groups.csv").open(encoding="utf-8")))
+    rows = [row for row in table if row["kind"] == "published" and row["axis"] == "suite"]
+    assert {row["suite"] for row in rows} == {"bridge", "medhelm", "clinicbench", "mlb"}
+    whole = {(row["suite"], row["tasks_scored"]) for row in rows if row["partial"] == "false"}
+    assert {("bridge", "87"), ("medhelm", "37")} <= whole
+
+
+def test_forms_for_experts_and_what_comes_back(medtasks, run, tmp_path):
+    for folder in ("a", "b"):
+        run(POLISH, folder=folder)
+    rewrite_answers(tmp_path / "b", POLISH, {f"t{n}": f"Proszę zapytać lekarza ({n})." for n in range(1, 7)})
+    assert medtasks("rescore", "b").code == 0
+    outcome = medtasks("human", "export", "a", "b", "--tasks", POLISH, "-n", 6, "--experts", 1, "-o", "forms")
+    assert outcome.code == 0, outcome.text
+    (form,) = (tmp_path / "forms").glob("*.csv")
+    assert "Czy w ciąży mogę brać ibuprofen" in form.read_text(encoding="utf-8-sig")
+    fill(form, lambda row, question: "tie")
+    outcome = medtasks("human", "ingest", form, "--key", tmp_path / "forms" / "key.json", "-o", "out")
+    assert outcome.code == 0, outcome.text
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["rows"] == 6
+
+
+def test_a_plan_needs_no_published_lengths(medtasks, rows, monkeypatch):
+    outcome = medtasks("plan", "ORG/Model-8B", "--suite", "wards", "--json")
+    assert outcome.code == 0, outcome.text
+    found = {item["task"]: item for item in json.loads(outcome.out)["tasks"]}
+    assert set(found) == {ITALIAN, POLISH, GREEK}
+
+
+@pytest.mark.parametrize("suite", ["wards", "own"])
+def test_a_suite_without_leaderboard_or_published_table_is_refused(medtasks, own, suite):
+    outcome = medtasks("export", suite, "run")
+    assert outcome.code == 2 and f"no leaderboard layout for '{suite}'" in outcome.err
+    outcome = medtasks("figures", "run", "--suite", suite)
+    assert outcome.code == 2 and f"no published table is known of '{suite}'" in outcome.err
+
+
+def test_results_without_the_folder_of_their_tasks_say_what_to_name(medtasks, run, monkeypatch):
+    run("wards_el")
+    monkeypatch.delenv("MEDTASKS_TASKS")
+    for command in (("report", "run", "-o", "report"), ("cite", "run"), ("rescore", "run")):
+        outcome = medtasks(*command)
+        assert outcome.code != 0 and "--tasks-dir FOLDER" in outcome.err, (command, outcome.text)
+
+
+def test_the_lock_is_of_built_in_tasks(medtasks, own):
+    outcome = medtasks("lock", "wards_el", "--check")
+    assert outcome.code == 2 and "no task, group or tag named 'wards_el'" in outcome.err
+
+
+# ---------------------------------------------------------------------- plain lm-eval
+
+
+@pytest.fixture
+def manager(medtasks, own, tmp_path) -> TaskManager:
+    """lm-eval's own index over the built-in tasks and what `medtasks path` prints."""
+    built_in = tmp_path / "built_in"
+    build(Registry(tasks_folder()), built_in)
+    outcome = medtasks("path")
+    assert outcome.code == 0, outcome.text
+    return TaskManager(
+        include_defaults=False,
+        include_path=[str(built_in), outcome.out.strip()],
+        metadata={"data": "sample"},
+    )
+
+
+def leaves(manager: TaskManager, name: str) -> set[str]:
+    """The tasks behind a name of lm-eval's index."""
+    entry = manager.task_index[name]
+    if entry.kind.name == "TAG":
+        return set(entry.tags)
+    if entry.kind.name == "GROUP":
+        return {leaf for member in entry.cfg["task"] for leaf in leaves(manager, member)}
+    return {name}
+
+
+def test_lm_eval_finds_the_same_groups_and_built_in_tags_are_whole(manager):
+    tasks, alone = registry(), Registry(tasks_folder())
+    assert set(manager.all_subtasks) == set(tasks.tasks)
+    assert set(manager.all_groups) == set(tasks.groups)
+    assert {name: leaves(manager, name) for name in tasks.groups} == {
+        name: set(tasks.leaves(name)) for name in tasks.groups
+    }
+    assert {name: leaves(manager, name) for name in alone.tags} == {
+        name: set(members) for name, members in alone.tags.items()
+    }
+    assert all(leaves(manager, name) > set(alone.leaves(name)) for name in SHARED if name in alone.groups)
+
+
+def test_lm_eval_runs_groups_of_ones_own(manager):
+    loaded = manager.load(["wards_emergency", "medtasks_pl"])
+    assert set(loaded["tasks"]) == {ITALIAN, GREEK, POLISH}
+    found = evaluate(lm=Oracle(), task_dict=manager.load(["wards_emergency"]), bootstrap_iters=0)
+    assert found["results"]["wards_emergency"]["score,answer"] == 1
+    assert set(manager.load(["medtasks_it"])["tasks"]) == {ITALIAN, ALONE}
+    assert set(manager.load(["own_cot"])["tasks"]) == {f"{ALONE}_cot"}
+
+
+def test_a_folder_for_lm_eval_follows_the_files(medtasks, own):
+    folder = Path(medtasks("path").out.strip())
+    assert (folder / "wards" / "epeigon" / "cot.yaml").is_file()
+    assert (folder / "own" / ALONE / "task.yaml").is_file()
+    assert not (folder / "bridge").exists()
+    assert medtasks("path", f"{GREEK}_cot").out.strip() == str(own / "wards" / "epeigon" / "task.yaml")
+    shutil.rmtree(own / ALONE)
+    forget()
+    assert Path(medtasks("path").out.strip()) == folder
+    assert not (folder / "own" / ALONE / "task.yaml").exists()
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def a_built_in_name(own: Path) -> None:
+    change(own / ALONE / "task.yaml", f"task: {ALONE}", "task: bridge_mie")
+
+
+def one_name_twice(own: Path) -> None:
+    shutil.copytree(own / ALONE, own / "copia")
+
+
+def a_built_in_suite(own: Path) -> None:
+    (own / "wards").rename(own / "bridge")
+
+
+def a_name_that_groups_have(own: Path) -> None:
+    (own / "wards").rename(own / "bridge_zh")
+
+
+def no_name(own: Path) -> None:
+    (own / "wards").rename(own / "My wards")
+
+
+def another_folder(own: Path) -> None:
+    change(own / "wards" / "epeigon" / "task.yaml", "dataset: wards/epeigon", "dataset: wards/epeigo")
+
+
+def no_yaml(own: Path) -> None:
+    change(own / "wards" / "epeigon" / "task.yaml", "rows:", "rows: [")
+
+
+def no_value(own: Path) -> None:
+    change(own / "wards" / "epeigon" / "task.yaml", "unit: emergency", "unit: emergancy")
+
+
+def an_axis_of_no_suite(own: Path) -> None:
+    change(own / ALONE / "task.yaml", "  access: private", "  axes: {unit: emergency}\n  access: private")
+
+
+def no_such_dataset(own: Path) -> None:
+    change(own / "wards" / "suite.yaml", "epeigon]", "epeigo]")
+
+
+def no_suite_file(own: Path) -> None:
+    change(own / "wards" / "suite.yaml", "sections: unit", "sections: ward")
+
+
+def no_task(own: Path) -> None:
+    for folder in ("wards", ALONE):
+        shutil.rmtree(own / folder)
+
+
+def no_folder(own: Path) -> None:
+    shutil.rmtree(own)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "where", "what"),
+    [
+        (a_built_in_name, "allergie_farmaci/task.yaml", "task 'bridge_mie' is also in"),
+        (one_name_twice, "copia/task.yaml", "task 'allergie_farmaci' is also in"),
+        (a_built_in_suite, "bridge/suite.yaml", "the suite's name 'bridge' is taken by"),
+        (a_name_that_groups_have, "bridge_zh/suite.yaml", "'bridge_zh' could be part of the names of groups"),
+        (no_name, "My wards/suite.yaml", "'My wards' is no name of a suite"),
+        (another_folder, "wards/epeigon/task.yaml", "dataset: 'wards/epeigo' is not this folder"),
+        (no_yaml, "wards/epeigon/task.yaml:", "not valid YAML"),
+        (no_value, "wards/epeigon/task.yaml", "'emergancy' is no value of unit (did you mean emergency?)"),
+        (an_axis_of_no_suite, "allergie_farmaci/task.yaml", "only datasets of a suite have axes"),
+        (no_such_dataset, "wards/suite.yaml", "no dataset 'epeigo' in the folder (did you mean epeigon?)"),
+        (no_suite_file, "wards/suite.yaml", "sections: 'ward' is no axis"),
+        (no_task, "mine", "no task.yaml in this folder"),
+        (no_folder, "mine", "no such folder"),
+    ],
+)
+def test_a_fault_is_one_message_with_file_and_remedy(medtasks, own, tmp_path, spoil, where, what):
+    spoil(own)
+    forget()
+    asked = ("run", "--model", "oracle", "--tasks", "wards", "--data", "sample", "-o", "run")
+    for command in (("path",), asked):
+        outcome = medtasks(*command)
+        assert outcome.code == 2, outcome.text
+        first, *rest = outcome.err.splitlines()
+        assert where in first and what in first
+        assert len(rest) == 1 and rest[0].startswith("  → ")
+        assert not (tmp_path / "run").exists()
+    outcome = medtasks("doctor")
+    assert outcome.code == 1 and sum(what in line for line in outcome.out.splitlines()) == 1
+
+
+def test_a_part_of_a_suite_is_refused(medtasks, own, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_TASKS", str(own / "wards" / "epeigon"))
+    outcome = medtasks("ls")
+    assert outcome.code == 2 and f"name the suite's folder: {own / 'wards'}" in outcome.err
+
+
+# ---------------------------------------------------------------------- new and doctor
+
+FLAGS = (
+    "--kind", "label_word", "--language", "it", "--task-type", "text_classification", "--documents",
+    "general_ehr_note", "--specialties", "general", "--stage", "research", "--access", "private",
+)  # fmt: skip
+
+
+def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
+    outcome = medtasks("new", "--suite", "own", "--id", "cadute", *FLAGS)
+    assert outcome.code == 0, outcome.text
+    assert (own / "cadute" / "sample.jsonl").is_file()
+    assert registry().datasets["own_cadute"].key == "own/cadute"
+    outcome = medtasks("new", "--id", "wards_cadute", *FLAGS, "--axis", "unit=emergency")
+    assert outcome.code == 0 and "until `datasets` in" in outcome.out
+    assert (own / "wards" / "cadute" / "task.yaml").is_file()
+    assert sorted(path.name for path in own.iterdir()) == ["allergie_farmaci", "cadute", "wards"]
+    outcome = medtasks("validate", "own_cadute", "wards_cadute")
+    lines = [line for line in outcome.out.splitlines() if line.startswith("  ✗")]
+    assert lines == ["  ✗ nothing is left to fill in"] * 2
+
+
+def test_new_begins_an_empty_folder(medtasks, own, tmp_path, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_TASKS", "")
+    outcome = medtasks("new", "--suite", "own", "--id", "cadute", *FLAGS)
+    assert outcome.code == 2 and "mkdir my_tasks; export MEDTASKS_TASKS=my_tasks" in outcome.err
+    (tmp_path / "my_tasks").mkdir()
+    outcome = medtasks("--tasks-dir", "my_tasks", "new", "--suite", "own", "--id", "cadute", *FLAGS)
+    assert outcome.code == 0 and (tmp_path / "my_tasks" / "cadute" / "task.yaml").is_file()
+    assert registry().datasets["own_cadute"].folder == tmp_path / "my_tasks" / "cadute"
+
+
+def test_new_puts_no_dataset_of_no_suite_into_a_suite(medtasks, own, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_TASKS", str(own / "wards"))
+    outcome = medtasks("new", "--suite", "own", "--id", "cadute", *FLAGS)
+    assert outcome.code == 2 and "name another folder" in outcome.err
+
+
+def test_doctor_names_folders_of_ones_own_and_how_lm_eval_finds_them(medtasks, own):
+    outcome = medtasks("doctor")
+    (line,) = (line for line in outcome.out.splitlines() if "of your own" in line)
+    assert line.startswith("✓") and str(own) in line
+    assert "1 dataset of no suite, 3 datasets of the suite wards" in line
+    assert '--include_path "$(medtasks path)"' in line
+
+
+def test_build_writes_schema_and_catalogue_of_all_suites(medtasks, own, tmp_path):
+    outcome = medtasks("build")
+    assert outcome.code == 0 and "12 tasks, 75 groups" in outcome.out
+    (page,) = (tmp_path / "cache").rglob("catalogue/wards.md")
+    text = page.read_text(encoding="utf-8")
+    assert "WardBench" in text and "Rossi" in text and "Triage note" in text
+    (schema,) = (tmp_path / "cache").rglob("schema.json")
+    assert "triage_note" in schema.read_text(encoding="utf-8")
