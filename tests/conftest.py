@@ -61,11 +61,11 @@ def declare_suites(root: Path) -> None:
 @pytest.fixture(scope="session")
 def built_tasks(tmp_path_factory) -> Path:
     """The tasks of this checkout as lm-eval's index needs them, for its `include_path`."""
-    from medtasks_ext.registry import registry
+    from medtasks_ext.registry import Registry
     from medtasks_ext.registry.build import build
 
     folder = tmp_path_factory.mktemp("built") / "tasks"
-    build(registry(ROOT / "tasks"), folder)
+    build(Registry(ROOT / "tasks"), folder)
     return folder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -17,10 +18,13 @@ from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.registry.build import build
 from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.new import draft, kinds, questions
+from medtasks_ext.registry.suites import no_suite
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
-from tests.conftest import rewrite_answers, write_jsonl
+from medtasks_ext.runner.validate import checks_of
+from tests.conftest import ROOT, rewrite_answers, write_jsonl
 from tests.human.conftest import fill
 from tests.judge.server import Reply, Server
 from tests.report.made import write_run
@@ -477,6 +481,47 @@ def test_a_part_of_a_suite_is_refused(medtasks, own, monkeypatch):
     assert outcome.code == 2 and f"name the suite's folder: {own / 'wards'}" in outcome.err
 
 
+# ---------------------------------------------------------------------- the page
+
+
+def section() -> str:
+    """What docs/metadata.md says of tasks of one's own."""
+    text = (ROOT / "docs" / "metadata.md").read_text(encoding="utf-8")
+    return text.partition("\n## Tasks and suites of your own\n")[2].partition("\n## ")[0]
+
+
+def test_the_page_shows_commands_that_do_what_it_says(medtasks, data_dir, tmp_path, monkeypatch):
+    for name in ("MEDTASKS_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "cache"))
+    datasets, suite, in_suite, lm_eval = re.findall(r"```(?:yaml)?\n(.*?)```", section(), re.DOTALL)
+    for line in datasets.replace("\\\n", " ").splitlines():
+        name, *words = shlex.split(line, comments=True)
+        if name == "mkdir":
+            Path(*words).mkdir(parents=True)
+        elif name == "export":
+            monkeypatch.setenv(*words[0].split("="))
+        else:
+            outcome = medtasks(*words)
+            assert outcome.code == (1 if words[0] == "validate" else 0), outcome.text
+            forget()
+    assert registry().leaves("medtasks_it") == ["own_cadute"]
+    place = re.match(r"# (\S+)\n", suite)[1]
+    assert place == "my_tasks/wards/suite.yaml"
+    Path(place).parent.mkdir()
+    Path(place).write_text(suite, encoding="utf-8")
+    forget()
+    for line in in_suite.replace("\\\n", " ").splitlines():
+        outcome = medtasks(*shlex.split(line, comments=True)[1:])
+        assert outcome.code == 0, outcome.text
+        forget()
+    assert registry().leaves("wards") == ["wards_triage"] == registry().leaves("wards_emergency")
+    assert '--include_path "$(medtasks path)"' in lm_eval
+    folder = medtasks("path").out.strip()
+    manager = TaskManager(include_defaults=False, include_path=folder, metadata={"data": "sample"})
+    names = re.search(r"--tasks (\S+)", lm_eval)[1].split(",")
+    assert set(manager.load(names)["tasks"]) == {"own_cadute", "wards_triage"}
+
+
 # ---------------------------------------------------------------------- new and doctor
 
 FLAGS = (
@@ -497,6 +542,22 @@ def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
     outcome = medtasks("validate", "own_cadute", "wards_cadute")
     lines = [line for line in outcome.out.splitlines() if line.startswith("  ✗")]
     assert lines == ["  ✗ nothing is left to fill in"] * 2
+
+
+@pytest.mark.parametrize("kind", kinds(no_suite()))
+def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
+    """A new dataset of no suite lacks nothing but what a person must write."""
+    tasks = registry()
+    given = {"id": "nuovo", "suite": "own", "kind": kind}
+    answers: dict = {}
+    for question in questions(tasks, answers):
+        first = next(iter(question.choices or ("x",)))
+        answers[question.key] = given.get(question.key, [first] if question.many else first)
+    draft(tasks, answers).write()
+    forget()
+    tasks = registry()
+    faults = {check.what for check in checks_of(tasks, tasks.datasets["own_nuovo"]) if check.problems}
+    assert faults == {"nothing is left to fill in"}
 
 
 def test_new_begins_an_empty_folder(medtasks, own, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ import pytest
 
 from medtasks_ext.data.missing import source_of
 from medtasks_ext.data.remote import remote_files
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Registry, registry
 from tests.conftest import ROOT, declare_suites
 from tests.data.hub_server import Hub
 
@@ -81,7 +81,7 @@ def hub(tmp_path, monkeypatch):
         download = source_of(registry().datasets[name]).download
         for file, content in files.items():
             server.put(download.repo, download.revision, file, content)
-    bullets = remote_files(source_of(registry(root).datasets[BULLETS]))[0]
+    bullets = remote_files(source_of(Registry(root).datasets[BULLETS]))[0]
     rows = "".join(f"What is {i}?,a,b,c,d,e,{'ABCDE'[i % 5]}\n" for i in range(9))
     server.files[bullets.name.removeprefix(server.url)] = (HEADER + rows).encode()
     yield server
