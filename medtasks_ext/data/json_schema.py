@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.data.spec import DatasetSpec
-from medtasks_ext.registry import Metadata, suites
+from medtasks_ext.registry import Metadata, registry
 from medtasks_ext.registry.tasks import TASK_CLASS
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry import Suite
+    from medtasks_ext.registry import Registry, Suite
 
 _TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
 #: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
@@ -70,13 +70,17 @@ _ANSWER = {"$ref": "#/$defs/Answer"}
 _DOCUMENTED = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
-@lru_cache(maxsize=1)
 def task_schema() -> dict[str, Any]:
     """The schema of a hand-written task file (JSON Schema, draft 7), from the models that read it.
 
     A `!function NAME` counts as a string. What only running a task can show (that prompts render, that gold
     answers can be read) is left to `medtasks validate`.
     """
+    return _schema(registry())
+
+
+@lru_cache(maxsize=2)
+def _schema(tasks: Registry) -> dict[str, Any]:
     models: tuple[TypeAdapter[Any], ...] = (TypeAdapter(DatasetSpec), TypeAdapter(Metadata), any_format())
     named = [(str(place), "validation", model) for place, model in enumerate(models)]
     schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
@@ -84,7 +88,7 @@ def task_schema() -> dict[str, Any]:
     _, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
     definitions["Answer"] = answer
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
-    known = list(suites().values())
+    known = list(tasks.suites.values())
     _say_what_suites_say(definitions, known)
     needed = definitions["DatasetSpec"]["required"]
     return {

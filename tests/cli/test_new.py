@@ -238,7 +238,7 @@ def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, mo
 
     root = small_tree(tmp_path / "medtasks_ext" / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "medtasks_ext" / "registry" / "new.py"))
+    monkeypatch.setattr(module, "PACKAGE", tmp_path / "medtasks_ext")
     outcome = medtasks("new", *as_arguments(FLAGS))
     assert outcome.code == 2
-    assert f'cp -r "{root}" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks' in outcome.err
+    assert "export MEDTASKS_TASKS=my_tasks" in outcome.err and "--suite own" in outcome.err

@@ -104,4 +104,4 @@ def test_build_writes_the_pages_anew(medtasks, own, tmp_path):
     )
     forget()  # a process reads the tasks of one place once
     text = page()
-    assert "test rows: 2,085" in text and "`new2030`: no entry yet in `citations.bib`" in text
+    assert "test rows: 2,085" in text and "`new2030`: no entry yet" in text

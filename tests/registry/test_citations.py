@@ -139,15 +139,17 @@ def test_cite_names_what_it_does_not_know(medtasks, tmp_path, monkeypatch):
     assert "no BibTeX entry 'nobody2020', the source of bridge_mie" in outcome.err and "→" in outcome.err
 
 
-def test_validate_asks_for_the_entry_of_a_citation_in_a_checkout_but_not_in_a_copy(
+def test_validate_asks_for_the_entry_of_a_citation_which_may_stand_beside_the_dataset(
     medtasks, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("medtasks_ext.runner.validate.citations", dict)
+    root = tmp_path / "tasks"
+    folder = root / "bridge" / "mie"
+    shutil.copytree(TASKS.root / "bridge" / "mie", folder)
+    file = folder / "task.yaml"
+    file.write_text(file.read_text().replace("zhang2020mie", "nobody2020"))
+    declare_suites(root)
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     outcome = medtasks("validate", "bridge_mie")
-    assert (
-        outcome.code == 1
-        and "zhang2020mie has no entry → append it to medtasks_ext/registry/citations.bib" in outcome.out
-    )
-    shutil.copytree(TASKS.root, tmp_path / "tasks")
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
+    assert outcome.code == 1 and "about.citation: nobody2020 has no entry → write it into" in outcome.out
+    (folder / "citation.bib").write_text("@misc{nobody2020, author = {A}, title = {T}, year = {2020}}\n")
     assert medtasks("validate", "bridge_mie").code == 0
