@@ -29,10 +29,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 PLACEHOLDER = "TODO:"
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 _N_FEWSHOT, _N_TEST = 5, 6
-_OWN_TASKS = (
-    "work in a clone of the repository, or in a copy of the tasks of your own: "
-    'cp -r "$(medtasks path)" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
-)
 #: What may stay open, and what the file then says in its place.
 _OPEN = {
     "name": "the dataset's own name",
@@ -180,7 +176,7 @@ class Draft:
             raise MedtasksError(
                 f"cannot be written ({error.strerror or error})",
                 where=self.folder,
-                remedy=_OWN_TASKS,
+                remedy=_own_tasks(self.folder.parents[1]),
             ) from None
         finally:
             if made is not None:
@@ -202,7 +198,7 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     task, folder = f"{suite.id}_{name}", tasks.root / suite.id / name
     if tasks.root == Path(__file__).parents[1] / "tasks":
         raise MedtasksError(
-            "the installed tasks are replaced by updates", where=tasks.root, remedy=_OWN_TASKS
+            "the installed tasks are replaced by updates", where=tasks.root, remedy=_own_tasks(tasks.root)
         )
     _check_name(tasks, task, name, folder)
     template = _template(suite, answers["kind"])
@@ -234,6 +230,13 @@ def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
                 )
 
 
+def _own_tasks(root: Path) -> str:
+    return (
+        "work in a clone of the repository, or in a copy of the tasks of your own: "
+        f'cp -r "{root}" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
+    )
+
+
 def _exists(folder: Path) -> MedtasksError:
     return MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
 
@@ -252,7 +255,7 @@ def _template(suite: Suite, kind: str) -> dict[str, Any]:
             where=suite.file,
             remedy=f"use any of: {', '.join(sorted({path.stem for path in TEMPLATES.glob('*/*.yaml')}))}",
         )
-    return {**yaml.safe_load(file.read_text(encoding="utf-8")), "home": file.parent.name}
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Mapping[str, Any]) -> str:
@@ -280,7 +283,7 @@ def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Ma
         [
             f"class: !function {TASK_CLASS}",
             f"task: {task}",
-            f"dataset: {suite}/{task.removeprefix(f'{suite}_')}",
+            f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
             "",
             (download if answers["access"] == "open" else "") + template["block"],
             "about:",

@@ -12,7 +12,7 @@ import pytest
 
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.families import families
-from medtasks_ext.registry.new import PLACEHOLDER, SUITES, Draft, draft, kinds, questions
+from medtasks_ext.registry.new import PLACEHOLDER, Draft, draft, kinds, questions
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.runner.validate import checks_of
 from tests.conftest import declare_suites, write_jsonl
@@ -105,21 +105,18 @@ def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everythi
     assert {family.name for family in families()} - used == {"letter_runs", "open_ended_runs"}
 
 
-def test_flags_alone_make_a_folder_that_is_listed_and_synced(medtasks, tree):
+def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
     outcome = medtasks("new", *as_arguments(FLAGS), "--name", "Falls: a clinic", "--n-test", "200")
     assert outcome.code == 0, outcome.text
     folder = tree / "medhelm" / "falls_clinic"
-    assert {file.name for file in folder.iterdir()} == {
-        "task.yaml", "cot.yaml", "five_shot.yaml", "sample.jsonl"
-    }  # fmt: skip
-    assert medtasks("sync", "--check").code == 0
+    assert {file.name for file in folder.iterdir()} == {"task.yaml", "sample.jsonl"}
     assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
     record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
     assert (record.name, record.n_test) == ("Falls: a clinic", 200)
     assert record.specialties == ["primary_care", "general"]
     assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
     outcome = medtasks("validate", "medhelm_falls_clinic")
-    assert outcome.code == 1 and "task.yaml, line 31: TODO: one sentence" in outcome.out
+    assert outcome.code == 1 and "task.yaml, line 30: TODO: one sentence" in outcome.out
     rows = [json.loads(line) for line in (folder / "sample.jsonl").read_text().splitlines()]
     assert all(any(PLACEHOLDER in str(value) for value in row.values()) for row in rows)
 
@@ -218,14 +215,14 @@ def test_a_folder_is_there_as_a_whole_or_not_at_all(medtasks, tree, monkeypatch,
 
     def interrupted(self, *arguments, **options):
         written.append(self)
-        if len(written) == 3:
+        if len(written) == 2:
             raise stop
         return write(self, *arguments, **options)
 
     monkeypatch.setattr(Path, "write_text", interrupted)
     outcome = medtasks("new", *as_arguments(FLAGS))
     assert outcome.code == (130 if stop is KeyboardInterrupt else 2)
-    assert len(written) == 3 and sorted(tree.rglob("*")) == before
+    assert len(written) == 2 and sorted(tree.rglob("*")) == before
 
 
 def test_an_existing_folder_is_never_touched(tree):
@@ -243,4 +240,5 @@ def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, mo
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     monkeypatch.setattr(module, "__file__", str(tmp_path / "medtasks_ext" / "registry" / "new.py"))
     outcome = medtasks("new", *as_arguments(FLAGS))
-    assert outcome.code == 2 and "MEDTASKS_TASKS_DIR" in outcome.err
+    assert outcome.code == 2
+    assert f'cp -r "{root}" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks' in outcome.err
