@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.folders import is_checkout
+from medtasks_ext.registry.folders import CHECKOUT, is_checkout
 from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
 
 
@@ -17,7 +18,8 @@ def lock_command(names: list[str], *, check: bool) -> int:
         check: write nothing. A dataset that is not in the lock is no fault.
     """
     tasks = registry()
-    path = tasks.root.parent / LOCK_FILE if is_checkout() else tasks.root / LOCK_FILE
+    own = is_checkout() and tasks.root == CHECKOUT / "tasks"
+    path = (CHECKOUT if own else tasks.root) / LOCK_FILE
     old = read_lock(path)
     chosen = (
         {leaf for leaves in tasks.resolve(names).values() for leaf in leaves} if names else set(tasks.tasks)
@@ -40,6 +42,8 @@ def lock_command(names: list[str], *, check: bool) -> int:
         typer.echo(f"{len(new)} datasets agree with {path.name}")
         return 0
     kept = {name: locked for name, locked in old.items() if name in tasks.datasets}
-    path.write_text(lock_text(kept | {name: merged(old.get(name), locked) for name, locked in new.items()}))
+    text = lock_text(kept | {name: merged(old.get(name), locked) for name, locked in new.items()})
+    with atomic_file(path) as file:
+        file.write(text.encode())
     typer.echo(f"{path}: {len(new)} datasets")
     return 0

@@ -90,11 +90,13 @@ class Document(dict[str, Any]):
     Attributes:
         loaded: what was loaded for its task.
         input: the input text alone, without the instruction; not logged.
+        row: which row of its file it is made of, such as `test row 5, item 2`; not logged.
     """
 
-    __slots__ = ("input", "loaded")
+    __slots__ = ("input", "loaded", "row")
     input: str
     loaded: Loaded
+    row: str
 
 
 class Documents(list[Document]):

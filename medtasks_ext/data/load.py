@@ -529,7 +529,7 @@ class _Builder:
             cot=self.cot,
             data=self.rows.origin,
         )
-        document.input = alone
+        document.input, document.row = alone, row["_row"]
         for extra in ("options", "item", "trial"):
             if extra in row:
                 document[extra] = row[extra]

@@ -1,18 +1,22 @@
 """`tasks.lock`: what scores of each task follow from, so that a change without a new version is seen.
 
-For each sample row the lock holds three short hashes: of the row; of its prompts; and of how a fixed set of
-responses to it is read and scored. Where a row is in the lock and still the same, so must prompts, readings
-and scores be, or the `N` of the task's version `N-X` must be higher. New rows and datasets are no change.
+For each sample row the lock holds three short hashes: of the row, with the answer that stands for a wrong
+one; of its prompts; and of how a fixed set of responses to it is read and scored. All three follow from these
+alone. Where a row is in the lock and still the same, so must prompts, readings and scores be, or the `N` of
+the task's version `N-X` must be higher. New rows and datasets are no change.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.answers.formats import answer_format
+from medtasks_ext.data.documents import Document, document_key
+from medtasks_ext.data.sources import SPLIT_KEY
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
@@ -23,12 +27,14 @@ if TYPE_CHECKING:
 
     from lm_eval.api.task import Task
 
+    from medtasks_ext.answers.formats import AnswerFormat
     from medtasks_ext.registry import Dataset, Registry
 
 LOCK_FILE = "tasks.lock"
 _HEAD = "# what scores follow from, by task; written by `medtasks lock`\n"
 #: Of a row whose scores depend on language data that is not installed here.
 _UNKNOWN = "-"
+_LINE = re.compile(r"\w+ \d+-[A-Z](?: [0-9a-f]{8}:[0-9a-f]{8}:(?:[0-9a-f]{8}|-))*")
 #: Written at the ends of numbers that summation order may change.
 _DIGITS = 9
 
@@ -61,19 +67,19 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
     tasks = [build_task(registry, dataset.task(strategy), Settings(data="sample")) for strategy in strategies]
     splits_sentences = any(metric["metric"] == "bleu_4" for metric in dataset.metric_list)
     known = not splits_sentences or tokeniser(dataset.metadata.language) is not None
-    raw = _raw_rows(dataset.sample_file)
+    rows, form = _test_rows(dataset.sample_file), answer_format(dataset.blocks["answer"], where=dataset.file)
     prompts: dict[str, list[str]] = {}
     scores: dict[str, list[Any]] = {}
     for task in tasks:
         documents = task.eval_docs
-        reader, targets = Reader(task), [document["target"] for document in documents]
+        reader = Reader(task)
         for place, document in enumerate(documents):
-            name = document["id"]
-            row = raw.get(name) or raw.get(name.rpartition("-")[0]) or raw[""]
-            key = _short("\x1f".join([name, str(document.get("trial", "")), row]))
+            other = documents[(place + 1) % len(documents)]
+            number = int(document.row.partition(",")[0].rpartition(" ")[2])
+            key = _short("\x1f".join([document_key(document), rows[number - 1], other["target"]]))
             prompts.setdefault(key, []).append(str(task.fewshot_context(document, num_fewshot=0)))
-            other = targets[(place + 1) % len(targets)]
-            scores.setdefault(key, []).append(_scored(task, reader, document, other))
+            alone = _alone(document, other, form)
+            scores.setdefault(key, []).append(_scored(task, reader, alone, other["target"]))
     return Locked(
         dataset.version,
         {
@@ -86,11 +92,21 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
     )
 
 
-def _raw_rows(path: Path) -> dict[str, str]:
-    """Id -> line; under the empty id the whole file, for rows without one."""
-    text = path.read_text(encoding="utf-8")
-    rows = {str(json.loads(line).get("id", "")): line for line in text.splitlines() if line}
-    return {**rows, "": text}
+def _test_rows(path: Path) -> list[str]:
+    """The lines of test rows, in order."""
+    lines = filter(str.strip, path.read_text(encoding="utf-8").split("\n"))
+    return [line for line in lines if json.loads(line).get(SPLIT_KEY) == "test"]
+
+
+def _alone(document: Document, other: Document, form: AnswerFormat) -> Document:
+    """The document as if only these two were there: labels are drawn from those of the gold of both."""
+    copy = Document(document)
+    copy.input, copy.row, copy.loaded = document.input, document.row, document.loaded
+    if form.has_label_pool:
+        golds = [item["gold"] for item in (document, other) if item["gold"] is not None]
+        labels = sorted({label for gold in golds for label in form.labels_of(gold)})
+        copy.loaded = replace(document.loaded, labels=labels)
+    return copy
 
 
 def responses(target: str, other: str) -> list[str]:
@@ -111,6 +127,7 @@ def responses(target: str, other: str) -> list[str]:
         f"{other}\n\n{target}",
         f"<think>{other}</think>{target}",
         f"{other}</think>\n<think></think>{target}",
+        f"{target}</think>{other}</think>{target}",
         f"<think>{other} {target}",
         f"Analysis:\n{other}\nResult:\n{target}",
         f"The answer is {target}.",
@@ -176,20 +193,22 @@ def read_lock(path: Path) -> dict[str, Locked]:
     """The lock, dataset -> what is locked; empty where there is no file.
 
     Raises:
-        MedtasksError: a line is none of a lock.
+        MedtasksError: a line is none of a lock, or a dataset has two.
     """
-    found = {}
+    found: dict[str, Locked] = {}
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     for number, line in enumerate(lines, start=1):
         if not line or line.startswith("#"):
             continue
         name, _, rest = line.partition(" ")
+        if not _LINE.fullmatch(line) or name in found:
+            raise MedtasksError(
+                f"a second line of {name}" if _LINE.fullmatch(line) else "not a line of a lock",
+                where=f"{path}:{number}",
+                remedy="delete the line; `medtasks lock` writes what is missing",
+            )
         version, *rows = rest.split(" ")
         parts = [row.split(":") for row in rows]
-        if not all(len(part) == 3 for part in parts):
-            raise MedtasksError(
-                "not a line of a lock", where=f"{path}:{number}", remedy="run `medtasks lock`"
-            )
         found[name] = Locked(version, {row: (prompts, scores) for row, prompts, scores in parts})
     return found
 

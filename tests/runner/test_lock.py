@@ -1,0 +1,294 @@
+"""`tasks.lock`: a change of what scores follow from is found, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.answers import normalise
+from medtasks_ext.data.load import _build
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics import single_label
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.tasks import forget
+from medtasks_ext.runner.lock import LOCK_FILE, Locked, broken, lock_of, lock_text, merged, read_lock
+from tests.conftest import ROOT, declare_suites
+
+TASKS = registry()
+#: of several families: a label, several labels, events, options
+COPIED = ("bridge/mednli", "bridge/cas_label", "bridge/mie", "mlb/cmexam", "medhelm/hospice_referral")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A tasks folder of one's own with a lock, and the lock."""
+    root = tmp_path / "tasks"
+    for name in COPIED:
+        shutil.copytree(TASKS.root / name, root / name)
+    declare_suites(root)
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    again()
+    yield root
+    again()
+
+
+@pytest.fixture
+def locked(own, medtasks):
+    """That folder with its lock written."""
+    assert medtasks("lock").code == 0
+    return own
+
+
+def again() -> None:
+    """What another process would do: read tasks and rows anew."""
+    forget()
+    _build.cache_clear()
+    normalise.bridge_response.cache_clear()
+
+
+def rewrite(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    again()
+
+
+def lines(root: Path) -> dict[str, str]:
+    text = (root / LOCK_FILE).read_text(encoding="utf-8")
+    return {line.split()[0]: line for line in text.splitlines() if not line.startswith("#")}
+
+
+# ---------------------------------------------------------------------- what is found
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--check",), ("bridge_mednli",), ("bridge_mednli_cot", "--check")]
+)
+def test_a_changed_prompt_is_named_with_its_task_and_nothing_is_written(locked, medtasks, arguments):
+    before = (locked / LOCK_FILE).read_text()
+    rewrite(locked / "bridge" / "mednli" / "task.yaml", "Decide how the", "Say how the")
+    outcome = medtasks("lock", *arguments)
+    assert outcome.code == 1 and outcome.out == ""
+    (said,) = outcome.err.splitlines()
+    assert said.startswith("bridge_mednli: prompts changed, and the version is still 1-A → ")
+    assert "write `version: 2-A` in task.yaml" in said
+    assert (locked / LOCK_FILE).read_text() == before
+
+
+def test_a_task_that_was_not_asked_for_is_not_looked_at(locked, medtasks):
+    rewrite(locked / "bridge" / "mednli" / "task.yaml", "Decide how the", "Say how the")
+    assert medtasks("lock", "--check", "bridge_mie", "mlb").code == 0
+
+
+def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked, medtasks, monkeypatch):
+    after_first = normalise._after_first
+
+    def after_last(text: str, marker: str) -> str:
+        return text.rpartition(marker)[2] if marker == "</think>" else after_first(text, marker)
+
+    monkeypatch.setattr(normalise, "_after_first", after_last)
+    again()
+    outcome = medtasks("lock", "--check")
+    assert outcome.code == 1
+    said = [line.partition(" → ")[0] for line in outcome.err.splitlines() if "Punkt" not in line]
+    assert said == [
+        f"{name}: readings or scores changed, and the version is still 1-A"
+        for name in ("bridge_cas_label", "bridge_mednli", "bridge_mie")
+    ]
+
+
+def test_a_changed_aggregation_is_named_for_the_tasks_that_have_it(locked, medtasks, monkeypatch):
+    monkeypatch.setattr(single_label, "f1_macro", lambda pairs: 0.5)
+    outcome = medtasks("lock", "--check")
+    assert outcome.code == 1
+    assert [line.split(" changed")[0] for line in outcome.err.splitlines()] == [
+        "bridge_mednli: readings or scores"
+    ]
+
+
+def test_a_higher_number_is_accepted_and_another_letter_is_not(locked, medtasks):
+    path = locked / "bridge" / "mednli" / "task.yaml"
+    rewrite(path, "Decide how the", "Say how the")
+    rewrite(path, "version: 1-A", "version: 1-B")
+    outcome = medtasks("lock")
+    assert outcome.code == 1 and "the version is still 1-B" in outcome.err and "`version: 2-A`" in outcome.err
+    before = lines(locked)
+    rewrite(path, "version: 1-B", "version: 2-A")
+    assert medtasks("lock", "--check").code == 0
+    assert medtasks("lock").code == 0
+    after = lines(locked)
+    assert after.pop("bridge_mednli").startswith("bridge_mednli 2-A ")
+    before.pop("bridge_mednli")
+    assert after == before
+    rewrite(path, "Say how the", "Tell how the")
+    assert "`version: 3-A`" in medtasks("lock", "--check").err
+
+
+# ---------------------------------------------------------------------- what is no change
+
+
+def test_what_readers_see_of_a_dataset_is_no_change(locked, medtasks):
+    rewrite(locked / "bridge" / "mednli" / "task.yaml", "name: MedNLI", "name: MedNLI (renamed)")
+    before = (locked / LOCK_FILE).read_text()
+    assert medtasks("lock").code == 0 and (locked / LOCK_FILE).read_text() == before
+
+
+def test_a_new_dataset_is_no_change_and_adds_one_line(locked, medtasks):
+    before = lines(locked)
+    add(locked, "added")
+    again()
+    assert medtasks("lock", "--check").code == 0 and lines(locked) == before
+    assert medtasks("lock").code == 0
+    after = lines(locked)
+    assert after.pop("medhelm_added") and after == before
+    shutil.rmtree(locked / "medhelm" / "added")
+    again()
+    assert medtasks("lock", "bridge_mie").code == 0 and lines(locked) == before
+
+
+def chosen() -> list[str]:
+    """A dataset of every family, and all whose labels are drawn from the gold of all rows."""
+    families: dict[str, list[str]] = {}
+    for dataset in TASKS.datasets.values():
+        families.setdefault(dataset.family.name, []).append(dataset.id)
+    pooled = families.pop("label") + families.pop("labels")
+    return [names[0] for names in families.values()] + pooled
+
+
+@pytest.mark.parametrize("name", chosen())
+def test_a_new_row_is_no_change_and_leaves_the_others_compared(tmp_path, name):
+    dataset = TASKS.datasets[name]
+    folder = tmp_path / dataset.suite.id / dataset.folder.name
+    shutil.copytree(dataset.folder, folder)
+    declare_suites(tmp_path)
+    rows = dataset.sample_file.read_text(encoding="utf-8").splitlines()
+    last = max(number for number, row in enumerate(rows) if json.loads(row)["_split"] == "test")
+    (folder / "sample.jsonl").write_text("\n".join(rows[:last] + rows[last + 1 :]) + "\n", encoding="utf-8")
+    again()
+    old = lock_of(Registry(tmp_path), Registry(tmp_path).datasets[name])
+    (folder / "sample.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    again()
+    new = lock_of(Registry(tmp_path), Registry(tmp_path).datasets[name])
+    assert list(broken(old, new)) == []
+    # the wrong answer to the row before the new one is another now
+    n_compared = len(old.rows.keys() & new.rows.keys())
+    assert n_compared >= len(old.rows) - 1 > 0
+
+
+def test_the_file_is_the_same_with_every_order_of_sets(locked):
+    texts = Counter()
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        (locked / LOCK_FILE).unlink()
+        command = [sys.executable, "-m", "medtasks_ext", "lock"]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        texts[(locked / LOCK_FILE).read_bytes()] += 1
+    assert list(texts.values()) == [2]
+
+
+def test_the_lock_of_this_checkout_has_every_dataset_at_its_version():
+    found = read_lock(ROOT / LOCK_FILE)
+    assert {name: item.version for name, item in found.items()} == {
+        name: dataset.version for name, dataset in TASKS.datasets.items()
+    }
+    assert all(item.rows for item in found.values())
+
+
+def test_scores_that_cannot_be_computed_here_stay_as_they_were():
+    old = Locked("1-A", {"aaaaaaaa": ("bbbbbbbb", "cccccccc")})
+    new = Locked("1-A", {"aaaaaaaa": ("bbbbbbbb", "-"), "dddddddd": ("eeeeeeee", "-")})
+    assert list(broken(old, new)) == [] == list(broken(new, old))
+    assert merged(old, new).rows == {
+        "aaaaaaaa": ("bbbbbbbb", "cccccccc"),
+        "dddddddd": ("eeeeeeee", "-"),
+    }
+
+
+# ---------------------------------------------------------------------- the file
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("bridge_mie 1-A nonsense", "not a line of a lock"),
+        ("bridge_mie", "not a line of a lock"),
+        ("bridge_mie one", "not a line of a lock"),
+        ("<<<<<<< HEAD", "not a line of a lock"),
+        ("=======", "not a line of a lock"),
+        ("bridge_other 1-A 0123abcd:0123abcd", "not a line of a lock"),
+        ("bridge_mednli 1-A", "a second line of bridge_mednli"),
+    ],
+)
+def test_a_line_that_is_none_is_one_error_with_its_place(locked, medtasks, line, message):
+    path = locked / LOCK_FILE
+    n = len(path.read_text().splitlines())
+    path.write_text(f"{path.read_text()}{line}\n")
+    outcome = medtasks("lock")
+    assert outcome.code == 2 and f"{path}:{n + 1}: {message}" in outcome.err
+    assert "→ delete the line" in outcome.err and "Traceback" not in outcome.text
+
+
+def test_what_is_written_is_read_back_in_the_order_of_names(tmp_path):
+    rows = {"22222222": ("aaaaaaaa", "-"), "11111111": ("bbbbbbbb", "cccccccc")}
+    given = {"b_two": Locked("2-B", rows), "a_one": Locked("1-A", {})}
+    path = tmp_path / LOCK_FILE
+    path.write_text(lock_text(given))
+    assert read_lock(path) == given and list(read_lock(path)) == ["a_one", "b_two"]
+    assert read_lock(tmp_path / "nothing") == {}
+    with pytest.raises(MedtasksError):
+        path.write_text("a b c\n")
+        read_lock(path)
+
+
+# ---------------------------------------------------------------------- two branches
+
+
+def add(root: Path, name: str) -> None:
+    """A new dataset: a folder of its own, made of another's."""
+    folder = root / "medhelm" / name
+    shutil.copytree(TASKS.root / "medhelm" / "hospice_referral", folder)
+    text = (folder / "task.yaml").read_text(encoding="utf-8")
+    for old in ("medhelm_hospice_referral", "medhelm/hospice_referral"):
+        text = text.replace(old, old.replace("hospice_referral", name))
+    (folder / "task.yaml").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "names", [("added", "zadded"), ("falls_one", "falls_two")], ids=["apart", "neighbours"]
+)
+def test_two_branches_that_add_a_dataset_each_merge_without_conflict(locked, medtasks, names):
+    def git(*arguments: str) -> str:
+        own = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(
+            ["git", *own, *arguments], cwd=locked.parent, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    shutil.copy(ROOT / ".gitattributes", locked.parent)
+    git("init", "--quiet", "--initial-branch=main")
+    git("add", ".gitattributes", "tasks")
+    git("commit", "--quiet", "--message=before")
+    for name in names:
+        git("checkout", "--quiet", "-b", name, "main")
+        add(locked, name)
+        again()
+        assert medtasks("build").code == 0 and medtasks("lock").code == 0
+        git("add", "tasks")
+        git("commit", "--quiet", f"--message=add {name}")
+    git("merge", "--no-edit", names[0])
+    again()
+    assert medtasks("lock", "--check").code == 0
+    found = lines(locked)
+    assert set(found) >= {f"medhelm_{name}" for name in names}
+    assert medtasks("build").code == 0 and medtasks("lock").code == 0
+    assert lines(locked) == found and list(lines(locked)) == sorted(found)
+    assert git("status", "--porcelain", "--", "tasks").split() in ([], ["M", "tasks/tasks.lock"])
