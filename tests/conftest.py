@@ -13,8 +13,9 @@ import pytest
 
 os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", TOKENIZERS_PARALLELISM="false")
 os.environ["MEDTASKS_SHOW_TEXT"] = "1"  # all rows of tests are invented; test_privacy.py tests the default
-for name in ("MEDTASKS_DATA", "MEDTASKS_DATA_DIR", "MEDTASKS_TASKS_DIR", "MEDTASKS_BERTSCORE", "COLUMNS"):
-    os.environ.pop(name, None)
+for name in ("DATA", "DATA_DIR", "TASKS_DIR", "CACHE", "BERTSCORE"):
+    os.environ.pop(f"MEDTASKS_{name}", None)
+os.environ.pop("COLUMNS", None)
 
 if find_spec("hypothesis"):  # the environment of the engine tests has none
     from hypothesis import settings
@@ -46,7 +47,7 @@ def declare_suites(root: Path) -> None:
 
     for source in (ROOT / "tasks").glob(f"*/{SUITE_FILE}"):
         folder = root / source.parent.name
-        here = {file.parent.name for file in folder.glob("*/zero_shot.yaml")}
+        here = {file.parent.name for file in folder.glob("*/task.yaml")}
         if here:
             content = yaml.safe_load(source.read_text(encoding="utf-8"))
             content["datasets"] = [name for name in content["datasets"] if name in here]
@@ -55,6 +56,17 @@ def declare_suites(root: Path) -> None:
             (folder / SUITE_FILE).write_text(
                 yaml.safe_dump(content, allow_unicode=True, sort_keys=False), encoding="utf-8"
             )
+
+
+@pytest.fixture(scope="session")
+def built_tasks(tmp_path_factory) -> Path:
+    """The tasks of this checkout as lm-eval's index needs them, for its `include_path`."""
+    from medtasks_ext.registry import registry
+    from medtasks_ext.registry.build import build
+
+    folder = tmp_path_factory.mktemp("built") / "tasks"
+    build(registry(ROOT / "tasks"), folder)
+    return folder
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.data.folders import CACHE_REMEDY, cache_dir, data_dir
+from medtasks_ext.data.folders import CACHE_REMEDY, data_dir
 from medtasks_ext.data.remote import url_file
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.folders import cache_dir
 
 if TYPE_CHECKING:
     from medtasks_ext.data.sources import Origin

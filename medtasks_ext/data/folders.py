@@ -1,4 +1,4 @@
-"""The folders that hold data: the user's own, what was fetched into it, and the cache."""
+"""The folders that hold data: the user's own, and what was fetched into it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,3 @@ def data_folder(folder: Path) -> Iterator[None]:
             del os.environ["MEDTASKS_DATA_DIR"]
         else:
             os.environ["MEDTASKS_DATA_DIR"] = before
-
-
-def cache_dir() -> Path:
-    """Where files fetched by URL are kept: `$MEDTASKS_CACHE`, by default `~/.cache/medtasks`."""
-    return Path(os.environ.get("MEDTASKS_CACHE") or "~/.cache/medtasks").expanduser()

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.data.folders import CACHE_REMEDY, FETCHED, cache_dir, data_dir
+from medtasks_ext.data.folders import CACHE_REMEDY, FETCHED, data_dir
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.folders import cache_dir
 
 if TYPE_CHECKING:
     from medtasks_ext.data.spec import Source

@@ -6,9 +6,11 @@ as files that include the hand-written ones, and in a checkout by `medtasks buil
 
 from __future__ import annotations
 
+import os
 import textwrap
 from typing import TYPE_CHECKING
 
+from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import parts_of, tags_of
 from medtasks_ext.registry.suites import SUITE_FILE, near, read_suite
@@ -35,17 +37,23 @@ def build(registry: Registry, folder: Path, *, tasks: str | None = None) -> list
         The files that were written or deleted, relative to the folder.
 
     Raises:
-        MedtasksError: a suite's or a task's file cannot be read, or two names clash.
+        MedtasksError: a suite's or a task's file cannot be read, two names clash, or the folder cannot be
+            written.
     """
     expected = built_files(registry, tasks=tasks)
     changed = stale(expected, folder)
-    for name in changed:
-        path = folder / name
-        if name in expected:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(expected[name], encoding="utf-8")
-        else:
-            path.unlink()
+    part = folder.with_name(f".{os.getpid()}.part")  # not in the folder, which lm-eval may be reading
+    try:
+        for name in changed:
+            path = folder / name
+            if name in expected:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                part.write_text(expected[name], encoding="utf-8")
+                part.replace(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error, "give write access to the folder") from None
     return changed
 
 
@@ -64,8 +72,8 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
     if registry.broken:
         folder, reason = next(iter(registry.broken.items()))
         raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy="mend it")
+    check_names(registry)  # of two datasets of one name the registry has one
     check_suites(registry)
-    check_names(registry)
     files = {}
     for dataset in registry.datasets.values():
         place = "/".join(dataset.folder.parts[-2:])
@@ -150,11 +158,12 @@ def check_names(registry: Registry) -> None:
                 where=file,
                 remedy="rename it",
             )
-        if other := ids.get(dataset.id):
-            raise MedtasksError(
-                f"task {dataset.id!r} is also in {other}", where=file, remedy="rename one of them"
-            )
-        ids[dataset.id] = file
+        for name in map(dataset.task, STRATEGIES):
+            if other := ids.get(name):
+                raise MedtasksError(
+                    f"task {name!r} is also in {other}", where=file, remedy="rename one of them"
+                )
+            ids[name] = file
     kinds = (("task", registry.tasks), ("tag", registry.tags), ("group", registry.groups))
     for kind, names in kinds:
         for name in names:

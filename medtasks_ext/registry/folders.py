@@ -40,11 +40,15 @@ FROM_INSTALLED = "../../../../../medtasks_ext/tasks"
 
 def built_folder() -> Path:
     """The folder that lm-eval can index: of an installed package what was installed, in a checkout
-    `build/tasks`, of other tasks a folder of the user's cache."""
+    `build/tasks`, of other tasks a folder of the cache."""
     own = tasks_folder()
     if own == PACKAGE / "tasks":
         return INSTALLED
     if is_checkout() and own == CHECKOUT / "tasks":
         return CHECKOUT / "build" / "tasks"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return cache / "medtasks" / sha256(str(own.resolve()).encode()).hexdigest()[:12] / "tasks"
+    return cache_dir() / "built" / sha256(str(own.resolve()).encode()).hexdigest()[:12] / "tasks"
+
+
+def cache_dir() -> Path:
+    """Where files are kept that were fetched or built: `$MEDTASKS_CACHE`, by default `~/.cache/medtasks`."""
+    return Path(os.environ.get("MEDTASKS_CACHE") or "~/.cache/medtasks").expanduser()
