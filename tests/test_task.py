@@ -60,6 +60,12 @@ def built(path: Path, **metadata: Any) -> Any:
     return task
 
 
+def variant(built_tasks: Path, folder: Path, strategy: str) -> Path:
+    """The built file of a dataset in one strategy."""
+    name = "task" if strategy == "zero_shot" else strategy
+    return built_tasks / folder.parent.name / folder.name / f"{name}.yaml"
+
+
 def results(tasks: dict[str, Any]) -> dict[str, Any]:
     found = evaluate(lm=Oracle(), task_dict=tasks, bootstrap_iters=0)
     assert found is not None
@@ -80,7 +86,7 @@ def metrics(task: Any) -> set[str]:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("place", PLACES)
-def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, place, strategy):
+def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, built_tasks, place, strategy):
     path = mine(prompt=CHANGED, strategy=strategy)
     if place == "group":
         group = {"group": "my_group", "task": ["my_mednli"]}
@@ -90,7 +96,7 @@ def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, place, strategy)
     found = results(tasks)
     assert set(found["results"]) - {"my_group"} == {"my_mednli"}
     assert found["results"]["my_mednli"]["score,answer"] == 1
-    original = built(MEDNLI / ("task.yaml" if strategy == "zero_shot" else f"{strategy}.yaml"))
+    original = built(variant(built_tasks, MEDNLI, strategy))
     shots = {"zero_shot": 0, "cot": 0, "five_shot": 5}[strategy]
     prompts = asked(found, "my_mednli")
     assert len(prompts) == len(original.eval_docs)
@@ -100,10 +106,10 @@ def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, place, strategy)
         assert prompt.endswith(f"Sentences: {document['prompt']}")
 
 
-def test_a_strategy_of_a_file_of_ones_own_is_that_of_the_suite(mine):
+def test_a_strategy_of_a_file_of_ones_own_is_that_of_the_suite(mine, built_tasks):
     shown = {name: built(mine(prompt=CHANGED, strategy=name)).eval_docs[0]["prompt"] for name in STRATEGIES}
     assert shown["zero_shot"] == shown["five_shot"] != shown["cot"]
-    assert built(MEDNLI / "cot.yaml").eval_docs[0]["system"].split("\n")[-2] in shown["cot"]
+    assert built(variant(built_tasks, MEDNLI, "cot")).eval_docs[0]["system"].split("\n")[-2] in shown["cot"]
 
 
 def test_an_entry_of_a_group_changes_a_prompt(mine, tmp_path):
@@ -165,14 +171,14 @@ def test_other_facts_about_a_dataset_are_recorded(mine):
     assert config["about"]["summary"] == config["metadata"]["medtasks"]["summary"] == "Other words."
 
 
-def test_a_chain_of_thought_holds_no_rows_out_for_shots_that_it_does_not_show(data_dir):
+def test_a_chain_of_thought_holds_no_rows_out_for_shots_that_it_does_not_show(data_dir, built_tasks):
     rows = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(12)]
     write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
     counts = {
-        file: len(built(HOSPICE / file, data="local", shots=5).eval_docs)
-        for file in ("task.yaml", "cot.yaml", "five_shot.yaml")
+        name: len(built(variant(built_tasks, HOSPICE, name), data="local", shots=5).eval_docs)
+        for name in STRATEGIES
     }
-    assert counts == {"task.yaml": 7, "cot.yaml": 12, "five_shot.yaml": 7}
+    assert counts == {"zero_shot": 7, "cot": 12, "five_shot": 7}
 
 
 # ---------------------------------------------------------------------- what does not count
@@ -203,7 +209,6 @@ WHOLE = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function ", 
         ({"prompt": {"input": "x"}}, "prompt.instruction: missing key", "CONTRIBUTING.md shows"),
         ({"prompt": {"instruction": "x"}}, "prompt: place {{ strategy }}", "CONTRIBUTING.md shows"),
         ({"prompt": "x"}, "prompt: should be a mapping of keys", "CONTRIBUTING.md shows"),
-        ({"rows": {}}, "rows: name the accepted row schemas", "CONTRIBUTING.md shows"),
         ({"metadata": {}}, "metadata.version: missing key", "write N-X"),
         ({"metadata": {"versoin": "1-A"}}, "metadata.version: missing key", "write N-X"),
         ({"metadata": "1-A"}, "metadata.version: missing key", "write N-X"),
@@ -225,7 +230,7 @@ def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy
     assert remedy in error.value.remedy
 
 
-@pytest.mark.parametrize("key", ["dataset", "rows", "prompt", "answer", "about", "metadata"])
+@pytest.mark.parametrize("key", ["dataset", "prompt", "answer", "about", "metadata"])
 def test_a_missing_key_is_refused_with_file_and_remedy(mine, key):
     said = {name: value for name, value in WHOLE.items() if name not in ("class", "task", "tag", key)}
     path = mine(include=None, **said)
@@ -234,6 +239,16 @@ def test_a_missing_key_is_refused_with_file_and_remedy(mine, key):
         built(path)
     assert key in error.value.what and "missing key" in error.value.what
     assert str(error.value.where) == str(path) and error.value.remedy
+
+
+def test_rows_may_be_left_out_where_the_suite_says_where_they_are_and_nowhere_else(mine, chip_ctc):
+    followed = built(mine(include=MEDNLI.with_name("chip_ctc") / "task.yaml", rows={}), data="local")
+    assert len(followed.eval_docs) == 8
+    path = mine(include=HOSPICE / "task.yaml", rows={})
+    with pytest.raises(MedtasksError) as error:
+        built(path)
+    assert "rows: name the accepted row schemas" in error.value.what
+    assert str(error.value.where) == str(path) and "CONTRIBUTING.md shows" in error.value.remedy
 
 
 # ---------------------------------------------------------------------- what results hold

@@ -84,7 +84,8 @@ def task_schema() -> dict[str, Any]:
     _, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
     definitions["Answer"] = answer
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
-    _say_what_suites_say(definitions, list(suites().values()))
+    known = list(suites().values())
+    _say_what_suites_say(definitions, known)
     needed = definitions["DatasetSpec"]["required"]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -106,14 +107,21 @@ def task_schema() -> dict[str, Any]:
                 }
             ),
         },
+        "allOf": [_rows_unless_given_out(known)],
         "$defs": definitions,
     }
 
 
+def _rows_unless_given_out(known: list[Suite]) -> dict[str, Any]:
+    """`rows` may be left out in the suites whose authors give out a file for each dataset."""
+    names = "|".join(re.escape(suite.id) for suite in known if suite.official_files)
+    of_them = {"properties": {"dataset": {"pattern": f"^({names})/"}}}
+    return {"if": of_them, "else": {"required": ["rows"]}} if names else {"required": ["rows"]}
+
+
 def _say_what_suites_say(definitions: dict[str, Any], known: list[Suite]) -> None:
     """Offer the axes and words of the suites; which of them a file may use depends on its folder."""
-    if any(suite.official_files for suite in known):
-        definitions["DatasetSpec"]["required"].remove("rows")
+    definitions["DatasetSpec"]["required"].remove("rows")
     record, words = definitions["Metadata"], definitions["SuiteWords"]
     if known and all(suite.axes for suite in known):
         record["required"].append("axes")

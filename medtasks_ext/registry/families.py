@@ -82,14 +82,31 @@ def family_of(said: Mapping[str, Any], *, where: object) -> Family:
     for family in families():
         if kind in family.answers and (family.judge, family.runs) == (judged, runs):
             return family
-    known = sorted({name for family in families() for name in family.answers})
-    if kind in known:
-        raise MedtasksError(
-            f"answers of kind {kind!r} have no metrics {_described(judged, runs)}",
-            where=where,
-            remedy="leave `judge:` or `rows.runs` out, or state `process_results` and `metric_list`",
-        )
-    raise MedtasksError(f"answer.kind is {kind!r}", where=where, remedy=f"use one of: {', '.join(known)}")
+    check_kind(kind, where=where)
+    raise MedtasksError(
+        f"answers of kind {kind!r} have no metrics {_described(judged, runs)}",
+        where=where,
+        remedy="leave `judge:` or `rows.runs` out, or state `process_results` and `metric_list`",
+    )
+
+
+def answer_kinds() -> list[str]:
+    """The kinds of answers that can be read, by name."""
+    return sorted({name for family in families() for name in family.answers})
+
+
+def check_kind(kind: object, *, where: object) -> None:
+    """Refuse a kind of answers that there is not.
+
+    Args:
+        kind: what the task file says.
+        where: the file.
+
+    Raises:
+        MedtasksError: there is no such kind.
+    """
+    if kind not in (known := answer_kinds()):
+        raise MedtasksError(f"answer.kind is {kind!r}", where=where, remedy=f"use one of: {', '.join(known)}")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

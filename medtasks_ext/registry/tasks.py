@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.families import Family, family_of
+from medtasks_ext.registry.families import Family, check_kind, family_of
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.metadata import Facts, Metadata
 from medtasks_ext.registry.suites import TERMS, Suite, near, read_suite, suites_below, vocabulary
@@ -124,7 +124,8 @@ class Dataset:
         """The strict metadata record.
 
         Raises:
-            MedtasksError: an unknown key, a missing one, or a value outside the vocabulary.
+            MedtasksError: an unknown key, a missing one, a value outside the vocabulary, or an unknown kind
+                of answers, from which the metric follows.
         """
         record = self.config.get("about")
         if not isinstance(record, dict):
@@ -133,8 +134,10 @@ class Dataset:
                 where=self.file,
                 remedy="docs/metadata.md lists the keys and their values",
             )
+        facts = self.facts
+        check_kind(facts.kind, where=self.file)
         try:
-            return Metadata.read(record, self.facts)
+            return Metadata.read(record, facts)
         except ValidationError as error:
             raise MedtasksError(
                 "; ".join(describe(item, "about", Metadata.model_fields) for item in error.errors()),
