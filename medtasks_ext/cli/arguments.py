@@ -17,6 +17,7 @@ import yaml
 from medtasks_ext.batching import BATCHING_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.folders import built_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,14 +159,28 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     """The registry, and requested name -> its tasks.
 
     Raises:
-        MedtasksError: no name, or one that is neither task, tag nor group.
+        MedtasksError: no name, or one that is neither task, tag nor group; a folder without tasks.
     """
-    tasks = registry(Path(config.include_path).resolve() if config.include_path else None)
+    tasks = _registry(Path(config.include_path).resolve()) if config.include_path else registry()
     items = [config.tasks] if isinstance(config.tasks, str) else list(config.tasks or [])
     names = [name.strip() for item in items for name in item.split(",") if name.strip()]
     if not names:
         raise MedtasksError("no tasks given", where="--tasks", remedy="`medtasks ls --groups` lists groups")
     return tasks, tasks.resolve(names)
+
+
+def _registry(folder: Path) -> Registry:
+    """The registry of `--include_path`; what is built for lm-eval stands for what it is built from."""
+    if folder == built_folder().resolve():
+        return registry()
+    tasks = registry(folder)
+    if not tasks.datasets:
+        raise MedtasksError(
+            next(iter(tasks.broken.values()), "holds no tasks"),
+            where=f"--include_path {folder}",
+            remedy="name a folder that has SUITE/suite.yaml and SUITE/DATASET/task.yaml",
+        )
+    return tasks
 
 
 def limited(n: int, limit: float | None) -> int:

@@ -2,10 +2,15 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
+from lm_eval.tasks import TaskManager
 
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.folders import INSTALLED
+from medtasks_ext.registry.tasks import forget
+from tests.conftest import declare_suites
 
 
 def test_ls_filters_by_any_metadata_field_and_says_where_data_is(medtasks, chip_ctc):
@@ -94,30 +99,85 @@ def test_a_bundled_configuration_is_found_by_name(medtasks):
     assert outcome.code == 0 and "1.0000" in outcome.out
 
 
-def test_sync_check_names_a_stale_file(medtasks, tmp_path, monkeypatch):
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A tasks folder of one's own with two datasets, and an empty cache."""
     root = tmp_path / "tasks"
-    shutil.copytree(registry().root, root)
+    for name in ("bridge/mie", "bridge/mednli"):
+        shutil.copytree(registry().root / name, root / name)
+    declare_suites(root)
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    assert medtasks("sync", "--check").code == 0
-    path = root / "bridge" / "mie" / "cot.yaml"
-    path.write_text(path.read_text().replace("strategy: cot", "strategy: five_shot"))
-    (root / "groups" / "orphan.yaml").write_text("group: orphan")
-    outcome = medtasks("sync", "--check")
-    assert outcome.code == 1
-    assert (
-        "stale: write bridge/mie/cot.yaml" in outcome.out
-        and "stale: delete groups/orphan.yaml" in outcome.out
-    )
-    assert medtasks("sync").code == 0
-    assert medtasks("sync", "--check").code == 0
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    forget()
+    yield root
+    forget()
 
 
-def test_path_is_a_folder_that_lm_eval_can_include(medtasks):
-    assert medtasks("path").out.strip() == str(registry().root)
+def test_path_is_a_folder_that_lm_eval_can_include(medtasks, own, tmp_path):
+    folder = Path(medtasks("path").out.strip())
+    assert folder.is_relative_to(tmp_path / "cache")
+    manager = TaskManager(include_defaults=False, include_path=str(folder), metadata={"data": "sample"})
+    assert set(manager.all_subtasks) == set(Registry(own).tasks)
+    (task,) = manager.load(["bridge_mie_cot"])["tasks"].values()
+    assert task.strategy == "cot" and task.dataset_given.folder == own / "bridge" / "mie"
+
+
+def test_run_takes_the_folders_that_lm_eval_takes(medtasks, own, tmp_path):
+    arguments = ("run", "--model", "oracle", "--tasks", "bridge_mie", "--data", "sample", "--output_path")
+    built = medtasks("path").out.strip()
+    for number, folder in enumerate((built, own)):
+        outcome = medtasks(*arguments, f"run{number}", "--include_path", folder)
+        assert outcome.code == 0 and "1.0000" in outcome.out
+    outcome = medtasks(*arguments, "none", "--include_path", tmp_path / "run0")
+    assert outcome.code == 2 and "holds no tasks" in outcome.err and "→ name a folder" in outcome.err
+    (own / "bridge" / "suite.yaml").unlink()
+    forget()
+    outcome = medtasks(*arguments, "none", "--include_path", own)
+    assert outcome.code == 2 and "the suite bridge is not declared" in outcome.err
+
+
+@pytest.mark.parametrize("task", ["bridge_mie", "bridge_mie_cot"])
+def test_path_of_a_task_is_its_own_file(medtasks, own, task):
+    assert medtasks("path", task).out.strip() == str(own / "bridge" / "mie" / "task.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("bridge_mee", "did you mean: bridge_mie"), ("bridge_zh", "'bridge_zh' is a group")]
+)
+def test_path_of_what_is_no_task_is_refused(medtasks, own, name, message):
+    outcome = medtasks("path", name)
+    assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
+
+
+def test_build_names_what_it_wrote(medtasks, own):
+    outcome = medtasks("build")
+    assert outcome.code == 0
+    tasks, schema, index = (line.split(": ") for line in outcome.out.splitlines())
+    assert tasks[1].startswith("6 tasks, ") and (Path(tasks[0]) / "bridge" / "mie" / "cot.yaml").is_file()
+    assert json.loads(Path(schema[0]).read_text())["title"] and Path(index[0]).is_file()
+    assert "(0 files changed)" in medtasks("build").out
+
+
+def test_build_check_names_a_stale_page_and_writes_nothing(medtasks, own):
+    assert medtasks("build", "--check").code == 0  # no page is kept beside these tasks
+    page = own.parent / "docs" / "commands.md"
+    page.parent.mkdir()
+    page.write_text("old")
+    outcome = medtasks("build", "--check")
+    assert outcome.code == 1 and f"stale: {page}: run `medtasks build`" in outcome.out
+    assert page.read_text() == "old" and not (own.parent / "cache").exists()
+    assert medtasks("build").code == 0
+    assert medtasks("build", "--check").code == 0 and "# Commands" in page.read_text()
+
+
+def test_an_installed_package_is_not_built_again(medtasks, monkeypatch, tmp_path):
+    monkeypatch.setattr("medtasks_ext.cli.build.built_folder", lambda: INSTALLED)
+    outcome = medtasks("build")
+    assert outcome.code == 2 and "an installed package was built already" in outcome.err
 
 
 def test_help_of_every_command_has_an_explanation(medtasks):
-    for command in ("ls", "run", "rescore", "validate", "sync", "path", "doctor"):
+    for command in ("ls", "run", "rescore", "validate", "build", "lock", "path", "doctor"):
         outcome = medtasks(command, "--help")
         assert outcome.code == 0 and len(outcome.out.splitlines()) > 5, command
 
