@@ -27,8 +27,8 @@ def run(quick: bool) -> Iterator[Row]:
             break
         with tempfile.TemporaryDirectory() as folder:
             n, repeated = prepare(Path(folder), n_rows, size)
-            data = {"MEDTASKS_DATA_DIR": str(Path(folder) / "data")}
-            measured = fresh("loading", "load", env=data, tasks=str(Path(folder) / "tasks"))
+            places = {f"MEDTASKS_{name.upper()}_DIR": str(Path(folder) / name) for name in ("data", "tasks")}
+            measured = fresh("loading", "load", env=places, tasks=str(Path(folder) / "built"))
         if not size:
             present = n
             yield _builds(measured)
@@ -61,7 +61,7 @@ def prepare(folder: Path, n_rows: int, size: int) -> tuple[int, int]:
     Returns how many there are and how many of them are repetitions.
     """
     from medtasks_ext.registry import Registry
-    from medtasks_ext.registry.sync import apply, changes
+    from medtasks_ext.registry.build import build
 
     root = folder / "tasks"
     shutil.copytree(TASKS, root, ignore=_others)
@@ -75,17 +75,16 @@ def prepare(folder: Path, n_rows: int, size: int) -> tuple[int, int]:
     present = [item for item in datasets if item.sample_file.is_file()]
     for number in range(len(present), size):
         _repeat(present[number % len(present)], f"_{number}")
-    apply(changes(Registry(root)))
-    final = Registry(root).datasets.values()
+    registry = Registry(root)
+    build(registry, folder / "built")
+    final = registry.datasets.values()
     for item in final:
         _write(item, folder / "data" / "bridge", n_rows)
     return len(final), len(final) - len(present)
 
 
 def _others(path: str, names: list[str]) -> list[str]:
-    return [
-        name for name in names if Path(path) == TASKS and name in ("medhelm", "clinicbench", "mlb", "groups")
-    ]
+    return [name for name in names if Path(path) == TASKS and name in ("medhelm", "clinicbench", "mlb")]
 
 
 def _repeat(dataset: Dataset, suffix: str) -> None:
@@ -94,8 +93,14 @@ def _repeat(dataset: Dataset, suffix: str) -> None:
     file = copy / "task.yaml"
     written = file.read_text(encoding="utf-8")
     folder = "/".join(dataset.folder.parts[-2:])
-    for key, value in (("task", dataset.id), ("dataset", folder), ("official_name", _official(dataset))):
+    for key, value in (("task", dataset.id), ("dataset", folder)):
         written = written.replace(f"{key}: {value}\n", f"{key}: {value}{suffix}\n")
+    # a dataset that the paper does not list says which file is its own
+    named = f"rows:\n  official_name: {_official(dataset)}{suffix}\n"
+    if "\nrows:\n" in written:
+        written = written.replace("rows:\n", named, 1)
+    else:
+        written = written.replace("prompt:\n", f"{named}\nprompt:\n", 1)
     file.write_text(written, encoding="utf-8")
 
 

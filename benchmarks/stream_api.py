@@ -97,7 +97,8 @@ def _command(rows: Rows, url: str, out: Path, tasks: list[str], *, plain: bool) 
     program = ["-m", "lm_eval", "run"] if plain else ["-m", "medtasks_ext", "run", "--no-preflight"]
     return [
         *(sys.executable, *program, "--model", "local-chat-completions", "--model_args", model),
-        *("--tasks", ",".join(tasks), "--include_path", f"{rows.folder}/tasks", "--apply_chat_template"),
+        *(("--include_path", f"{rows.folder}/built") if plain else ()),
+        *("--tasks", ",".join(tasks), "--apply_chat_template"),
         *("--output_path", str(out)),
     ]
 
@@ -131,7 +132,8 @@ def _list_scheduling(durations: list[float]) -> float:
 
 
 def _environment(rows: Rows) -> dict[str, str]:
-    return environment(MEDTASKS_DATA_DIR=f"{rows.folder}/data", PYTHONPATH=str(ROOT))
+    own = {"MEDTASKS_DATA_DIR": f"{rows.folder}/data", "MEDTASKS_TASKS_DIR": f"{rows.folder}/tasks"}
+    return environment(**own, PYTHONPATH=str(ROOT))
 
 
 def _scores(out: Path) -> dict[str, float]:
