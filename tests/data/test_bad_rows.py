@@ -8,7 +8,7 @@ import pytest
 from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
-from medtasks_ext.registry.sync import changes
+from medtasks_ext.registry.build import built_files
 from tests.conftest import declare_suites, sft_row, write_jsonl
 
 TASKS = registry().datasets
@@ -117,6 +117,7 @@ def own_folder(tmp_path):
     """A copy of one dataset folder in a tasks folder of its own."""
     root = tmp_path / "tasks"
     shutil.copytree(CHIP_CTC, root / "bridge" / "chip_ctc")
+    declare_suites(root)
     return root
 
 
@@ -134,7 +135,9 @@ def replace(root, old, new):
         ("  language: zh", "  langage: zh", "about.langage: unknown key"),
         ("  language: zh", "  language: xx", "'xx' is not in the vocabulary of languages"),
         ("  n_test: 6080\n", "", "about.n_test: missing key"),
-        ("  application: clinical_trial_matching\n", "", "bridge tasks need: application"),
+        ("    application: clinical_trial_matching\n", "", "axes: should be a mapping of keys"),
+        ("application: clinical_trial_matching", "application: diagnosys", "did you mean diagnosis?"),
+        ("  axes:\n", "  axis:\n", "did you mean axes?"),
         ("task: bridge_chip_ctc", "task: [bridge", "not valid YAML"),
         ("task: bridge_chip_ctc", "include: ../nothing.yaml\ntask: bridge_chip_ctc", "no such file"),
         ("task: bridge_chip_ctc\n", "", "key `task` is missing"),
@@ -147,14 +150,13 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
     assert list(broken) == [path.parent]
     assert message in broken[path.parent] and "→" in broken[path.parent]
     with pytest.raises(MedtasksError, match="→"):
-        changes(Registry(own_folder))
+        built_files(Registry(own_folder))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("instruction_role: system", "instruction_rol: system", "prompt.instruction_rol: unknown key"),
-        ("  official_name: CHIP-CTC", "  identity: input", "name the accepted row schemas"),
         ("    {{ strategy }}\n", "", "place {{ strategy }}"),
         ("{{ label }}: {{ meaning }}", "{{ label }}: {{ meening }}", "'meening' is undefined"),
         ("{% endfor %}", "{% endfr %}", "prompt template"),
@@ -172,7 +174,7 @@ def test_a_dataset_block_that_cannot_be_used_is_named_with_key_and_remedy(own_fo
 def test_a_name_that_stands_for_two_things_is_refused(own_folder):
     shutil.copytree(own_folder / "bridge" / "chip_ctc", own_folder / "bridge" / "other")
     with pytest.raises(MedtasksError, match="is also in"):
-        changes(Registry(own_folder))
+        built_files(Registry(own_folder))
 
 
 def test_a_value_of_gold_outside_a_closed_list_is_named(data_dir):

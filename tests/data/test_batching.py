@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from medtasks_ext.batching import asks_one_by_one, say_batch_size
-from medtasks_ext.registry import registry
 
 MODULE = "/venv/lib/python3.11/site-packages/lm_eval/__main__.py"  # also under accelerate launch -m lm_eval
 LOCAL = "--model vllm --model_args pretrained=org/model,dtype=auto --tasks bridge_mie"
@@ -74,17 +73,17 @@ def once():
     say_batch_size.cache_clear()
 
 
-def load(*tasks: str) -> None:
+@pytest.fixture
+def load(built_tasks):
+    """Load tasks as lm-eval does."""
     from lm_eval.tasks import TaskManager
 
-    manager = TaskManager(
-        include_defaults=False, include_path=str(registry().root), metadata={"data": "sample"}
-    )
-    manager.load_task_or_group(list(tasks))
+    manager = TaskManager(include_defaults=False, include_path=str(built_tasks), metadata={"data": "sample"})
+    return lambda *tasks: manager.load_task_or_group(list(tasks))
 
 
 @pytest.mark.usefixtures("once")
-def test_the_tasks_say_it_in_one_line_when_lm_eval_loads_them(monkeypatch, capsys):
+def test_the_tasks_say_it_in_one_line_when_lm_eval_loads_them(monkeypatch, capsys, load):
     monkeypatch.setattr(sys, "argv", ["/venv/bin/lm_eval", "run", *shlex.split(LOCAL)])
     load("bridge_mie", "bridge_mie_cot", "bridge_mie_5shot")
     said = [line for line in capsys.readouterr().err.splitlines() if "--batch_size auto" in line]
@@ -92,7 +91,7 @@ def test_the_tasks_say_it_in_one_line_when_lm_eval_loads_them(monkeypatch, capsy
 
 
 @pytest.mark.usefixtures("once")
-def test_of_several_processes_the_first_says_it(monkeypatch, capsys):
+def test_of_several_processes_the_first_says_it(monkeypatch, capsys, load):
     monkeypatch.setattr(sys, "argv", [MODULE, "run", *shlex.split(LOCAL)])
     monkeypatch.setenv("LOCAL_RANK", "1")
     load("bridge_mie")

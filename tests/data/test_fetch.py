@@ -51,6 +51,7 @@ def hub(tmp_path, monkeypatch):
     root = tmp_path / "tasks"
     for name in ("medhelm/medqa", "medhelm/medbullets", "clinicbench/mmlu_med", "medhelm/clear"):
         shutil.copytree(registry().root / name, root / name)
+    declare_suites(root)
     yaml = root / "medhelm" / "medbullets" / "task.yaml"
     yaml.write_text(yaml.read_text().replace(RAW, server.url))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))

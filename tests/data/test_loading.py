@@ -215,7 +215,7 @@ def test_permuted_trials_keep_question_and_gold_content():
 
 
 @pytest.mark.parametrize("file", ["task.yaml", "five_shot.yaml"])
-def test_model_arguments_do_not_reach_the_loader(file, chip_ctc):
+def test_model_arguments_do_not_reach_the_loader(file, chip_ctc, built_tasks):
     """lm-eval merges --model_args over the metadata that the loader receives."""
     from lm_eval.tasks import TaskManager
 
@@ -223,7 +223,7 @@ def test_model_arguments_do_not_reach_the_loader(file, chip_ctc):
         include_defaults=False,
         metadata={"revision": "x", "language": "y", "source": "z", "medtasks_model": 1},
     )
-    task = next(iter(manager.load([str(CHIP_CTC / file)])["tasks"].values()))
+    task = next(iter(manager.load([str(built_tasks / "bridge" / "chip_ctc" / file)])["tasks"].values()))
     record = task.config.metadata["medtasks"]
     assert record["language"] == "zh" and record["loaded"]["origin"] == "local"
     assert len(task.eval_docs) == 8

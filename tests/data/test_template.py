@@ -7,7 +7,7 @@ import pytest
 from medtasks_ext.registry import registry
 
 PRIVATE = [
-    item.id for item in registry().datasets.values() if item.metadata.access.value != "open"
+    item.id for item in registry().datasets.values() if item.metadata.access != "open"
     and not item.blocks["rows"].get("official_name")
 ]  # fmt: skip
 
@@ -47,7 +47,7 @@ def test_no_empty_file_takes_the_place_of_rows_that_are_downloaded(medtasks, tmp
     downloaded = {
         item.folder.name
         for item in registry().datasets.values()
-        if item.metadata.benchmark == "clinicbench" and item.blocks["rows"].get("download")
+        if item.metadata.suite == "clinicbench" and item.blocks["rows"].get("download")
     }
     folders = {path.parent.name for path in tmp_path.glob("own/clinicbench/*/README.md")}
     assert downloaded and empty == folders - downloaded != set()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.conftest import declare_suites
 
 AXES = {
     "accuracy": "Is everything in it correct?",
@@ -35,17 +35,17 @@ judge:
   axes: {axes}
   show_gold: {show_gold}
 about:
-  benchmark: medhelm
   name: medhelm_{name}
   summary: Answer a question.
   language: en
   task_type: question_answering
   documents: [general_ehr_note]
-  specialties: {{value: [general], suite_value: general, assigned_by: medtasks}}
-  stage: {{value: initial_assessment, assigned_by: medtasks}}
-  category: patient_communication
-  subcategory: providing_patient_education_resources
-  access: {{value: {access}, suite_value: {access}, assigned_by: paper, scoreable: false}}
+  specialties: [general]
+  stage: initial_assessment
+  axes:
+    category: patient_communication
+    subcategory: providing_patient_education_resources
+  access: {access}
   url: https://example.org
   licence: none
   citation: none
@@ -67,9 +67,6 @@ def make_task(root: Path, name: str, *, gold: bool = True, access: str = "open")
         axes=json.dumps(AXES if gold else NOTE_AXES),
     )
     (folder / "task.yaml").write_text(text)
-    for strategy, suffix in (("cot", "_cot"), ("five_shot", "_5shot")):
-        variant = {"include": "task.yaml", "task": f"medhelm_{name}{suffix}", "strategy": strategy}
-        (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
     declare_suites(root)
 
 

@@ -56,9 +56,6 @@ def case_task(tmp_path, monkeypatch, data_dir):
     text = (tasks_folder() / "mlb" / "maethic" / "task.yaml").read_text().replace("mlb/maethic", "mlb/case")
     text = text.replace("task: mlb_maethic", f"task: {TASK}").partition("# written by")[0]
     (folder / "task.yaml").write_text(text)
-    for strategy, suffix in (("cot", "_cot"), ("five_shot", "_5shot")):
-        variant = {"include": "task.yaml", "task": TASK + suffix, "strategy": strategy}
-        (folder / f"{strategy}.yaml").write_text(yaml.safe_dump(variant))
     declare_suites(tmp_path / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
 

@@ -3,26 +3,22 @@
 import re
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from medtasks_ext.registry import Registry, registry, vocabulary
+from medtasks_ext.registry import registry, vocabulary
 from medtasks_ext.registry.catalogue import pages
+from medtasks_ext.registry.tasks import forget
 from tests.conftest import ROOT, declare_suites
 
 TASKS = registry()
-PAGES = {path.stem: text for path, text in pages(TASKS).items()}
+PAGES = {name.removesuffix(".md"): text for name, text in pages(TASKS).items()}
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
 SECTION = re.compile(
     r'<a id="([a-z0-9_]+)"></a>\n\n### (.*?)(?=\n<a id="[a-z0-9_]+"></a>\n\n###|\n## |\Z)', re.DOTALL
 )
 SECTIONS = {task: text for suite in SUITES for task, text in SECTION.findall(PAGES[suite])}
-
-
-def test_the_pages_on_disk_are_up_to_date():
-    assert {path.name: path.read_text() for path in (ROOT / "docs" / "catalogue").iterdir()} == {
-        path.name: text for path, text in pages(Registry(TASKS.root)).items()
-    }, "run `medtasks sync`"
 
 
 @pytest.mark.parametrize("dataset", TASKS.datasets.values(), ids=list(TASKS.datasets))
@@ -81,37 +77,31 @@ def test_tables_are_narrow_and_whole():
 
 
 @pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    """A checkout with one dataset."""
-    folder = tmp_path / "checkout"
-    tasks = folder / "tasks"
-    shutil.copytree(ROOT / "tasks" / "bridge" / "mie", tasks / "bridge" / "mie")
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tasks))
-    return folder
+def own(tmp_path, monkeypatch):
+    """A tasks folder with one dataset."""
+    folder = tmp_path / "tasks"
+    shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "bridge" / "mie")
+    declare_suites(folder)
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(folder))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    forget()
+    yield folder
+    forget()
 
 
-def test_sync_writes_the_pages_of_a_checkout_and_names_a_stale_one(medtasks, checkout, monkeypatch):
-    (checkout / "docs" / "catalogue").mkdir(parents=True)
-    assert medtasks("sync").code == 0
-    page = checkout / "docs" / "catalogue" / "bridge.md"
-    assert "### MIE" in page.read_text() and (checkout / "docs" / "commands.md").is_file()
-    assert medtasks("sync", "--check").code == 0
-    path = checkout / "tasks" / "bridge" / "mie" / "task.yaml"
+def test_build_writes_the_pages_anew(medtasks, own, tmp_path):
+    def page() -> str:
+        outcome = medtasks("build")
+        assert outcome.code == 0
+        index = Path(outcome.out.splitlines()[-1].partition(": ")[0])
+        assert index.name == "README.md" and "](bridge.md)" in index.read_text()
+        return index.with_name("bridge.md").read_text()
+
+    assert "### MIE" in page()
+    path = own / "bridge" / "mie" / "task.yaml"
     path.write_text(
         path.read_text().replace("n_test: 2084", "n_test: 2085").replace("zhang2020mie", "new2030")
     )
-    # a process reads the tasks of one place once
-    page = page.relative_to(checkout)
-    checkout = checkout.rename(checkout.with_name("moved"))
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(checkout / "tasks"))
-    monkeypatch.chdir(checkout)
-    outcome = medtasks("sync", "--check")
-    assert outcome.code == 1 and "stale: write ../docs/catalogue/bridge.md" in outcome.out
-    assert medtasks("sync").code == 0
-    text = (checkout / page).read_text()
+    forget()  # a process reads the tasks of one place once
+    text = page()
     assert "test rows: 2,085" in text and "`new2030`: no entry yet in `citations.bib`" in text
-
-
-def test_tasks_outside_a_checkout_have_no_pages(medtasks, checkout):
-    assert medtasks("sync").code == 0
-    assert not (checkout / "docs").exists()

@@ -132,6 +132,7 @@ def test_cite_names_what_it_does_not_know(medtasks, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "mie")
     path = folder / "mie" / "task.yaml"
     path.write_text(path.read_text().replace("zhang2020mie", "nobody2020"))
+    declare_suites(tmp_path / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
     outcome = medtasks("cite", "bridge_mie")
     assert outcome.code == 2 and outcome.out == ""

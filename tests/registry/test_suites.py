@@ -12,8 +12,8 @@ import yaml
 import medtasks_ext
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.suites import function
-from medtasks_ext.registry.sync import apply, changes
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
@@ -77,12 +77,15 @@ def add_dataset(root: Path, suite: str, name: str, facts: dict) -> Path:
     """A dataset like PubMedQA in a suite, with other facts."""
     folder = root / suite / name
     shutil.copytree(TASKS.datasets["clinicbench_pubmedqa"].folder, folder)
-    file = folder / "zero_shot.yaml"
-    text = file.read_text(encoding="utf-8").partition("\n# written by")[0]
-    head, _, record = text.replace("clinicbench_pubmedqa", f"{suite}_{name}").partition("  medtasks:\n")
+    file = folder / "task.yaml"
+    text = file.read_text(encoding="utf-8")
+    for old in ("clinicbench_pubmedqa", "clinicbench/pubmedqa"):
+        text = text.replace(old, old.replace("clinicbench", suite).replace("pubmedqa", name))
+    head, _, rest = text.partition("\nabout:\n")
+    record, _, metadata = rest.partition("\nmetadata:\n")
     record = {**yaml.safe_load(record), "name": name.capitalize(), **facts}
-    lines = yaml.safe_dump({"medtasks": record}, sort_keys=False, allow_unicode=True)
-    file.write_text(head + "".join(f"  {line}\n" for line in lines.splitlines()), encoding="utf-8")
+    about = yaml.safe_dump({"about": record}, sort_keys=False, allow_unicode=True)
+    file.write_text(f"{head}\n{about}\nmetadata:\n{metadata}", encoding="utf-8")
     return folder
 
 
@@ -92,12 +95,7 @@ def root(tmp_path, monkeypatch):
     root = tmp_path / "tasks"
     for dataset in ("clinicbench/pubmedqa", "mlb/maexam"):
         shutil.copytree(TASKS.root / dataset, root / dataset)
-    for file in TASKS.root.glob("*/_*.yaml"):
-        if file.parent.name in ("clinicbench", "mlb"):
-            shutil.copy(file, root / file.parent.name)
-    shutil.copy(TASKS.root / "_medtasks.yaml", root)
     (root / "ward").mkdir()
-    shutil.copy(TASKS.root / "clinicbench" / "_label.yaml", root / "ward")
     (root / "ward" / "suite.yaml").write_text(MINE, encoding="utf-8")
     add_dataset(root, "ward", "falls", {
         "axes": {"ward": "icu", "bed": "monitored"}, "specialties": ["geriatrics"], "language": "ko",
@@ -105,6 +103,7 @@ def root(tmp_path, monkeypatch):
     })  # fmt: skip
     declare_suites(root)
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     forget()
     yield root
     forget()
@@ -117,7 +116,7 @@ def rewrite(root: Path, old: str, new: str) -> None:
 
 
 def test_a_fifth_suite_needs_no_code(root, medtasks):
-    assert medtasks("sync").code == 0 and medtasks("sync", "--check").code == 0
+    assert medtasks("build").code == 0
     tasks = Registry(root)
     assert list(tasks.suites) == ["clinicbench", "mlb", "ward"]
     for group in ("ward", "ward_intensive", "ward_bed_monitored", "ward_ko", "ward_inside", "medtasks_ko"):
@@ -141,7 +140,6 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
 
 
 def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
-    assert medtasks("sync").code == 0
     given = {
         "id": "ward_triage", "kind": "label_word", "language": "ko", "task-type": "text_classification",
         "documents": "general_ehr_note", "specialties": "geriatrics", "stage": "triage_and_referral",
@@ -201,22 +199,22 @@ def test_strategy_lines_are_english_unless_the_suite_has_others(root):
 def test_a_fault_in_the_file_of_a_suite_is_one_error_with_file_key_and_value(root, old, new, message):
     rewrite(root, old, new)
     if message is None:  # no fault: values of two axes without prefixes differ
-        changes(Registry(root))
+        built_files(Registry(root))
         return
     with pytest.raises(MedtasksError, match="→") as error:
-        changes(Registry(root))
+        built_files(Registry(root))
     assert "ward/suite.yaml" in str(error.value) and message in str(error.value)
 
 
 def test_a_suite_without_datasets_or_without_a_file_is_refused(root):
     shutil.rmtree(root / "ward" / "falls")
     with pytest.raises(MedtasksError, match=r"ward/suite\.yaml: the suite has no dataset"):
-        changes(Registry(root))
+        built_files(Registry(root))
     (root / "ward" / "suite.yaml").unlink()
-    changes(Registry(root))
+    built_files(Registry(root))
     (root / "mlb" / "suite.yaml").unlink()
     with pytest.raises(MedtasksError, match="the suite mlb is not declared"):
-        changes(Registry(root))
+        built_files(Registry(root))
 
 
 @pytest.mark.parametrize(
@@ -237,14 +235,14 @@ def test_a_suite_without_datasets_or_without_a_file_is_refused(root):
         ({"benchmark": "ward"}, "benchmark: unknown key"),
     ],
 )
-def test_a_value_that_the_suite_does_not_have_is_refused_by_sync_and_validate(root, facts, message):
+def test_a_value_that_the_suite_does_not_have_is_refused_by_build_and_validate(root, facts, message):
     shutil.rmtree(root / "ward" / "falls")
     own = {"axes": {"ward": "icu", "bed": "monitored"}, "suite_words": {}}
     folder = add_dataset(root, "ward", "falls", {**own, **facts})
     tasks = Registry(root)
     with pytest.raises(MedtasksError) as error:
-        changes(tasks)
-    assert f"{folder}/zero_shot.yaml: metadata.medtasks." in str(error.value)
+        built_files(tasks)
+    assert f"{folder}/task.yaml: about." in str(error.value)
     assert message in str(error.value)
     task_file, *_ = checks_of(tasks, next(item for item, reason in tasks._scan if reason))
     assert any(message in problem for problem in task_file.problems)
@@ -257,13 +255,13 @@ def test_the_suites_own_groups_are_means_over_the_papers_datasets(root):
     for name, ward, bed in (("later", "icu", "monitored"), ("new", "er", "waiting")):
         add_dataset(root, "ward", name, {"axes": {"ward": ward, "bed": bed}, "suite_words": {}})
     tasks = Registry(root)
-    apply(changes(tasks))
+    build(tasks, root.with_name("built"))
     assert set(tasks.leaves("ward")) == {"ward_falls", "ward_later", "ward_new"}
     assert tasks.parts("ward") == tasks.parts("ward_inside") == [["ward_falls"]]
     assert tasks.parts("ward_intensive_cot") == [["ward_falls_cot"]]
     assert tasks.parts("ward_er") == [["ward_new"]]  # it holds nothing else
     assert set(tasks.parts("medtasks_en")[0]) >= {"ward_later", "ward_new"}
-    text = (root / "groups" / "ward.yaml").read_text(encoding="utf-8")
+    text = (root.with_name("built") / "groups" / "ward.yaml").read_text(encoding="utf-8")
     assert "no plain mean over tasks" in text and "aggregate_metric_list" not in text
 
 
