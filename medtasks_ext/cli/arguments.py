@@ -18,7 +18,7 @@ from medtasks_ext.batching import BATCHING_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import check
-from medtasks_ext.registry.folders import add_own_folders
+from medtasks_ext.registry.folders import add_own_folders, built_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -162,7 +162,8 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     Raises:
         MedtasksError: no name, or one that is neither task, tag nor group; tasks of one's own cannot be read.
     """
-    if config.include_path:
+    # what `medtasks path` prints is built from tasks that are known here
+    if config.include_path and Path(config.include_path).resolve() != built_folder().resolve():
         add_own_folders([str(config.include_path)])
     tasks = registry()
     if tasks.own:  # a task that cannot be read would be missing in a group without a word

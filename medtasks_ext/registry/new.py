@@ -182,7 +182,7 @@ class Draft:
             raise MedtasksError(
                 f"cannot be written ({error.strerror or error})",
                 where=self.folder,
-                remedy=_OWN_TASKS,
+                remedy=_own_tasks(self.folder.parents[1]),
             ) from None
         finally:
             if made is not None:
@@ -249,6 +249,13 @@ def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
                 raise MedtasksError(
                     f"{task + suffix!r} is the name of a {kind}", where="--id", remedy="choose another name"
                 )
+
+
+def _own_tasks(root: Path) -> str:
+    return (
+        "work in a clone of the repository, or in a copy of the tasks of your own: "
+        f'cp -r "{root}" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
+    )
 
 
 def _exists(folder: Path) -> MedtasksError:

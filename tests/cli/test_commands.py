@@ -180,3 +180,19 @@ def test_the_taxonomy_shows_what_covers_each_subcategory(medtasks):
     tree = json.loads(medtasks("ls", "--taxonomy", "--json").out)
     part = tree["administration"]["subcategories"]["scheduling_resources_and_staff"]
     assert "medhelm_hospice_referral" in [record["id"] for record in part["datasets"]]
+
+
+def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
+    arguments = (
+        "run",
+        "--model",
+        "oracle",
+        "--tasks",
+        "bridge_mie",
+        "--data",
+        "sample",
+        "--output_path",
+        "run",
+    )
+    outcome = medtasks(*arguments, "--include_path", medtasks("path").out.strip())
+    assert outcome.code == 0 and "1.0000" in outcome.out

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from medtasks_ext.data.missing import source_of
+from medtasks_ext.data.originals.cl100k import SHA256, URL
 from medtasks_ext.data.places import source_page
 from medtasks_ext.registry import registry
-from tests.conftest import write_jsonl
+from tests.conftest import ROOT, write_jsonl
 
 DATASETS = registry().datasets
 
@@ -116,6 +117,34 @@ def test_every_dataset_that_is_not_open_has_a_page():
     closed = [item for item in DATASETS.values() if item.metadata.access != "open"]
     assert all(source_page(item) for item in closed)
     assert not any(source_page(item) for item in DATASETS.values() if item not in closed)
+
+
+@pytest.mark.parametrize(
+    ("task", "page"),
+    [
+        ("bridge_mimic_iv_bhc", "physionet"),
+        ("medhelm_ehrshot", "redivis"),
+        ("medhelm_medalign", "redivis"),
+        ("bridge_n2c2_2010_relation", "n2c2"),
+        ("medhelm_clear", "README"),
+    ],
+)
+def test_the_page_of_a_dataset_is_that_of_its_holder(task, page):
+    found = source_page(DATASETS[task])
+    assert found is not None and found.stem == page
+
+
+def test_every_page_of_a_holder_is_that_of_a_dataset_and_the_index_names_it():
+    folder = ROOT / "docs" / "sources"
+    used = {page.stem for item in DATASETS.values() if (page := source_page(item))}
+    assert {path.stem for path in folder.glob("*.md")} == used
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    assert all(f"({name}.md)" in index for name in used - {"README"})
+
+
+def test_the_vocabulary_that_counts_tokens_can_be_found_and_checked():
+    text = (ROOT / "docs" / "sources" / "redivis.md").read_text(encoding="utf-8")
+    assert URL in text and SHA256 in text
 
 
 def test_sample_rows_are_called_so(medtasks, monkeypatch):
