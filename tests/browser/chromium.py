@@ -97,7 +97,8 @@ class Chromium:
         self.wait("document.readyState === 'complete'")
 
     def reload(self) -> None:
-        self.js("window.before = true")
+        """Load the page anew; what it stored is with the browser by then, which may start another process."""
+        self.js("window.before = true; new Promise((done) => setTimeout(done, 300))")
         self.call("Page.reload")
         self.wait("!window.before && document.readyState === 'complete'")
 
