@@ -109,8 +109,8 @@ def test_a_jury_through_run_batch(call, model, tmp_path):
     replies = lines(tmp_path / results)
     whole = [item for item in replies if item["response"]["body"]["choices"][0]["finish_reason"] == "stop"]
     said = call(*jury, "--responses", results, code=int(len(whole) < len(written)))
-    said = lines(tmp_path / "run" / "judgements" / f"{TASKS[1]}.jsonl")
-    found = [item for item in said if "verdict" in item]
+    stored = lines(tmp_path / "run" / "judgements" / f"{TASKS[1]}.jsonl")
+    found = [item for item in stored if "verdict" in item]
     assert len(found) == len(whole) > 0  # the schema leaves no other way to fail
     for item in found:
         assert item["usage"]["counted"] and item["usage"]["batch"] and item["usage"]["completion_tokens"] > 0
