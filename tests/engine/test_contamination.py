@@ -21,7 +21,7 @@ TOKENS = 45
 
 
 def inputs(task: str) -> list[str]:
-    documents = load_documents(registry().datasets[task].folder, cot=False, origin="sample")["test"]
+    documents = load_documents(registry().datasets[task], cot=False, origin="sample")["test"]
     return [document.input for document in documents][:5]
 
 
