@@ -27,7 +27,8 @@ subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
 time.sleep(1000)
 """
 STARTS_CHILDREN = f"""
-import os, subprocess, sys, time
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 from medtasks_ext.engines import watcher
 watcher.start()
 watcher.start()
