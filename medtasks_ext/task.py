@@ -142,7 +142,7 @@ class MedicalTask(ConfigurableTask):
         complete["metric_list"] = [
             {key: _function(value) for key, value in metric.items()} for metric in complete["metric_list"]
         ]
-        complete["metadata"] = {**complete["metadata"], "medtasks": dict(self.own["about"])}
+        complete["metadata"] = dict(complete["metadata"])
         return complete
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -161,7 +161,7 @@ class MedicalTask(ConfigurableTask):
             system_role=flag(metadata.get("system_role", True), "system_role"),
         )
         # nested, so the record survives a model argument of the same name
-        metadata["medtasks"]["loaded"] = self.dataset["test"][0].loaded.record()
+        metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record()}
 
     def dump_config(self) -> dict[str, Any]:
         """The task as results record it: lm-eval's keys and those of the file."""
@@ -175,8 +175,9 @@ def _function(value: Any) -> Any:
 def _dataset(config: Mapping[str, Any], strategy: str, source: Path) -> Dataset:
     """The dataset that a file names by `dataset: SUITE/NAME`, with what the file says of it."""
     named = str(config["dataset"])
-    known, beside = registry().dataset(named), source.parent
-    folder = known.folder if known else registry().root / named
+    folder, beside = registry().root / named, source.parent
+    if not (folder / TASK_FILE).is_file() and (known := registry().dataset(named)):
+        folder = known.folder  # the others are read for an own task alone
     # files that are built for lm-eval stand in folders of that name, too, without what belongs to the dataset
     if Dataset(beside).key == named and ((beside / "sample.jsonl").is_file() or not folder.is_dir()):
         folder = beside

@@ -58,6 +58,28 @@ def declare_suites(root: Path) -> None:
             )
 
 
+@pytest.fixture
+def tasks_of(tmp_path, monkeypatch):
+    """Copy datasets (`SUITE/DATASET`) into a tasks folder in place of the built-in one; caches are empty."""
+    import shutil
+
+    from medtasks_ext.registry.tasks import forget
+
+    root = tmp_path / "tasks"
+
+    def copied(*names: str) -> Path:
+        for name in names:
+            shutil.copytree(ROOT / "tasks" / name, root / name)
+        declare_suites(root)
+        forget()
+        return root
+
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    yield copied
+    forget()
+
+
 @pytest.fixture(scope="session")
 def built_tasks(tmp_path_factory) -> Path:
     """The tasks of this checkout as lm-eval's index needs them, for its `include_path`."""

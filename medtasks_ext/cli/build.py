@@ -61,7 +61,7 @@ def path_command(task: str = "") -> Path:
     if task:
         (name,) = tasks.resolve([task])
         if name not in tasks.tasks:
-            raise MedtasksError(f"{name!r} is a group", where="medtasks path", remedy="name one task")
+            raise MedtasksError(f"{name!r} is a group", remedy="name one task")
         return tasks.tasks[name][0].file
     folder = built_folder()
     if folder != INSTALLED:

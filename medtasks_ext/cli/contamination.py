@@ -147,7 +147,7 @@ def _with_data(
         if own.strict:
             raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
     if not availability.present:
-        raise nothing_to_run(tasks, names[0], settings)
+        raise nothing_to_run(settings)
     return [tasks.datasets[name] for name in availability.present], len(availability.missing)
 
 

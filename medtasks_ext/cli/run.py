@@ -132,7 +132,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
         if own.strict:
             raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
     if not availability.present:
-        raise nothing_to_run(tasks, leaves[0], settings)
+        raise nothing_to_run(settings)
     built, faults = build_tasks(tasks, availability.present, settings)
     for name, fault in faults.items():
         typer.echo(f"✗ {name}: {fault}", err=True)

@@ -24,7 +24,7 @@ def is_checkout() -> bool:
 def tasks_folder() -> Path:
     """The folder that holds the tasks: the checkout's own, else the copy inside this package.
 
-    `MEDTASKS_TASKS_DIR` names another one, for tasks that are not part of the registry.
+    `MEDTASKS_TASKS_DIR` names another one in its place, as tests and benchmarks need it.
     """
     if named := os.environ.get("MEDTASKS_TASKS_DIR"):
         folder = Path(named).expanduser()

@@ -192,7 +192,7 @@ class Metadata(Strict):
     @classmethod
     def _of_the_answer_kind(cls, given: str, info: ValidationInfo) -> str:
         facts = _facts(info)
-        if metric := given or facts.suite.metrics.get(facts.kind or "") or facts.primary:
+        if metric := given or facts.primary:
             return metric
         if facts.kind not in answer_kinds():  # the fault is there, and whoever reads the file says so
             return given

@@ -142,8 +142,8 @@ def suite_of(tasks: Registry, task: str) -> str | None:
 
 
 def kinds(suite: Suite) -> dict[str, str]:
-    """Answer kind -> what an answer looks like, for the kinds that the suite scores, or all."""
-    scored = suite.metrics or {path.stem for path in TEMPLATES.glob("*/*.yaml")}
+    """Answer kind -> what an answer looks like, for the kinds that the suite names, or all."""
+    scored = suite.answers or {path.stem for path in TEMPLATES.glob("*/*.yaml")}
     return {kind: _template(suite, kind)["about"] for kind in sorted(scored)}
 
 
@@ -182,7 +182,7 @@ class Draft:
             raise MedtasksError(
                 f"cannot be written ({error.strerror or error})",
                 where=self.folder,
-                remedy=_own_tasks(self.folder.parents[1]),
+                remedy=_OWN_TASKS,
             ) from None
         finally:
             if made is not None:
@@ -251,13 +251,6 @@ def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
                 )
 
 
-def _own_tasks(root: Path) -> str:
-    return (
-        "work in a clone of the repository, or in a copy of the tasks of your own: "
-        f'cp -r "{root}" my_tasks; export MEDTASKS_TASKS_DIR=my_tasks'
-    )
-
-
 def _exists(folder: Path) -> MedtasksError:
     return MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
 
@@ -272,7 +265,7 @@ def _template(suite: Suite, kind: str) -> dict[str, Any]:
     file = own if own.is_file() else next(iter(sorted(TEMPLATES.glob(f"*/{kind}.yaml"))), None)
     if file is None:
         raise MedtasksError(
-            f"metrics: {kind!r} is no answer kind",
+            f"answers: {kind!r} is no answer kind",
             where=suite.file,
             remedy=f"use any of: {', '.join(sorted({path.stem for path in TEMPLATES.glob('*/*.yaml')}))}",
         )

@@ -193,8 +193,7 @@ class Suite(_Strict):
         access: the suite's own word for who gets data -> ours; null where it does not say.
         vocabulary: list -> value -> title, besides the shared vocabulary.
         strategy_lines: language -> lines of the strategies.
-        metrics: answer kind -> the metric that is the score, for the kinds that the suite scores; by default
-            every kind, with the metric that the kind brings.
+        answers: the kinds of answers that its datasets have; by default any.
         jury: the bundled jury for open-ended answers.
         official_files: whether the authors' file of rows is named as each dataset of the paper.
         official_interval: whether the paper's own interval stands beside ours.
@@ -223,7 +222,7 @@ class Suite(_Strict):
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
     vocabulary: dict[Literal["task_types", "specialties", "stages", "documents"], Terms] = {}
     strategy_lines: dict[str, Lines] = {}
-    metrics: dict[str, str] = {}
+    answers: list[str] = []
     jury: str | None = None
     official_files: bool = False
     official_interval: bool = False

@@ -90,10 +90,12 @@ class Dataset:
     def blocks(self) -> dict[str, Any]:
         """Where rows come from, how they become prompts, how answers look and are judged."""
         said = {name: self.config[name] for name in BLOCKS if name in self.config}
-        rows, about = said.get("rows", {}), self.config.get("about")
-        if self.suite.official_files and self.of_paper and isinstance(rows, dict) and isinstance(about, dict):
-            # the authors' file of rows has the dataset's name, unless the task file says another one
-            said["rows"] = {"official_name": about.get("name"), **rows}
+        rows = said.get("rows", {})
+        if self.suite.official_files and self.of_paper and isinstance(rows, dict):
+            # the authors' file of rows has the dataset's name, whatever a task that includes it is called
+            about = (self if self.given is None else Dataset(self.folder)).config.get("about")
+            if isinstance(about, dict):
+                said["rows"] = {"official_name": about.get("name"), **rows}
         return said
 
     @cached_property

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
 from medtasks_ext.data.documents import document_key
-from medtasks_ext.data.missing import missing_data, origin_of, where_it_goes
+from medtasks_ext.data.missing import origin_of, where_it_goes
 from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
@@ -728,9 +728,13 @@ def build_tasks(
     return tasks, faults
 
 
-def nothing_to_run(registry: Registry, task: str, settings: Settings) -> MedtasksError:
-    """The error for a run none of whose tasks has data."""
-    return missing_data(registry.tasks[task][0], forced_origin(settings.data))
+def nothing_to_run(settings: Settings) -> MedtasksError:
+    """The error for a run none of whose tasks has data, after a list that says where the data would go."""
+    mode = f" as {settings.data}" if settings.data else ""
+    return MedtasksError(
+        f"none of the tasks has data here{mode}",
+        remedy="`medtasks data where TASK` says how it is got; --data sample takes synthetic rows",
+    )
 
 
 def differences(old: Any, new: Any, path: str = "") -> list[str]:

@@ -162,3 +162,28 @@ class ChainedFile:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+class ChainedLog:
+    """Typed records of one task in such a file; what records mean is a subclass's matter."""
+
+    def __init__(self, file: ChainedFile) -> None:
+        self._file = file
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    def sync(self) -> None:
+        """Bring everything added so far to the disk."""
+        self._file.sync()
+
+    @property
+    def seal(self) -> Seal:
+        """The state of the file, for the manifest."""
+        return self._file.seal
+
+    def close(self) -> None:
+        """Sync and close."""
+        self._file.close()

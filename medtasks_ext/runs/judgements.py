@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from medtasks_ext.atomic import sync_folder
 from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runs.chain import ChainedFile, Seal
+from medtasks_ext.runs.chain import ChainedFile, ChainedLog
 from medtasks_ext.runs.outcomes import Intent
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def judged_files(folder: Path) -> list[str]:
     return sorted(name for name in names if not name.startswith(QUEUE))
 
 
-class JudgementLog:
+class JudgementLog(ChainedLog):
     """What judges said about one task, as one process reads and writes it.
 
     Attributes:
@@ -227,15 +227,10 @@ class JudgementLog:
             chained: the file is known to be of this version, so that lines without a chain are damaged ones.
         """
         self._chained = chained
-        self._file = ChainedFile(folder / f"{task}.jsonl")
+        super().__init__(ChainedFile(folder / f"{task}.jsonl"))
         self._old_failures = folder / f"{task}{_OLD_FAILURES}.jsonl"
         self.is_old = False
         self.unsettled: dict[str, list[float]] = {}
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._file.path
 
     def read(self) -> Iterator[Said]:
         """What is there; to be read to its end before the first `add`.
@@ -304,19 +299,6 @@ class JudgementLog:
         self._file.add(said.record())
         self._remember(said)
         return said
-
-    def sync(self) -> None:
-        """Bring everything added so far to the disk."""
-        self._file.sync()
-
-    @property
-    def seal(self) -> Seal:
-        """The state of the file, for the manifest."""
-        return self._file.seal
-
-    def close(self) -> None:
-        """Sync and close."""
-        self._file.close()
 
 
 # ---------------------------------------------------------------------- files of older versions

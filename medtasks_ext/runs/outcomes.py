@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runs.chain import ChainedFile, Seal
+from medtasks_ext.runs.chain import ChainedFile, ChainedLog, Seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -163,7 +163,7 @@ def _old_records(path: Path) -> Iterator[Any]:
             ) from None
 
 
-class OutcomeLog:
+class OutcomeLog(ChainedLog):
     """The outcomes of one task as one process writes them.
 
     Attributes:
@@ -174,7 +174,7 @@ class OutcomeLog:
 
     def __init__(self, folder: Path, task: str, rank: int = 0) -> None:
         self._folder, self._task = folder, task
-        self._file = ChainedFile(folder / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl"))
+        super().__init__(ChainedFile(folder / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl")))
         self.forget()
 
     def forget(self) -> None:
@@ -182,11 +182,6 @@ class OutcomeLog:
         self.answered: set[str] = set()
         self.faulty: set[str] = set()
         self.open_intents: dict[str, float] = {}
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._file.path
 
     def read(self) -> Iterator[Stored]:
         """What is there, of all writers; to be read to its end before the first `add`.
@@ -232,16 +227,3 @@ class OutcomeLog:
         """Append what another run wrote."""
         self._remember(stored)
         self._file.add(stored.record())
-
-    def sync(self) -> None:
-        """Bring everything added so far to the disk."""
-        self._file.sync()
-
-    @property
-    def seal(self) -> Seal:
-        """The state of the file, for the manifest."""
-        return self._file.seal
-
-    def close(self) -> None:
-        """Sync and close."""
-        self._file.close()

@@ -9,8 +9,6 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.folders import INSTALLED
-from medtasks_ext.registry.tasks import forget
-from tests.conftest import declare_suites
 
 
 def test_ls_filters_by_any_metadata_field_and_says_where_data_is(medtasks, chip_ctc):
@@ -100,17 +98,9 @@ def test_a_bundled_configuration_is_found_by_name(medtasks):
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
-    """A tasks folder of one's own with two datasets, and an empty cache."""
-    root = tmp_path / "tasks"
-    for name in ("bridge/mie", "bridge/mednli"):
-        shutil.copytree(registry().root / name, root / name)
-    declare_suites(root)
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
-    forget()
-    yield root
-    forget()
+def own(tasks_of):
+    """A tasks folder with two datasets."""
+    return tasks_of("bridge/mie", "bridge/mednli")
 
 
 def test_path_is_a_folder_that_lm_eval_can_include(medtasks, own, tmp_path):
@@ -183,16 +173,6 @@ def test_the_taxonomy_shows_what_covers_each_subcategory(medtasks):
 
 
 def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
-    arguments = (
-        "run",
-        "--model",
-        "oracle",
-        "--tasks",
-        "bridge_mie",
-        "--data",
-        "sample",
-        "--output_path",
-        "run",
-    )
-    outcome = medtasks(*arguments, "--include_path", medtasks("path").out.strip())
+    arguments = "run --model oracle --tasks bridge_mie --data sample --output_path run --include_path"
+    outcome = medtasks(*arguments.split(), medtasks("path").out.strip())
     assert outcome.code == 0 and "1.0000" in outcome.out

@@ -1,7 +1,6 @@
 """The catalogue pages say of every dataset what its metadata says."""
 
 import re
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from medtasks_ext.registry import registry, vocabulary
 from medtasks_ext.registry.catalogue import pages
 from medtasks_ext.registry.tasks import forget
-from tests.conftest import ROOT, declare_suites
 
 TASKS = registry()
 PAGES = {name.removesuffix(".md"): text for name, text in pages(TASKS).items()}
@@ -77,16 +75,9 @@ def test_tables_are_narrow_and_whole():
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(tasks_of):
     """A tasks folder with one dataset."""
-    folder = tmp_path / "tasks"
-    shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "bridge" / "mie")
-    declare_suites(folder)
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(folder))
-    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
-    forget()
-    yield folder
-    forget()
+    return tasks_of("bridge/mie")
 
 
 def test_build_writes_the_pages_anew(medtasks, own, tmp_path):

@@ -18,7 +18,6 @@ from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
-from tests.conftest import declare_suites
 
 TASKS = registry()
 MINE = """
@@ -37,7 +36,7 @@ sections: ward
 assigned_by: medtasks
 access: {free: open}
 vocabulary: {specialties: {geriatrics: Geriatrics}}
-metrics: {label_word: acc}
+answers: [label_word]
 datasets: [falls]
 """
 
@@ -90,23 +89,17 @@ def add_dataset(root: Path, suite: str, name: str, facts: dict) -> Path:
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
+def root(tasks_of):
     """A tasks folder with a suite that nothing in the package knows, and one dataset of another suite."""
-    root = tmp_path / "tasks"
-    for dataset in ("clinicbench/pubmedqa", "mlb/maexam"):
-        shutil.copytree(TASKS.root / dataset, root / dataset)
+    root = tasks_of("clinicbench/pubmedqa", "mlb/maexam")
     (root / "ward").mkdir()
     (root / "ward" / "suite.yaml").write_text(MINE, encoding="utf-8")
     add_dataset(root, "ward", "falls", {
         "axes": {"ward": "icu", "bed": "monitored"}, "specialties": ["geriatrics"], "language": "ko",
         "suite_words": {},
     })  # fmt: skip
-    declare_suites(root)
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     forget()
-    yield root
-    forget()
+    return root
 
 
 def rewrite(root: Path, old: str, new: str) -> None:

@@ -27,14 +27,9 @@ COPIED = ("bridge/mednli", "bridge/cas_label", "bridge/mie", "mlb/cmexam", "medh
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
-    """A tasks folder of one's own with a lock, and the lock."""
-    root = tmp_path / "tasks"
-    for name in COPIED:
-        shutil.copytree(TASKS.root / name, root / name)
-    declare_suites(root)
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+def own(tasks_of):
+    """A tasks folder with a few datasets."""
+    root = tasks_of(*COPIED)
     again()
     yield root
     again()

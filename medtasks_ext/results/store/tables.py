@@ -264,9 +264,7 @@ def _config(text: str) -> dict[str, Any]:
 def _without_loaded(config: Mapping[str, Any]) -> dict[str, Any]:
     """A task's configuration; what was loaded differs from run to run and has a column of its own."""
     metadata = dict(config.get("metadata") or {})
-    if isinstance(metadata.get("medtasks"), dict):
-        own = metadata["medtasks"]
-        metadata["medtasks"] = {key: own[key] for key in own if key != "loaded"}
+    metadata.pop("medtasks", None)
     return {**config, "metadata": metadata} if metadata else dict(config)
 
 
