@@ -54,9 +54,9 @@ def measure(n: int) -> dict[str, float]:
     """Gold queries of the sample rows, each reply spelled differently so that none is run once for many."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:2]))
-    from medtasks_ext.data import load_documents
-    from medtasks_ext.filters import ParseAnswer
+    from medtasks_ext.answers.filter import ParseAnswer
     from medtasks_ext.metrics import ehrsql
+    from medtasks_ext.prompts import load_documents
     from medtasks_ext.registry import Dataset
 
     with tempfile.TemporaryDirectory() as folder:

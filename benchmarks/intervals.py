@@ -47,12 +47,12 @@ def _tasks(names: tuple[str, ...] | None = None) -> Iterator[tuple[Any, Any]]:
 
 def _samples(dataset: Any, task: Any, share: int) -> tuple[list[dict[str, Any]], str]:
     """Items of a model that is right six times in ten, as many as the published test file has."""
-    from medtasks_ext.results.statistics import statistic_of
+    from medtasks_ext.stats.counts import statistic_of
 
     rng = random.Random(dataset.id)
     answer = dataset.blocks["answer"]
     labels = [f"label {number}" for number in range(len(answer.get("labels") or range(CODES)))]
-    several = answer["kind"] in ("bridge_label_list", "bridge_code_list")
+    several = answer["kind"] in ("label_list", "code_list")
     statistics = {name: statistic_of(item) for name, item in task.aggregation().items()}
     samples = []
     for number in range(dataset.metadata.n_test // share):
@@ -82,8 +82,8 @@ def _several(rng: random.Random, labels: list[str]) -> tuple[list[str], list[str
 
 
 def vectorised(share: int) -> dict[str, Any]:
-    from medtasks_ext.results.bootstrap import task_intervals
-    from medtasks_ext.results.statistics import counts_of
+    from medtasks_ext.stats.bootstrap import task_intervals
+    from medtasks_ext.stats.counts import counts_of
 
     inputs = [
         (dataset.id, task.aggregation(), _samples(dataset, task, share)[0]) for dataset, task in _tasks()
@@ -110,7 +110,7 @@ def vectorised(share: int) -> dict[str, Any]:
 
 def loop(share: int) -> list[dict[str, Any]]:
     """Draw documents, call every aggregation on them; some resamples, scaled up to 1,000."""
-    from medtasks_ext.results.bootstrap import RESAMPLES, task_intervals
+    from medtasks_ext.stats.bootstrap import RESAMPLES, task_intervals
 
     rows = []
     for dataset, task in _tasks(LOOPED):

@@ -137,7 +137,7 @@ def _write(dataset: Dataset, folder: Path, n_rows: int) -> None:
 def load(built: str) -> dict[str, Any]:
     from lm_eval.tasks import TaskManager
 
-    from medtasks_ext.data.load import _build
+    from medtasks_ext.prompts.load import _build
 
     before = peak_gigabytes()
     manager = TaskManager(include_path=built)  # its scan of lm-eval's own tasks is not counted

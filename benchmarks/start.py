@@ -45,8 +45,8 @@ def _seconds(command: list[str]) -> float:
 
 def loadable() -> tuple[list[str], int]:
     """Tasks with sample rows, and how many of them are faulty at the moment."""
-    from medtasks_ext.data import load_documents
     from medtasks_ext.errors import MedtasksError
+    from medtasks_ext.prompts import load_documents
     from medtasks_ext.registry import Registry
 
     datasets = [item for item in Registry(TASKS).datasets.values() if item.sample_file.is_file()]

@@ -151,8 +151,8 @@ def _documents(dataset: Dataset, suffix: str) -> tuple[list[str], list[str], Any
 def _scores(dataset: Dataset, suffix: str, number: int) -> DocumentScores:
     import numpy as np
 
-    from medtasks_ext.metrics.statistic import mean
     from medtasks_ext.results.document_scores import DocumentScores, score_statistic
+    from medtasks_ext.stats.statistic import mean
 
     keys, contents, hardness, gold = _documents(dataset, suffix)
     rng = np.random.default_rng([number, _seed(dataset, suffix)])
@@ -221,10 +221,10 @@ def intervals(folder: str) -> dict[str, float]:
     """Means and intervals of all tasks; then those of groups, and all pairs of the overall."""
     import numpy as np
 
-    from medtasks_ext.results.bootstrap import percentile_interval
-    from medtasks_ext.results.comparison import all_pairs
     from medtasks_ext.results.store.read import open_store
     from medtasks_ext.results.store.resample import task_bootstrap
+    from medtasks_ext.stats.bootstrap import percentile_interval
+    from medtasks_ext.stats.comparison import all_pairs
 
     here = _registry()
     clock = Clock()
@@ -263,8 +263,8 @@ def intervals(folder: str) -> dict[str, float]:
 
 def loop(folder: str) -> dict[str, float]:
     """Intervals of some models' tasks one by one."""
-    from medtasks_ext.results.bootstrap import percentile_interval, resample
     from medtasks_ext.results.store.read import read_store
+    from medtasks_ext.stats.bootstrap import percentile_interval, resample
 
     entries = read_store(Path(folder, "store"), _registry(), [])[:LOOPED]
     experiments = [item for entry in entries for item in entry.experiments.values()]

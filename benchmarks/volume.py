@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 SECONDS, PROCESSES = 120, 2
 FAMILIES = {
-    "bridge_label": "labels",
-    "bridge_label_list": "label and code lists",
-    "bridge_code_list": "label and code lists",
-    "bridge_text": "texts",
-    "bridge_passages": "texts",
+    "label": "labels",
+    "label_list": "label and code lists",
+    "code_list": "label and code lists",
+    "text": "texts",
+    "passages": "texts",
 }
 _rng = random.Random(1)
 LONG = {"words": _rng.choices(WORDS, k=500_000), "characters": _rng.choices(CHARACTERS, k=500_000)}
@@ -109,8 +109,8 @@ def _words() -> dict[str, tuple[float, float]]:
 def _score(folder: str, share: int) -> dict[str, Any]:
     """Write, load and score one task; seconds of each part."""
     from medtasks_ext.registry import Dataset, registry
-    from medtasks_ext.results.bootstrap import task_intervals
     from medtasks_ext.runner.evaluate import Settings, build_task
+    from medtasks_ext.stats.bootstrap import task_intervals
 
     dataset = Dataset(Path(folder))
     _write(dataset, share)
@@ -151,7 +151,7 @@ def _score(folder: str, share: int) -> dict[str, Any]:
 
 def _write(dataset: Dataset, share: int) -> None:
     """The test file in BRIDGE's layout."""
-    from medtasks_ext.data import load_documents
+    from medtasks_ext.prompts import load_documents
 
     rng, language = random.Random(dataset.id), dataset.metadata.language
     words_in, words_out = _words()[dataset.id]
@@ -175,7 +175,7 @@ def _write(dataset: Dataset, share: int) -> None:
 
 def _gold(rng: random.Random, language: str, kind: str, golds: list[str], n_words: float) -> str:
     """Text of the published length, lines of events up to it, or a label of the sample rows."""
-    if kind == "bridge_text":
+    if kind == "text":
         return _text(rng, language, n_words)
     gold = rng.choice(golds)
     if kind in FAMILIES:

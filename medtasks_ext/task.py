@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.config.task import TaskConfig
 
+from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
-from medtasks_ext.data.load import HELD_OUT, flag, load_documents
-from medtasks_ext.data.shots import FirstShots
-from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.filters import ParseAnswer
+from medtasks_ext.prompts.load import HELD_OUT, flag, load_documents
+from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
 from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import function_named
+from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

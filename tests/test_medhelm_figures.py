@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.registry import registry
-from medtasks_ext.results.medhelm import (
+from medtasks_ext.results.suite_figures import (
     Price,
     cost_bound,
     group_means,

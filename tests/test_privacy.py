@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from medtasks_ext.data import load
 from medtasks_ext.privacy import excerpt, public_rows
+from medtasks_ext.prompts import load
 from tests.conftest import sft_row, write_jsonl
 
 MARKER = "Zyxwv-Quastenflosser-4711"
@@ -202,7 +202,7 @@ def test_what_fails_on_an_answer_is_named_by_kind_and_kept_in_the_run(
         raise error
 
     target = {
-        "metric": "medtasks_ext.filters.answer.ParseAnswer.apply",
+        "metric": "medtasks_ext.answers.filter.ParseAnswer.apply",
         "model": "medtasks_ext.models.baselines.Oracle.answer",
     }[place]
     monkeypatch.setattr(target, fails)
@@ -228,7 +228,7 @@ def test_a_defect_of_the_command_itself_prints_its_place_alone(medtasks, data_di
     def fails(*_):
         raise ValueError(MARKER)
 
-    monkeypatch.setattr("medtasks_ext.data.sources.read_rows", fails)
+    monkeypatch.setattr("medtasks_ext.rows.sources.read_rows", fails)
     put(data_dir, good())
     outcome = medtasks("data", "status", "hospice")
     assert outcome.code == 1 and "ValueError in load.py" not in outcome.out and "ValueError" in outcome.err

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.data import load_documents
-from medtasks_ext.data.files import read_rows
 from medtasks_ext.models.baselines import NearestShot, Oracle
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import STRATEGIES, Dataset, registry
+from medtasks_ext.rows.files import read_rows
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from tests.conftest import write_jsonl
 

@@ -12,9 +12,9 @@ from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 from lm_eval.utils import handle_non_serializable
 
-from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry, tasks_folder
 from medtasks_ext.task import OWN_KEYS
 from tests.conftest import write_jsonl
@@ -129,7 +129,7 @@ def test_a_file_without_tags_joins_no_group_of_the_dataset_that_it_includes(mine
 
 def test_other_answers_bring_the_metrics_of_their_family(mine):
     answer = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function", ""))["answer"]
-    several = {"kind": "bridge_label_list", "prefix": answer["prefix"], "labels": answer["labels"]}
+    several = {"kind": "label_list", "prefix": answer["prefix"], "labels": answer["labels"]}
     one, other = built(MEDNLI / "task.yaml"), built(mine(answer=several))
     assert metrics(one) - metrics(other) == {"f1_macro_repaired"}
     assert metrics(other) - metrics(one) == {"f1_micro_repaired"}
@@ -215,7 +215,7 @@ WHOLE = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function ", 
         ({"dataset": "bridge/mednil"}, "dataset: there is no 'bridge/mednil'", "SUITE/NAME"),
         ({"dataset": "mednli"}, "dataset: there is no 'mednli'", "SUITE/NAME"),
         ({"strategy": "few_shot"}, "strategy is 'few_shot'", "use zero_shot, cot, five_shot"),
-        ({"answer": {"kind": "bridge_lable"}}, "answer.kind is 'bridge_lable'", "bridge_label"),
+        ({"answer": {"kind": "bridge_lable"}}, "answer.kind is 'bridge_lable'", "label"),
         ({"answer": {}}, "answer.kind is None", "use one of: "),
         ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/metadata.md"),
         ({"about": "x"}, "about: should be a mapping of keys", "docs/metadata.md"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class HelmLetter(AnswerFormat):
+class ExactLetter(AnswerFormat):
     """One option letter. A verbose reply such as `A. yes` is wrong by HELM's exact match.
 
     The answer is the whole stripped reply: the metric maps it to an option, and reads its first
@@ -23,7 +23,7 @@ class HelmLetter(AnswerFormat):
     A task whose rows have no options (`letters: ["0", "1"]`) compares the reply itself.
     """
 
-    kind: Literal["helm_letter"]
+    kind: Literal["exact_letter"]
     letters: list[str]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
@@ -90,14 +90,14 @@ _MARKER = re.compile(r"答案\**\s*(?:[是为]\s*)?[:：]\s*\**\s*")
 _LETTER_RUN = re.compile(r"[A-Z](?:[\s,，、;；和及/]*[A-Z])*(?![A-Za-z])")
 
 
-class MlbLetters(AnswerFormat):
+class MarkedLetters(AnswerFormat):
     """Option letters after the marker `答案：`; the answer is the set of the options' texts.
 
     MLB scores contents, not letters (protocol `dynamic_mc`), so letters are mapped to the options
     as this row shows them.
     """
 
-    kind: Literal["mlb_letters"]
+    kind: Literal["marked_letters"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The texts of the gold options, sorted."""

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 _ICD10 = re.compile(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b")
 
 
-class HelmIcd10Codes(AnswerFormat):
+class CodesInText(AnswerFormat):
     """A set of ICD-10 codes. Gold and reply are read by one pattern (HELM, `mimiciv_billing_code_metrics`).
 
     No case folding; the dot is significant; codes that the pattern cannot read (a letter after
     the dot, a letter in position 2 or 3, procedure codes) shrink to their stem or vanish.
     """
 
-    kind: Literal["helm_icd10_codes"]
+    kind: Literal["codes_in_text"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The readable gold codes, sorted; there may be none."""

@@ -7,36 +7,36 @@ from functools import lru_cache
 _KEPT_FULL_WIDTH = {0xFF01, 0xFF1F}  # ！ and ？ stay: the official table has no entry for them
 
 
-def _bridge_table() -> dict[str, str]:
+def _fold_table() -> dict[str, str]:
     codes = (code for code in range(0xFF01, 0xFF5F) if code not in _KEPT_FULL_WIDTH)
     table = {chr(code): chr(code - 0xFEE0) for code in codes}
     return {**table, "\u3000": " ", "。": ".", "“": '"', "”": '"', "‘": "'", "’": "'"}
 
 
-_BRIDGE_TABLE = _bridge_table()
-_BRIDGE_WIDE = re.compile(f"[{''.join(_BRIDGE_TABLE)}]")
+_FOLDED = _fold_table()
+_WIDE = re.compile(f"[{''.join(_FOLDED)}]")
 
 
-def bridge_normalise(text: str) -> str:
+def fold(text: str) -> str:
     """Lower-case, full-width forms to ASCII, strip (BRIDGE, `util/preprocess.py`).
 
     Applied to gold answers and responses alike, before any pattern is tried.
     """
     text = text.lower()
     if not text.isascii():  # the substitution is ten times faster than `translate` on Chinese text
-        text = _BRIDGE_WIDE.sub(lambda match: _BRIDGE_TABLE[match[0]], text)
+        text = _WIDE.sub(lambda match: _FOLDED[match[0]], text)
     return text.strip()
 
 
 @lru_cache(maxsize=1)  # the official and the repaired reading of a response follow each other
-def bridge_response(text: str, *, cot: bool) -> str:
+def answer_part(text: str, *, cot: bool) -> str:
     """Normalise a response and cut what stands before its answer (BRIDGE, `dataset/process.py`).
 
     Everything up to the first `</think>` goes; an unclosed trace changes nothing. Under
     chain-of-thought everything up to the first `result:` goes, if there is one. Everything up
     to the first `assistantfinal` goes.
     """
-    text = _after_first(bridge_normalise(text), "</think>")
+    text = _after_first(fold(text), "</think>")
     if cot:
         text = _after_first(text, "result:").strip()
     return _after_first(text, "assistantfinal").strip()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from medtasks_ext.answers.normalise import bridge_normalise
+from medtasks_ext.answers.normalise import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -50,12 +50,12 @@ class EventReader:
         absent: Mapping[str, str] | None = None,
         lists: Collection[str] = (),
     ) -> None:
-        self._fields = [bridge_normalise(field) for field in fields]
-        self._subject = bridge_normalise(subject)
-        meaning = {bridge_normalise(field): value for field, value in (absent or {}).items()}
+        self._fields = [fold(field) for field in fields]
+        self._subject = fold(subject)
+        meaning = {fold(field): value for field, value in (absent or {}).items()}
         self._missing = [meaning.get(field) for field in self._fields]
         self._place = self._fields.index(self._subject)
-        self._lists = [self._fields.index(bridge_normalise(field)) for field in lists]
+        self._lists = [self._fields.index(fold(field)) for field in lists]
         names = "|".join(map(re.escape, sorted(self._fields, key=len, reverse=True)))
         self._names = re.compile(rf"(?:^(?:.*?\b)??|([,;、|])[\s*`]*)({names})[\s*`]*:")
         self._as_asked = re.compile(self._asked_form(), re.MULTILINE)

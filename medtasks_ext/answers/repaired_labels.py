@@ -11,7 +11,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from medtasks_ext.answers.normalise import bridge_normalise
+from medtasks_ext.answers.normalise import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ class Prefix:
     """
 
     def __init__(self, prefix: str) -> None:
-        words = _BLANKS.split(bridge_normalise(prefix))
+        words = _BLANKS.split(fold(prefix))
         self._pattern = re.compile(r"[ \t-]*".join(map(re.escape, words)) + r"[ \t*`\"'_]*:")
 
     def end_of_last(self, response: str) -> int | None:
@@ -68,8 +68,8 @@ class LabelReader:
         self, prefix: str, labels: Iterable[str], aliases: Mapping[str, str], *, several: bool
     ) -> None:
         self._prefix, self._several = Prefix(prefix), several
-        names = {bridge_normalise(label): bridge_normalise(label) for label in labels}
-        names |= {bridge_normalise(other): bridge_normalise(label) for other, label in aliases.items()}
+        names = {fold(label): fold(label) for label in labels}
+        names |= {fold(other): fold(label) for other, label in aliases.items()}
         self._labels = {_BLANKS.sub(" ", name): label for name, label in names.items()}
         ordered = sorted(names, key=len, reverse=True)
         largest = max(ordered, key=int) if all(name.isdecimal() for name in ordered) else None
@@ -159,7 +159,7 @@ class ListReader:
 
     def __init__(self, prefix: str, labels: Iterable[str] | None = None) -> None:
         self._prefix = Prefix(prefix)
-        names = None if labels is None else [bridge_normalise(label) for label in labels]
+        names = None if labels is None else [fold(label) for label in labels]
         self._labels = None if names is None else {_plain(name): name for name in names}
 
     def read(self, response: str) -> list[str] | None:

@@ -54,7 +54,7 @@ class Tuples(AnswerFormat):
         closed_values: field -> the values that it may have in gold answers, besides none.
     """
 
-    kind: Literal["mlb_tuples"]
+    kind: Literal["tuples"]
     form: Literal["json", "lines", "terms"]
     fields: list[str] = Field(default_factory=lambda: ["term"], min_length=1)
     compared: list[str] = Field(default_factory=list)

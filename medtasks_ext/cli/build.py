@@ -22,8 +22,8 @@ def build_command(*, check: bool) -> int:
         check: only say whether the page of the commands, which is kept in git, is stale.
     """
     from medtasks_ext.cli import reference
-    from medtasks_ext.data.json_schema import schema_text
     from medtasks_ext.registry import catalogue
+    from medtasks_ext.rows.json_schema import schema_text
 
     tasks = registry()
     page = reference.page(tasks.root)

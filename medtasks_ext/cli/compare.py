@@ -142,7 +142,7 @@ def _say(faults: Sequence[Fault]) -> None:
 
 
 def _lines(changes: Sequence[Any], name: str) -> list[Line]:
-    from medtasks_ext.results.multiplicity import benjamini_hochberg, holm
+    from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 
     raw = np.array([change.comparison.p_value for change in changes])
     adjusted = zip(changes, holm(raw), benjamini_hochberg(raw), strict=True)

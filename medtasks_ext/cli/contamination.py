@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     from medtasks_ext.cli.model import Loaded
-    from medtasks_ext.contamination.folder import ProbeFolder
-    from medtasks_ext.data.documents import Document
+    from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.studies.contamination.folder import ProbeFolder
 
 _DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
 test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
@@ -35,7 +35,7 @@ five tokens are predicted exactly. Takes lm-eval's flags that name a model, task
 same command continues an interrupted probe. Besides:
 
   --strict            stop if the data of any task is missing
-  --data ORIGIN       read data from: local, hub, bridge_open or sample (synthetic rows, to try the command)
+  --data ORIGIN       read data from: local, hub, release or sample (synthetic rows, to try the command)
   --table DIR …       print finished probes side by side, without a model
 
 Needs a model that continues plain text and whose tokenizer is known: hf, vllm, local-completions.
@@ -86,7 +86,7 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     tasks, resolved = requested_tasks(config)
     _refuse_chat(config)
 
-    from medtasks_ext.contamination.folder import ProbeFolder
+    from medtasks_ext.studies.contamination.folder import ProbeFolder
 
     present, n_missing = _with_data(tasks, resolved, own)
     documents, faults = _documents(present, own.data, config.limit)
@@ -134,7 +134,7 @@ def _with_data(
     tasks: Registry, resolved: dict[str, list[str]], own: argparse.Namespace
 ) -> tuple[list[Dataset], int]:
     """The requested datasets whose data is at hand, and how many others there are."""
-    from medtasks_ext.data.sources import forced_origin
+    from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import check_data, nothing_to_run
 
@@ -154,7 +154,7 @@ def _with_data(
 def _documents(
     datasets: list[Dataset], origin: str | None, limit: float | None
 ) -> tuple[dict[str, list[Document]], dict[str, MedtasksError]]:
-    from medtasks_ext.contamination.ask import inputs
+    from medtasks_ext.studies.contamination.ask import inputs
 
     documents, faults = {}, {}
     for dataset in datasets:
@@ -209,12 +209,12 @@ def _ask_all(
 ) -> dict[str, str]:
     """Probe the tasks that are not done; returns those that failed, with the reason."""
     from medtasks_ext.cli.progress import Progress
-    from medtasks_ext.contamination.ask import NoAnswerError, ask
-    from medtasks_ext.contamination.probe import CUTS
-    from medtasks_ext.contamination.tokenizer import ModelTokenizer
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
     from medtasks_ext.runs.outcomes import OutcomeLog
+    from medtasks_ext.studies.contamination.ask import NoAnswerError, ask
+    from medtasks_ext.studies.contamination.probe import CUTS
+    from medtasks_ext.studies.contamination.tokenizer import ModelTokenizer
 
     loaded, fixed = _model(config)
     tokenizer, engine = ModelTokenizer(loaded.lm), loaded.engine()
@@ -277,7 +277,7 @@ def _print_probe(probe: ProbeFolder, done: dict[str, dict[str, Any]]) -> None:
 
 
 def _compare(folders: list[Path], rest: list[str]) -> int:
-    from medtasks_ext.contamination.folder import read_probes
+    from medtasks_ext.studies.contamination.folder import read_probes
 
     if rest:
         raise MedtasksError(

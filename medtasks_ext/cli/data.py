@@ -12,10 +12,10 @@ import typer
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.ls import metadata_filter
 from medtasks_ext.cli.words import counted
-from medtasks_ext.data.folders import data_dir
-from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.rows.folders import data_dir
+from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
     from medtasks_ext.data.check import Checked, FolderReport
@@ -98,7 +98,7 @@ def status_command(words: list[str], *, as_json: bool) -> int:
 
 
 def _status_row(item: Status) -> tuple[str, ...]:
-    origins = {"local": "local", "sample": "SAMPLE", "bridge_open": "inputs only", None: "missing"}
+    origins = {"local": "local", "sample": "SAMPLE", "release": "inputs only", None: "missing"}
     data = origins.get(item.origin) or ("fetched" if item.here else "download")
     checks = "–" if not item.here else "failed" if item.faults else "passed"
     return (
@@ -139,9 +139,9 @@ def where_command(words: list[str]) -> int:
 
 
 def _how(dataset: Dataset) -> list[str]:
-    from medtasks_ext.data.missing import source_of
-    from medtasks_ext.data.places import source_page
-    from medtasks_ext.data.remote import remote_files
+    from medtasks_ext.rows.missing import source_of
+    from medtasks_ext.rows.places import source_page
+    from medtasks_ext.rows.remote import remote_files
 
     metadata, source = dataset.metadata, source_of(dataset)
     files, page = remote_files(source), source_page(dataset)
@@ -164,8 +164,8 @@ def _how(dataset: Dataset) -> list[str]:
 
 
 def _layouts(dataset: Dataset) -> list[str]:
-    from medtasks_ext.data.missing import source_of
-    from medtasks_ext.data.places import dataset_folder, places
+    from medtasks_ext.rows.missing import source_of
+    from medtasks_ext.rows.places import dataset_folder, places
 
     source, lines = source_of(dataset), []
     for place in places(dataset, source):
@@ -261,7 +261,7 @@ def fetch_command(words: list[str], to: str | None) -> int:
     """Download open datasets; returns the exit code (1 where one could not be had)."""
     quiet()
     from medtasks_ext.data.fetch import Store
-    from medtasks_ext.data.missing import source_of
+    from medtasks_ext.rows.missing import source_of
 
     datasets = chosen(words)
     wanted = [dataset for dataset in datasets if source_of(dataset).download]

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from medtasks_ext.cli.tables import console
 from medtasks_ext.registry import registry
-from medtasks_ext.sampling.difficulty import LEVELS, PAPERS_PANEL, Grading, grade, write_grading
+from medtasks_ext.studies.difficulty import LEVELS, PAPERS_PANEL, Grading, grade, write_grading
 
 
 def difficulty_command(folders: list[str], tasks: str | None, out: str) -> int:

@@ -11,12 +11,12 @@ from pathlib import Path
 import typer
 
 from medtasks_ext.cli.words import counted
-from medtasks_ext.data.folders import data_dir
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import built_files, check_names, check_suites, stale
 from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout, tasks_folder
 from medtasks_ext.registry.suites import NO_SUITE
+from medtasks_ext.rows.folders import data_dir
 
 SUPPORTED = ((0, 4, 13), (0, 5))
 

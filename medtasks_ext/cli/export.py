@@ -12,7 +12,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
 
 if TYPE_CHECKING:
-    from medtasks_ext.results.bridge_export import Exported
+    from medtasks_ext.results.leaderboard_export import Exported
 
 
 def export_command(suite: str, folder: str, out: str) -> int:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
 from medtasks_ext.registry.suites import function
-from medtasks_ext.results.medhelm import Price
 from medtasks_ext.results.run_files import RunResults, read_run
+from medtasks_ext.results.suite_figures import Price
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

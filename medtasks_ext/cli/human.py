@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from medtasks_ext.human.ingest import Ingested
     from medtasks_ext.human.jury import JuryFigures
     from medtasks_ext.human.pairs import Drawn
-    from medtasks_ext.human.rates import Rate
     from medtasks_ext.human.results import Criterion
     from medtasks_ext.judge.engine import Outcome
+    from medtasks_ext.stats.rates import Rate
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 

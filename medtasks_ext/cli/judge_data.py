@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from medtasks_ext.judge.sft import expert_decisions, read_cases, split_by_question, write_split
+from medtasks_ext.studies.judge_sft import expert_decisions, read_cases, split_by_question, write_split
 
 
 def judge_data_command(files: list[str], expert: list[str], *, test_share: float, seed: int, out: str) -> int:

@@ -20,8 +20,8 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from medtasks_ext.judge.evaluation import Evaluation
-    from medtasks_ext.judge.sft import Case, PointKey
+    from medtasks_ext.studies.judge_evaluation import Evaluation
+    from medtasks_ext.studies.judge_sft import Case, PointKey
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
@@ -48,8 +48,8 @@ def judge_eval_command(
             where="medtasks judge-eval",
             remedy="`medtasks judge-eval --help` has an example; --published needs nothing",
         )
-    from medtasks_ext.judge.evaluation import METRICS, evaluate
-    from medtasks_ext.judge.sft import decisions_about, expert_decisions, read_cases
+    from medtasks_ext.studies.judge_evaluation import METRICS, evaluate
+    from medtasks_ext.studies.judge_sft import decisions_about, expert_decisions, read_cases
 
     cases = read_cases([Path(file) for file in files])
     truth = expert_decisions(cases, [Path(file) for file in expert])
@@ -87,7 +87,7 @@ def _record(item: Evaluation, metric: str) -> dict[str, Any]:
 
 
 def _print(found: Mapping[str, Evaluation]) -> None:
-    from medtasks_ext.judge.evaluation import METRICS
+    from medtasks_ext.studies.judge_evaluation import METRICS
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("judge", overflow="fold")
@@ -113,7 +113,7 @@ def _print(found: Mapping[str, Evaluation]) -> None:
 
 
 def _print_published() -> None:
-    from medtasks_ext.judge.evaluation import METRICS, published_sizes, published_table
+    from medtasks_ext.studies.judge_evaluation import METRICS, published_sizes, published_table
 
     rows = published_table()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="MLB, Table 5", title_justify="left")
@@ -154,10 +154,10 @@ def _ask(
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
     from medtasks_ext.judge.budget import Budget
     from medtasks_ext.judge.engine import Engine
-    from medtasks_ext.judge.evaluation import judge_decisions, points_to_judge
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.studies.judge_evaluation import judge_decisions, points_to_judge
 
     jury = load_jury(name)
     check_keys(jury.judges)

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.words import counted
-from medtasks_ext.data.missing import origin_of
-from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Metadata, registry
+from medtasks_ext.rows.missing import origin_of
+from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from medtasks_ext.data.sources import Origin
     from medtasks_ext.registry import Suite
+    from medtasks_ext.rows.sources import Origin
 
 _DATA = {
     "local": "local files",
     "hub": "download",
-    "bridge_open": "inputs only",
+    "release": "inputs only",
     "sample": "sample rows",
     None: "missing",
 }

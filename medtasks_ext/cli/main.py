@@ -656,7 +656,7 @@ def new(
 
     Asks what the flags do not say; what may wait is marked TODO. Without a terminal nothing is asked.
 
-    Example: medtasks new --id medhelm_falls_clinic --kind helm_letter
+    Example: medtasks new --id medhelm_falls_clinic --kind exact_letter
     """
     from medtasks_ext.cli.new import new_command
 
@@ -669,7 +669,7 @@ def preview(
     strategy: Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")] = None,
     document: Annotated[int, typer.Option("--document", help="Which test document, from 0.")] = 0,
     data: Annotated[
-        str | None, typer.Option("--data", help="sample, local, hub or bridge_open; else what a run takes.")
+        str | None, typer.Option("--data", help="sample, local, hub or release; else what a run takes.")
     ] = None,
     tokenizer: Annotated[
         str | None, typer.Option("--tokenizer", help="Folder or model whose chat template is applied, too.")

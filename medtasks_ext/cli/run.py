@@ -45,7 +45,7 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
   --strict            stop if the data of any task is missing
   --shard I/N         ask for part I of N of the documents and score nothing; the folder is
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
-  --data ORIGIN       read data from: local, hub, bridge_open (BRIDGE's published inputs, no gold)
+  --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
                       or sample (synthetic rows, marked everywhere)
 
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
@@ -172,7 +172,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
 
 def _say_there(run: Run, waiting: dict[str, Any], choices: dict[str, Choice]) -> None:
     """How much of what is left was done by earlier calls, over whichever documents."""
-    from medtasks_ext.data.documents import document_key
+    from medtasks_ext.prompts.documents import document_key
     from medtasks_ext.runner.evaluate import same_documents
 
     wanted = there = 0
@@ -472,8 +472,8 @@ def run_config(arguments: list[str], command: str, description: str, example: st
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
-    from medtasks_ext.data.load import flag
-    from medtasks_ext.data.sources import forced_origin
+    from medtasks_ext.prompts.load import flag
+    from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
 
     # lm-eval merges model arguments into metadata: only what no model argument says is ours

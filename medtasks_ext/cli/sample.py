@@ -13,12 +13,12 @@ from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
-from medtasks_ext.sampling.difficulty import read_grading
-from medtasks_ext.sampling.sample import Item, Sample, draw, parse_ratio
-from medtasks_ext.sampling.strata import strata_of
+from medtasks_ext.studies.difficulty import read_grading
+from medtasks_ext.studies.sample import Item, Sample, draw, parse_ratio
+from medtasks_ext.studies.strata import strata_of
 
 if TYPE_CHECKING:
-    from medtasks_ext.sampling.difficulty import Grading
+    from medtasks_ext.studies.difficulty import Grading
 
 EXACT, INEXACT = 0, 1
 

@@ -11,13 +11,18 @@ from rich.table import Table
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import function
-from medtasks_ext.results.medhelm import cost_bound, group_means, minimum_detectable_effect, suite_figures
+from medtasks_ext.results.suite_figures import (
+    cost_bound,
+    group_means,
+    minimum_detectable_effect,
+    suite_figures,
+)
 
 if TYPE_CHECKING:
     from medtasks_ext.cli.figures import Figures
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.results.medhelm import Price
     from medtasks_ext.results.run_files import RunResults
+    from medtasks_ext.results.suite_figures import Price
 
 
 def print_figures(asked: Figures) -> None:

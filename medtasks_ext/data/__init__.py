@@ -1,5 +1,1 @@
-"""From source rows to prompts: origins, schemas, rendering, few-shot pools."""
-
-from medtasks_ext.data.load import load_documents
-
-__all__ = ["load_documents"]
+"""The data folder of a user: what is at hand, and whether the rows are right."""

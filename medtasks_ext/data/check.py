@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
-from medtasks_ext.data.folders import FETCHED, data_folder
-from medtasks_ext.data.load import check_rows
-from medtasks_ext.data.missing import source_of
-from medtasks_ext.data.sources import local_files, original_folder
 from medtasks_ext.data.strays import Stray, find_strays
 from medtasks_ext.errors import MedtasksError, RowError
+from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.rows.folders import FETCHED, data_folder
+from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.sources import local_files, original_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

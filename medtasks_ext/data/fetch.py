@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.data.folders import FETCHED, data_folder
-from medtasks_ext.data.load import check_rows
-from medtasks_ext.data.missing import source_of
-from medtasks_ext.data.remote import RemoteFile, is_whole, remote_files, sha256_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry.folders import cache_dir
+from medtasks_ext.rows.folders import FETCHED, data_folder
+from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.remote import RemoteFile, is_whole, remote_files, sha256_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset

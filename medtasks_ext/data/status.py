@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.load import check_rows
-from medtasks_ext.data.missing import source_of
-from medtasks_ext.data.remote import remote_files
-from medtasks_ext.data.sources import Origin, find_origin, local_files, original_folder
+from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.sources import Origin, find_origin, local_files, original_folder
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.spec import Source
     from medtasks_ext.errors import MedtasksError
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.spec import Source
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str
     if origin == "local":
         files = local_files(dataset, source)
         return str(files.test if files else original_folder(dataset, source)), None, True
-    if origin == "bridge_open":
+    if origin == "release":
         return "BRIDGE-Open", None, True
     assert source.download is not None  # find_origin said so
     files_there = remote_files(source)

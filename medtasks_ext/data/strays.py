@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.folders import FETCHED
-from medtasks_ext.data.missing import source_of
-from medtasks_ext.data.places import BESIDE, dataset_folder, row_files
-from medtasks_ext.data.sources import letters
+from medtasks_ext.rows.folders import FETCHED
+from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.places import BESIDE, dataset_folder, row_files
+from medtasks_ext.rows.sources import letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.files import read_rows
-from medtasks_ext.data.sources import SPLIT_KEY
-from medtasks_ext.data.spec import DatasetSpec, RowSchema, dataset_spec
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.sources import SPLIT_KEY
+from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from medtasks_ext.judge.agreement import kappa
+from medtasks_ext.stats.agreement import kappa
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.stats.statistic import Array
 
 
 class Agreement(NamedTuple):

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.spec import Judging
 from medtasks_ext.human.agreement import agreements
 from medtasks_ext.human.kinds import load_kind
-from medtasks_ext.human.rates import OUTCOMES, TIE, Votes, rates
 from medtasks_ext.human.results import MERGING, Criterion, agreement_row, rate_row, write_csv
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
-from medtasks_ext.results.bootstrap import METHOD, RESAMPLES
+from medtasks_ext.rows.spec import Judging
+from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
+from medtasks_ext.stats.rates import OUTCOMES, TIE, Votes, rates
 
 if TYPE_CHECKING:
     from pathlib import Path

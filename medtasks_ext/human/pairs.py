@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import page_words
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runner.run import Run
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.human.agreement import Agreement, agreements
 from medtasks_ext.human.kinds import load_kind
-from medtasks_ext.human.rates import LOSS, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.results.bootstrap import METHOD, RESAMPLES
+from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
+from medtasks_ext.stats.rates import LOSS, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

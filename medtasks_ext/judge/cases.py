@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.documents import document_key
-from medtasks_ext.data.spec import dataset_spec
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.procedures import Subject
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.scoring_point import AXIS, FIELD, point_rubric, shown_for_point
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

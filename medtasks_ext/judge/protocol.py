@@ -23,8 +23,8 @@ from medtasks_ext.strict import Strict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from medtasks_ext.data.spec import Judging
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.rows.spec import Judging
 
 FOLDER = Path(__file__).parent / "protocols"
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.judge import agreement
-from medtasks_ext.judge.agreement import Estimate
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import AGGREGATIONS, N_ASSESSORS, Judged, Panel
-from medtasks_ext.metrics.runs import mean_of_runs
+from medtasks_ext.stats import agreement
+from medtasks_ext.stats.agreement import Estimate
+from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.judge.agreement import kappa
 from medtasks_ext.judge.asks import NOT_ASKED, done_requests, open_requests
 from medtasks_ext.judge.cases import judged_tasks
 from medtasks_ext.judge.disputed import write_queue
@@ -24,13 +23,14 @@ from medtasks_ext.judge.procedures import (
     weighted_mean,
 )
 from medtasks_ext.judge.store import JudgementStore
-from medtasks_ext.metrics.runs import mean_of_runs
-from medtasks_ext.metrics.statistic import mean
-from medtasks_ext.results.bootstrap import task_intervals
 from medtasks_ext.results.document_scores import document_scores as document_scores_of
 from medtasks_ext.results.document_scores import save_document_scores
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.run_files import RunResults
+from medtasks_ext.stats.agreement import kappa
+from medtasks_ext.stats.bootstrap import task_intervals
+from medtasks_ext.stats.runs import mean_of_runs
+from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

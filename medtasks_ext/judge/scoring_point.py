@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from medtasks_ext.data.spec import Judging
 from medtasks_ext.judge.protocol import Rubric
+from medtasks_ext.rows.spec import Judging
 
 PROTOCOL, AXIS, FIELD = "scoring_point", "decision", "met"
 ROLE = "一名经验丰富的临床医生，负责裁定有争议的医学回答"

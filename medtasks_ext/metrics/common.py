@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from medtasks_ext.metrics.statistic import Statistic, as_they_are, f1_scores, ratios
 from medtasks_ext.seed import SEED
+from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
 
 
 def result(document: dict[str, Any], parsed: dict[str, Any], **metrics: Any) -> dict[str, Any]:

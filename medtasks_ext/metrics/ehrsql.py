@@ -55,7 +55,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     database = _database(document.loaded.database_file)  # type: ignore[attr-defined]
     outcomes = database.outcomes([gold_sql, meant_gold], [sql, meant] if sql else [])
     found = outcomes.get(sql, _NOTHING)
-    right = _helm_accuracy(outcomes[gold_sql], found, empty_reply=answer["empty"], slots=gold["slots"])
+    right = _result_accuracy(outcomes[gold_sql], found, empty_reply=answer["empty"], slots=gold["slots"])
     tried = float(not answer["empty"])
     both = tried * gold["answerable"]
     return result(
@@ -75,7 +75,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     )
 
 
-def _helm_accuracy(gold: Outcome, found: Outcome, *, empty_reply: bool, slots: bool) -> float:
+def _result_accuracy(gold: Outcome, found: Outcome, *, empty_reply: bool, slots: bool) -> float:
     if gold.rows and found.rows:
         return float(gold.rows == found.rows)
     # HELM puts slot values in the place of an empty gold result; they never equal a row

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.bleu import sentence_bleu
 from medtasks_ext.metrics.common import ratio, result
-from medtasks_ext.metrics.statistic import Statistic, share, value_and_one
+from medtasks_ext.stats.statistic import Statistic, share, value_and_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.stats.statistic import Array
 
 log = logging.getLogger(__name__)
 

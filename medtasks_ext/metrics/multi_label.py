@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.metrics.common import micro_f1, random_label, result, set_counts
-from medtasks_ext.metrics.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
+from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.metrics.statistic import Array, Matrix
+    from medtasks_ext.stats.statistic import Array, Matrix
 
 __all__ = ["f1_macro", "f1_micro", "micro_f1", "process_results"]
 

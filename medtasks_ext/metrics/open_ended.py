@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.metrics import generation
 from medtasks_ext.metrics.common import result
 from medtasks_ext.metrics.generation import bert_scorer, rouge_scorer
-from medtasks_ext.metrics.runs import in_run, mean_of_runs
-from medtasks_ext.metrics.statistic import Statistic, share, value_and_one
+from medtasks_ext.stats.runs import in_run, mean_of_runs
+from medtasks_ext.stats.statistic import Statistic, share, value_and_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.metrics.statistic import Matrix
+    from medtasks_ext.stats.statistic import Matrix
 
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 _BERTSCORE = ("BERTScore-P", "BERTScore-R", "BERTScore-F")

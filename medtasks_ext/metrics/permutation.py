@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.metrics.common import result
-from medtasks_ext.metrics.statistic import Statistic, as_they_are, ratios, share
+from medtasks_ext.stats.statistic import Statistic, as_they_are, ratios, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.stats.statistic import Array
 
 TRIALS = 3
 #: (question id, trial, correct, chosen option texts)

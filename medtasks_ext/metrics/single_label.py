@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.metrics.common import random_label, result
-from medtasks_ext.metrics.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
+from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.metrics.statistic import Array, Matrix
+    from medtasks_ext.stats.statistic import Array, Matrix
 
 #: (gold label, predicted label)
 Pair = tuple[str, str]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.metrics.common import micro_f1, micro_precision, micro_recall, result, set_counts
-from medtasks_ext.metrics.statistic import Statistic, by_label, f1_scores, macro_f1
+from medtasks_ext.stats.statistic import Statistic, by_label, f1_scores, macro_f1
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.stats.statistic import Array
 
 __all__ = [
     "attribute_micro_f1",

@@ -91,6 +91,20 @@ Identifier = Annotated[str, StringConstraints(pattern=_NAME)]
 Reference = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)+$")]
 
 
+class Release(_Strict):
+    """A suite's public release of inputs on the hub: two archives of a dataset repository.
+
+    Attributes:
+        repo: name of the dataset repository.
+        rows: archive of the test inputs.
+        examples: archive of the few-shot rows.
+    """
+
+    repo: str
+    rows: str
+    examples: str
+
+
 class Part(_Strict):
     """A value of an axis that lies within another.
 
@@ -196,6 +210,7 @@ class Suite(_Strict):
         answers: the kinds of answers that its datasets have; by default any.
         jury: the bundled jury for open-ended answers.
         official_files: whether the authors' file of rows is named as each dataset of the paper.
+        release: where inputs of open datasets are published without gold.
         official_interval: whether the paper's own interval stands beside ours.
         departments: whether rows may name departments.
         published: what the paper prints of models.
@@ -225,6 +240,7 @@ class Suite(_Strict):
     answers: list[str] = []
     jury: str | None = None
     official_files: bool = False
+    release: Release | None = None
     official_interval: bool = False
     departments: bool = False
     published: Published | None = None

@@ -11,18 +11,18 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.changes import document_p_value
-from medtasks_ext.results.comparison import Pairs, all_pairs
-from medtasks_ext.results.multiplicity import adjust_pairs, benjamini_hochberg, holm
-from medtasks_ext.results.ranking import Ranking, ranking, win_shares
+from medtasks_ext.stats.comparison import Pairs, all_pairs
+from medtasks_ext.stats.multiplicity import adjust_pairs, benjamini_hochberg, holm
+from medtasks_ext.stats.ranking import Ranking, ranking, win_shares
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-    from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.registry import suites
 from medtasks_ext.registry.suites import function
-from medtasks_ext.results.medhelm import Price
 from medtasks_ext.results.prices import prices
+from medtasks_ext.results.suite_figures import Price
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment

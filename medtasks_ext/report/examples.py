@@ -6,8 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.pages import cut
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.document_scores import document_scores, score_statistic

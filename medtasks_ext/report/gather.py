@@ -15,22 +15,22 @@ from medtasks_ext.report.coverage import gaps
 from medtasks_ext.report.differences import differences
 from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.report.judged import agreements
-from medtasks_ext.results.bootstrap import RESAMPLES, single_threaded
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
+from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.cost import Cost
     from medtasks_ext.report.coverage import Gap
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.report.judged import Agreement
+    from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ import numpy as np
 
 from medtasks_ext.registry.groups import shared_group_name
 from medtasks_ext.registry.tasks import SUFFIX
-from medtasks_ext.results.bootstrap import LEVEL
 from medtasks_ext.results.rollup import counted_parts
+from medtasks_ext.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.stats.statistic import Array
 
 ALL = "all"
 #: Axes on which tasks of all suites can be put side by side.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.data.spec import Prompt
-from medtasks_ext.data.strategies import strategy_line
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.glossary import meaning, rule
+from medtasks_ext.prompts.strategies import strategy_line
+from medtasks_ext.rows.spec import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.results.bootstrap import mean_over_tasks, resample
-from medtasks_ext.results.comparison import EQUAL, Comparison, compare, compare_resamples, document_test
 from medtasks_ext.results.experiments import Fault, differing
 from medtasks_ext.results.rollup import mean
-from medtasks_ext.results.statistics import Counts, by_unit
+from medtasks_ext.stats.bootstrap import mean_over_tasks, resample
+from medtasks_ext.stats.comparison import EQUAL, Comparison, compare, compare_resamples, document_test
+from medtasks_ext.stats.counts import Counts, by_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.stats.statistic import Array
 
 #: with fewer tasks in common a group says no more than its task
 SMALLEST_GROUP = 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of
-from medtasks_ext.results.statistics import counts_of, question_of
+from medtasks_ext.stats.counts import counts_of, question_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics.runs import mean_of_runs
-from medtasks_ext.metrics.statistic import Statistic, mean
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.yamlfile import function_named
-from medtasks_ext.results.statistics import Counts, by_unit, statistic_of, unit_of
+from medtasks_ext.stats.counts import Counts, by_unit, statistic_of, unit_of
+from medtasks_ext.stats.runs import mean_of_runs
+from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.stats.statistic import Array
 
 SCHEMA = 1
 

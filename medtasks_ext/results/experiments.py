@@ -11,15 +11,15 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from medtasks_ext.results.bootstrap import Interval
+from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.document_scores import DocumentScores
+    from medtasks_ext.stats.statistic import Array
 
 Kind = Literal["medtasks", "lm_eval", "published"]
 

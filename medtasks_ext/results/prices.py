@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.results.medhelm import Price
+from medtasks_ext.results.suite_figures import Price
 
 _FOLDERS = ("api", "open")
 

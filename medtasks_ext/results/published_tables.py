@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.results.medhelm import normalised
 from medtasks_ext.results.published import published, published_entry, published_experiments
+from medtasks_ext.results.suite_figures import normalised
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
@@ -19,7 +19,7 @@ _OTHER_METRICS = {("MedCalc-Bench", "Exact Match"), ("EHR-SQL", "EHRSQLReAns")}
 _JURY = ("Jury Score", "LLM Jury")
 
 
-def bridge(tasks: Registry, suite: Suite) -> list[Entry]:
+def leaderboard(tasks: Registry, suite: Suite) -> list[Entry]:
     """BRIDGE's leaderboard: 98 models, three strategies."""
     facts = {row["model"]: row for row in published("bridge_models.csv")}
     scores: dict[str, _Scores] = {}
@@ -32,7 +32,7 @@ def bridge(tasks: Registry, suite: Suite) -> list[Entry]:
     ]
 
 
-def medhelm(tasks: Registry, suite: Suite) -> list[Entry]:
+def score_and_jury_tables(tasks: Registry, suite: Suite) -> list[Entry]:
     """MedHELM's Table 1 (nine models), and the three small models."""
     facts = {row["model"]: row for row in published("medhelm_models.csv")}
     scores: dict[str, _Scores] = {}
@@ -49,7 +49,7 @@ def medhelm(tasks: Registry, suite: Suite) -> list[Entry]:
     ]
 
 
-def medhelm_costs(suite: Suite) -> dict[str, tuple[float, str]]:
+def benchmark_costs(suite: Suite) -> dict[str, tuple[float, str]]:
     """MedHELM's cost of its benchmarks by model: US dollars, and what they are."""
     rule = f"as {suite.title} prints it: an upper bound, in which every answer fills its budget; jury apart"
     return {
@@ -59,7 +59,7 @@ def medhelm_costs(suite: Suite) -> dict[str, tuple[float, str]]:
     }
 
 
-def clinicbench(tasks: Registry, suite: Suite) -> list[Entry]:
+def zero_shot_table(tasks: Registry, suite: Suite) -> list[Entry]:
     """ClinicBench's Table 5: 22 models; the line of task-specific models is no model and left out."""
     scores: dict[str, _Scores] = {}
     facts: dict[str, dict[str, str]] = {}
@@ -75,7 +75,7 @@ def clinicbench(tasks: Registry, suite: Suite) -> list[Entry]:
     ]
 
 
-def mlb(tasks: Registry, suite: Suite) -> list[Entry]:
+def dimension_table(tasks: Registry, suite: Suite) -> list[Entry]:
     """MLB's Table 4: ten models, the average and five dimensions alone."""
     entries = []
     dimensions = suite.axes["dimension"].values

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.results.bootstrap import Interval, task_intervals
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
@@ -33,6 +32,7 @@ from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
+from medtasks_ext.stats.bootstrap import Interval, task_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -16,7 +16,7 @@ from medtasks_ext.atomic import atomic_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from medtasks_ext.metrics.statistic import Array
+    from medtasks_ext.stats.statistic import Array
 
 
 def save_resampled(path: Path, values: Array | None) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtasks_ext.results.bootstrap import Interval, mean_over_tasks, percentile_interval
+from medtasks_ext.stats.bootstrap import Interval, mean_over_tasks, percentile_interval
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
+    from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)

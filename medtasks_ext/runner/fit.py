@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.documents import Document
+from medtasks_ext.prompts.documents import Document
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:

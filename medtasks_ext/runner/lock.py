@@ -15,10 +15,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.formats import answer_format
-from medtasks_ext.data.documents import Document, document_key
-from medtasks_ext.data.sources import SPLIT_KEY
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.generation import tokeniser
+from medtasks_ext.prompts.documents import Document, document_key
+from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
 
 if TYPE_CHECKING:

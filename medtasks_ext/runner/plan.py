@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
-from medtasks_ext.data.missing import origin_of
-from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.lengths import published_lengths
+from medtasks_ext.rows.missing import origin_of
+from medtasks_ext.rows.sources import forced_origin
 from medtasks_ext.runner.evaluate import build_task
 from medtasks_ext.runner.plan_published import with_published_lengths
 from medtasks_ext.runner.prompts import rendered_prompt
@@ -26,7 +26,7 @@ from medtasks_ext.runner.prompts import rendered_prompt
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
-    from medtasks_ext.data.documents import Document
+    from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.model_size import Size

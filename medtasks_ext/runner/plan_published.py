@@ -16,7 +16,7 @@ from medtasks_ext.registry.lengths import count_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.data.documents import Document
+    from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry.lengths import Lengths
     from medtasks_ext.runner.plan import CountedTask
     from medtasks_ext.runner.prompts import Counter

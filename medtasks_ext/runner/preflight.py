@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
-    from medtasks_ext.data.documents import Document
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Outcome, Request
+    from medtasks_ext.prompts.documents import Document
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.requests import Asked
     from medtasks_ext.runner.run import Run

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.documents import document_key
 from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runner.fit import PromptFitter
 
 if TYPE_CHECKING:

@@ -19,17 +19,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
-from medtasks_ext.data.documents import document_key
-from medtasks_ext.data.missing import origin_of, where_it_goes
-from medtasks_ext.data.sources import forced_origin
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
-from medtasks_ext.results.bootstrap import interval_record, task_intervals
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import load_resampled, save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
+from medtasks_ext.rows.missing import origin_of, where_it_goes
+from medtasks_ext.rows.sources import forced_origin
 from medtasks_ext.runner.evaluate import (
     Settings,
     TaskResult,
@@ -55,6 +54,7 @@ from medtasks_ext.runs.manifest import (
 )
 from medtasks_ext.runs.outcomes import outcome_files, read_outcomes
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
+from medtasks_ext.stats.bootstrap import interval_record, task_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from medtasks_ext.atomic import atomic_file, umask
-from medtasks_ext.data.documents import document_key
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runner.evaluate import build_task, same_documents
 from medtasks_ext.runner.requests import Asked, read_asked
 from medtasks_ext.runner.run import Run, differences, loaded_record, pool_hash, versions
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from lm_eval.api.task import Task
 
-    from medtasks_ext.data.documents import Document
+    from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.choice import Choice

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.model import LM
 
-from medtasks_ext.data.documents import document_key
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.documents import document_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

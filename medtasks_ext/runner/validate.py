@@ -12,20 +12,20 @@ from pydantic import ValidationError
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.formats import any_format
-from medtasks_ext.data.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
-from medtasks_ext.data.load import check_rows
-from medtasks_ext.data.spec import DatasetSpec
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
 from medtasks_ext.registry.citations import BESIDE, entries_of
 from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.suites import NO_SUITE
 from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
+from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
+from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:

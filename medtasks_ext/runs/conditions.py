@@ -15,7 +15,7 @@ class Rows:
     """Which rows were asked.
 
     Attributes:
-        origin: local, hub, bridge_open or sample.
+        origin: local, hub, release or sample.
         revision: pinned revision of a download.
         hash: of the rendered documents and their gold.
         n: documents that were asked.

@@ -98,13 +98,13 @@ def as_set(value: Any) -> str:
 def reading(block: Mapping[str, Any], text: str) -> list[list[str]] | None:
     """What a task's `answer:` block makes of a normalised response."""
     fields = [name.lower() for name in block["fields"]]
-    if block["kind"] == "bridge_attributes":
+    if block["kind"] == "attribute_lines":
         found = events(text, fields, subject=fields[0], absent=dict.fromkeys(fields, "not mentioned"))
         return found or None
     every = [name.lower() for name in block.get("all_fields", fields)]
     lists = fields[1:3] if block["patterns"] == ["bracketed"] else []
     absent = dict.fromkeys([*lists, *every[len(fields) :]], "")
     found = events(text, every, subject=block.get("subject", fields[0]), absent=absent, lists=lists)
-    if block["kind"] == "bridge_relations":
+    if block["kind"] == "relation_lines":
         found = [[*sorted(event[:2]), event[2]] for event in found]
     return found or None

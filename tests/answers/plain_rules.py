@@ -34,12 +34,12 @@ assert len(WIDE) == len(ASCII) == 98
 NARROW = dict(zip(WIDE, ASCII, strict=True))
 
 
-def bridge_text(text: str) -> str:
+def folded(text: str) -> str:
     return "".join(NARROW.get(character, character) for character in text.lower()).strip()
 
 
 def bridge_cut(text: str, cot: bool) -> str:
-    text = bridge_text(text)
+    text = folded(text)
     if "</think>" in text:
         text = text.split("</think>", 1)[1]
     if cot and "result:" in text:
@@ -54,7 +54,7 @@ def search(pattern: str, text: str) -> Any:
 
 
 def labels_of(block: Block) -> list[str]:
-    labels = [bridge_text(label) for label in block["labels"]]
+    labels = [folded(label) for label in block["labels"]]
     return sorted(labels, key=len, reverse=True) if block.get("longest_first", True) else labels
 
 
@@ -62,7 +62,7 @@ def labels_of(block: Block) -> list[str]:
 
 
 def label(block: Block, text: str, row: Block, cot: bool) -> Read:
-    prefix, any_label = bridge_text(block["prefix"]), "|".join(labels_of(block))
+    prefix, any_label = folded(block["prefix"]), "|".join(labels_of(block))
     patterns = {
         "three_step": [rf"{prefix}: ({any_label})", rf"{prefix}:?\s*({any_label})", rf"\b({any_label})\b"],
         "two_step": [rf"{prefix}:\s*({any_label})", rf"\b({any_label})\b"],
@@ -75,7 +75,7 @@ def label(block: Block, text: str, row: Block, cot: bool) -> Read:
 
 
 def pieces(block: Block, text: str, cot: bool) -> list[str]:
-    prefix = bridge_text(block["prefix"])
+    prefix = folded(block["prefix"])
     exact, loose, bare = rf"{prefix}: (.+)", rf"{prefix}:?\s*(.+)", r"\b(.+)\b"
     patterns = {
         "list_three_step": [exact, loose, bare],
@@ -108,7 +108,7 @@ def code_list(block: Block, text: str, row: Block, cot: bool) -> Read:
 
 
 def event_patterns(block: Block) -> list[str]:
-    names = [bridge_text(name) for name in block["fields"]]
+    names = [folded(name) for name in block["fields"]]
     last = len(names) - 1
     named = {
         "strict": [", ".join(f"{name}: (.+)" for name in names) + ";"],
@@ -168,8 +168,8 @@ def attributes(block: Block, text: str, row: Block, cot: bool) -> Read:
 
 
 def passages(block: Block, text: str, row: Block, cot: bool) -> Read:
-    found: dict[str, str | None] = dict.fromkeys(map(bridge_text, block["questions"]))
-    prefix = bridge_text(block["prefix"])
+    found: dict[str, str | None] = dict.fromkeys(map(folded, block["questions"]))
+    prefix = folded(block["prefix"])
     for line in bridge_cut(text, cot).split("\n"):
         for question in [question for question, passage in found.items() if passage is None]:
             patterns = rf"{prefix} {question}: ([^;]+)", rf"{question}:\s*([^;]+)"
@@ -198,7 +198,7 @@ def cut(text: str, cot: bool) -> str:
     return text
 
 
-def helm_letter(block: Block, text: str, row: Block, cot: bool) -> Read:
+def exact_letter(block: Block, text: str, row: Block, cot: bool) -> Read:
     reply = cut(text, cot).strip()
     if cot:
         reply = reply.strip("*").strip()
@@ -237,7 +237,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BETWEEN = ",，、;；和及/"
 
 
-def mlb_letters(block: Block, text: str, row: Block, cot: bool) -> Read:
+def marked_letters(block: Block, text: str, row: Block, cot: bool) -> Read:
     reply = "".join(NARROW[c] if "Ａ" <= c <= "Ｚ" else c for c in cut(text, cot=False))
     after = re.split(r"答案\**\s*(?:是|为)?\s*[:：]\s*\**\s*", reply)
     if len(after) > 1:
@@ -272,7 +272,7 @@ def same_form(text: str) -> str:
     return unicodedata.normalize("NFKC", text).lower().strip()
 
 
-def mlb_tuples(block: Block, text: str, row: Block, cot: bool) -> Read:
+def tuples(block: Block, text: str, row: Block, cot: bool) -> Read:
     """Records as dictionaries of strings; a list is written with commas until it is compared."""
     fields = block.get("fields", ["term"])
     reply = cut(text, cot=False)
@@ -388,20 +388,20 @@ def term_records(fields: list[str], reply: str, cot: bool) -> list[dict[str, str
 
 
 RULES: dict[str, Callable[[Block, str, Block, bool], Read]] = {
-    "bridge_label": label,
-    "bridge_label_list": label_list,
-    "bridge_code_list": code_list,
-    "bridge_events": events,
-    "bridge_relations": relations,
-    "bridge_attributes": attributes,
-    "bridge_passages": passages,
-    "bridge_text": free_text,
-    "helm_letter": helm_letter,
-    "helm_icd10_codes": helm_codes,
+    "label": label,
+    "label_list": label_list,
+    "code_list": code_list,
+    "event_lines": events,
+    "relation_lines": relations,
+    "attribute_lines": attributes,
+    "passages": passages,
+    "text": free_text,
+    "exact_letter": exact_letter,
+    "codes_in_text": helm_codes,
     "free_text": helm_text,
     "label_word": label_word,
-    "mlb_letters": mlb_letters,
-    "mlb_tuples": mlb_tuples,
+    "marked_letters": marked_letters,
+    "tuples": tuples,
 }
 
 

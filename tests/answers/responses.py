@@ -73,23 +73,23 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
     kind, prefix = block["kind"], block.get("prefix")
     labels = list(block.get("labels", []))
     match kind:
-        case "bridge_label":
+        case "label":
             return f"{prefix}: {rng.choice(labels)}"
-        case "bridge_label_list":
+        case "label_list":
             return f"{prefix}: " + ", ".join(rng.sample(labels, rng.randint(1, min(4, len(labels)))))
-        case "bridge_code_list":
+        case "code_list":
             return f"{prefix}: " + ", ".join(rng.choice(TERMS[:-1]) for _ in range(rng.randint(1, 4)))
-        case "bridge_events" | "bridge_relations":
+        case "event_lines" | "relation_lines":
             return "\n".join(event(block, rng) for _ in range(rng.randint(1, 3)))
-        case "bridge_attributes":
+        case "attribute_lines":
             first, *others = block["fields"]
             named = [first, *rng.sample(others, rng.randint(0, len(others)))]
             return ", ".join(f"{name}: {rng.choice(VALUES)}" for name in named) + ";"
-        case "bridge_passages":
+        case "passages":
             return "\n".join(f"{prefix} {question}: {rng.choice(VALUES)};" for question in block["questions"])
-        case "bridge_text" | "free_text":
+        case "text" | "free_text":
             return "".join(rng.choice([*WORDS, " ", "，", "。"]) for _ in range(12)) + "好"
-        case "helm_letter":
+        case "exact_letter":
             return rng.choice(block["letters"])
         case "label_word":
             return rng.choice(labels)
@@ -103,7 +103,7 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return f"<{rng.choice(labels)}>"
         case "label_set":
             return "\n".join(rng.sample(labels, rng.randint(1, 3)))
-        case "helm_icd10_codes":
+        case "codes_in_text":
             return ",".join(rng.choice(CODES) for _ in range(rng.randint(1, 5)))
         case "medcalc":
             return rng.choice(
@@ -115,9 +115,9 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return rng.choice(
                 ["select count(*) from patient", "select 1", "drop table patient", "```sql\nselect 2\n```"]
             )
-        case "mlb_letters":
+        case "marked_letters":
             return "答案：" + "".join(rng.sample("ABCDE"[: len(row["options"])], rng.choice([1, 1, 2, 3])))
-        case "mlb_tuples":
+        case "tuples":
             return tuples(block, rng)
     raise KeyError(kind)
 

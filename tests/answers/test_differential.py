@@ -46,7 +46,7 @@ def test_random_responses_are_read_as_the_plain_rules_say(name):
     assert min(differing, key=lambda item: len(item[0]), default=None) is None
     # the responses are worth reading: neither all valid (where that can be) nor all the same
     assert valid > RESPONSES / 5
-    assert valid < 2 * RESPONSES or block["kind"] == "bridge_code_list"
+    assert valid < 2 * RESPONSES or block["kind"] == "code_list"
     assert len(answers) > 2
 
 

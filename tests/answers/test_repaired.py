@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.normalise import bridge_response
-from medtasks_ext.data import load_documents
-from medtasks_ext.filters import ParseAnswer
+from medtasks_ext.answers.filter import ParseAnswer
+from medtasks_ext.answers.normalise import answer_part
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.yamlfile import function_named
 from tests.answers import responses
@@ -60,7 +60,7 @@ def test_the_official_reading_is_the_same_or_as_stated(block: Block, example: Bl
 # ---------------------------------------------------------------- gold answers of all tasks
 
 BRIDGE = [name for name, dataset in registry().datasets.items() if dataset.metadata.suite == "bridge"]
-WITHOUT = {"bridge_text", "bridge_passages"}  # texts are compared, not read
+WITHOUT = {"text", "passages"}  # texts are compared, not read
 
 
 @pytest.mark.parametrize("name", BRIDGE)
@@ -89,7 +89,7 @@ def test_the_gold_answers_of_a_task_are_right(name, cot):
 # ---------------------------------------------------------------- labels
 
 LABELS: Block = {
-    "kind": "bridge_label",
+    "kind": "label",
     "prefix": "Topic",
     "labels": ["exam", "exam of skin", "no", "疾病", "B"],
 }
@@ -127,11 +127,11 @@ def test_labels_that_are_joined_are_an_answer_only_if_they_are_the_same(labels, 
 # ---------------------------------------------------------------- lists
 
 LIST: Block = {
-    "kind": "bridge_label_list",
+    "kind": "label_list",
     "prefix": "Items",
     "labels": ["Lab", "Imaging", "Other", "胃炎", "A / B"],
 }
-OPEN: Block = {"kind": "bridge_code_list", "prefix": "Items"}
+OPEN: Block = {"kind": "code_list", "prefix": "Items"}
 
 
 @many
@@ -152,7 +152,7 @@ def test_pieces_are_found_whatever_separates_and_surrounds_them(pieces, separato
 
 # ---------------------------------------------------------------- events
 
-EVENT_KINDS = {"bridge_events", "bridge_relations", "bridge_attributes"}
+EVENT_KINDS = {"event_lines", "relation_lines", "attribute_lines"}
 EVENTS = {
     name: block
     for name in BRIDGE
@@ -179,7 +179,7 @@ def test_random_answers_are_read_as_the_plain_reading_says(name):
         for written in (text, shuffled(text, block, random.Random(text))):
             for cot in (False, True):
                 answer = repaired(block, written, cot=cot, target=written)["answer"]
-                expected = plain_reading(block, bridge_response(written, cot=cot))
+                expected = plain_reading(block, answer_part(written, cot=cot))
                 if answer != expected:
                     differing.append((written, answer, expected))
                 found += answer is not None
@@ -222,14 +222,14 @@ PARTS = st.sampled_from(
 @many
 @given(st.lists(PARTS, max_size=25).map("".join))
 def test_any_mixture_of_names_and_marks_is_read_as_the_plain_reading_says(text):
-    block = {"kind": "bridge_events", "fields": ["entity", "type"], "patterns": ["strict"]}
+    block = {"kind": "event_lines", "fields": ["entity", "type"], "patterns": ["strict"]}
     text = text.strip()
     assert (repaired(block, text)["answer"] or []) == plain_events(text, ["entity", "type"], subject="entity")
 
 
 VALUE = st.text("aé病 .,()%-/1", min_size=1, max_size=12).map(lambda text: f"v{text}".strip(" ,"))
 FIELDS = ["subject", "first one", "second", "third/4th"]
-FORM: Block = {"kind": "bridge_events", "fields": FIELDS, "patterns": ["strict"]}
+FORM: Block = {"kind": "event_lines", "fields": FIELDS, "patterns": ["strict"]}
 
 
 @many

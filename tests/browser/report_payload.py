@@ -10,10 +10,10 @@ import numpy as np
 
 from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.report import gather, payload
-from medtasks_ext.results.bootstrap import RESAMPLES, percentile_interval
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import Results
+from medtasks_ext.stats.bootstrap import RESAMPLES, percentile_interval
 
 MODELS = (
     "meta-llama/Llama-3.3-70B-Instruct", "华佗 HuatuoGPT-o1-72B", "google/gemini-2.5-flash",

@@ -21,7 +21,7 @@ ALL_KINDS = [(name, kind) for name, suite in registry().suites.items() for kind 
 FLAGS = {
     "id": "falls_clinic",
     "suite": "medhelm",
-    "kind": "helm_letter",
+    "kind": "exact_letter",
     "language": "en",
     "task-type": "text_classification",
     "documents": "general_ehr_note",
@@ -145,7 +145,7 @@ def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "helm_leter"}, "unknown value 'helm_leter' (did you mean helm_letter?)"),
+        ({"kind": "exact_leter"}, "unknown value 'exact_leter' (did you mean exact_letter?)"),
         ({"specialties": "general,cardio"}, "use any of: general, cardiology"),
         ({"category": "admin"}, "use one of: clinical_decision_support"),
         ({"subcategory": "planning_treatments"}, "use one of: scheduling_resources_and_staff"),
@@ -167,7 +167,7 @@ def test_a_wrong_answer_is_refused_with_what_is_right(medtasks, tree, change, me
 
 
 def test_all_that_is_missing_is_said_at_once(medtasks, tree):
-    outcome = medtasks("new", "--id", "mlb_falls", "--kind", "mlb_letters")
+    outcome = medtasks("new", "--id", "mlb_falls", "--kind", "marked_letters")
     assert outcome.code == 2
     for flag in ("language", "task-type", "documents", "stage", "access"):
         assert f"--{flag}: " in outcome.err
@@ -181,12 +181,13 @@ class Terminal(io.StringIO):
 
 
 def test_on_a_terminal_it_asks_and_takes_numbers_and_asks_again(medtasks, tree, monkeypatch):
-    replies = ["falls_clinic", "2", "helm_leter", "helm_letter", "en", "1", "2, 5", "general", "1", "private"]
+    replies = ["falls_clinic", "2", "exact_leter", "exact_letter", "en", "1", "2, 5", "general"]
+    replies += ["1", "private"]
     replies += ["administration", "scheduling_resources_and_staff", "Falls clinic", ""]
     monkeypatch.setattr(sys, "stdin", Terminal("\n".join(replies) + "\n"))
     outcome = medtasks("new")
     assert outcome.code == 0, outcome.text
-    assert "did you mean helm_letter?" in outcome.err
+    assert "did you mean exact_letter?" in outcome.err
     record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
     assert record.documents == ["case_report", "general_ehr_note"]
     assert (record.name, record.summary) == (
@@ -196,7 +197,7 @@ def test_on_a_terminal_it_asks_and_takes_numbers_and_asks_again(medtasks, tree, 
 
 
 def test_a_question_is_asked_only_if_no_flag_answers_it(medtasks, tree, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", Terminal("helm_letter\n\n\n"))
+    monkeypatch.setattr(sys, "stdin", Terminal("exact_letter\n\n\n"))
     given = {name: value for name, value in FLAGS.items() if name != "kind"}
     outcome = medtasks("new", *as_arguments(given))
     assert outcome.code == 0 and "Language" not in outcome.out

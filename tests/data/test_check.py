@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from medtasks_ext.data import load_documents
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from tests.conftest import write_jsonl
 

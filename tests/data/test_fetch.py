@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medtasks_ext.data.missing import source_of
-from medtasks_ext.data.remote import remote_files
 from medtasks_ext.registry import Registry, registry
+from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.remote import remote_files
 from tests.conftest import ROOT, declare_suites
-from tests.data.hub_server import Hub
+from tests.rows.hub_server import Hub
 
 MEDQA, MMLU, BULLETS = "medhelm_medqa", "clinicbench_mmlu_med", "medhelm_medbullets"
 RAW = "https://raw.githubusercontent.com"

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from medtasks_ext.data.missing import source_of
-from medtasks_ext.data.originals.cl100k import SHA256, URL
-from medtasks_ext.data.places import source_page
 from medtasks_ext.registry import registry
+from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.originals.cl100k import SHA256, URL
+from medtasks_ext.rows.places import source_page
 from tests.conftest import ROOT, write_jsonl
 
 DATASETS = registry().datasets

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.data import load_documents
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from tests.engine.tiny_model import make
 

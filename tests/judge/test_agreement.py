@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from medtasks_ext.judge import agreement
+from medtasks_ext.stats import agreement
 
 # Shrout & Fleiss (1979), Table 2: six targets, four judges; ICC(3,1) = .71, ICC(3,4) = .91
 SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]

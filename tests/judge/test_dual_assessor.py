@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from medtasks_ext.data.load import _build
-from medtasks_ext.data.points import PointsError, read_points
 from medtasks_ext.judge import procedures
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.procedures import Judged, Panel, Request, Subject
+from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, tasks_folder
+from medtasks_ext.rows.points import PointsError, read_points
 from tests.conftest import ROOT, declare_suites, rewrite_answers, write_jsonl
 from tests.judge.conftest import judgements
 from tests.judge.processes import process, wait_for

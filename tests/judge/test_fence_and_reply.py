@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.data.spec import Judging
 from medtasks_ext.judge.fence import defuse, fence_code
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.reply import UnreadableError
+from medtasks_ext.rows.spec import Judging
 from tests.judge.made import AXES
 from tests.judge.server import FENCED, verdict
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import settings
 
-from medtasks_ext.data.documents import Document, Loaded
+from medtasks_ext.prompts.documents import Document, Loaded
 
 #: the same examples at every run
 examples = settings(max_examples=150, deadline=None, derandomize=True)

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import GoldError, answer_format
-from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import ehrsql
-from medtasks_ext.metrics.statistic import mean_of_some
 from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.stats.statistic import mean_of_some
 from tests.conftest import write_jsonl
 from tests.metrics.build import documents, examples
 

@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.filters import ParseAnswer
+from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.metrics import codes, events, relations
 from tests.metrics.build import INVALID, columns, documents, examples, mean
 
@@ -68,7 +68,7 @@ def test_repeated_events_count_once():
 )
 def test_relations_are_scored_as_published_and_repaired(line, event, subject, repaired):
     block = {
-        "kind": "bridge_relations",
+        "kind": "relation_lines",
         "fields": ["entity_1", "entity_2", "relation"],
         "patterns": ["strict", "loose"],
     }
@@ -77,17 +77,17 @@ def test_relations_are_scored_as_published_and_repaired(line, event, subject, re
 
 
 EX4CDS = {
-    "kind": "bridge_events",
+    "kind": "event_lines",
     "fields": ["entity", "type"],
     "all_fields": ["entity", "type", "factuality"],
     "patterns": ["strict"],
 }
 CDEE = {
-    "kind": "bridge_events",
+    "kind": "event_lines",
     "fields": ["subject", "description", "location", "status"],
     "patterns": ["bracketed"],
 }
-ATTRIBUTES = {"kind": "bridge_attributes", "fields": ["drug", "dosage", "route"]}
+ATTRIBUTES = {"kind": "attribute_lines", "fields": ["drug", "dosage", "route"]}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_events_are_scored_as_published_and_repaired(block, gold, line, event, r
 )
 def test_a_subject_that_is_not_the_first_field_is_compared_repaired(line, subject, repaired, event):
     block = {
-        "kind": "bridge_events",
+        "kind": "event_lines",
         "fields": ["age", "genre", "issue"],
         "patterns": ["open_line"],
         "subject": "issue",

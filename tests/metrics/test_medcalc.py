@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.metrics import medcalc
-from medtasks_ext.metrics.statistic import mean_of_some
+from medtasks_ext.stats.statistic import mean_of_some
 from tests.metrics.build import columns, documents, examples
 
 FORMAT = answer_format({"kind": "medcalc"})

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.data import load_documents
-from medtasks_ext.filters import ParseAnswer
+from medtasks_ext.answers.filter import ParseAnswer
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.yamlfile import function_named
 from tests.answers import responses

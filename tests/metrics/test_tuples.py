@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.data import load_documents
+from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.filters import ParseAnswer
 from medtasks_ext.metrics import tuples
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from tests.metrics.build import documents, examples
 
 TASKS = registry().datasets
-NAMES = [name for name, dataset in TASKS.items() if dataset.blocks["answer"]["kind"] == "mlb_tuples"]
+NAMES = [name for name, dataset in TASKS.items() if dataset.blocks["answer"]["kind"] == "tuples"]
 CMEEE, CMEIE, CDEE, SYMPTOMS = (
     TASKS[f"mlb_{name}"].blocks["answer"] for name in ("cmeee", "cmeie", "chip_cdee", "maeesymp")
 )
@@ -255,7 +255,7 @@ def test_an_answer_block_names_its_own_fields():
         {"closed_values": {"x": []}},
     ):
         with pytest.raises(MedtasksError, match=r"field|lines"):
-            answer_format({"kind": "mlb_tuples", "form": "json", "fields": ["a"], **wrong})
+            answer_format({"kind": "tuples", "form": "json", "fields": ["a"], **wrong})
 
 
 def test_a_shuffled_answer_of_many_entities_is_read_whole():

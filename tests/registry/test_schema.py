@@ -13,10 +13,10 @@ import yaml
 from jsonschema import Draft7Validator
 from lm_eval.config.task import TaskConfig
 
-from medtasks_ext.data.json_schema import TASK_KEYS, schema_text, task_schema
 from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.yamlfile import yaml_text
+from medtasks_ext.rows.json_schema import TASK_KEYS, schema_text, task_schema
 from medtasks_ext.runner.validate import checks_of
 from medtasks_ext.task import OTHER_ROWS, OWN_KEYS
 from tests.conftest import declare_suites
@@ -150,7 +150,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("prompt.instruction"), "prompt.instruction: missing key"),
         (changed("prompt.instruction_role", "sytem"), "should be 'system' or 'user'"),
         (changed("answer.letters", rename="leters"), "did you mean letters?"),
-        (changed("answer.kind", "helm_leter"), "did you mean helm_letter?"),
+        (changed("answer.kind", "exact_leter"), "did you mean exact_letter?"),
         (changed("judge", {"protocol": "likert_jury"}), "judge.question: missing key"),
         *(
             (changed(key), f"task.yaml: {key}: missing key → ")

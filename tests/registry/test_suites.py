@@ -150,7 +150,7 @@ def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
 
 
 def test_strategy_lines_are_english_unless_the_suite_has_others(root):
-    from medtasks_ext.data.strategies import LINES, strategy_line
+    from medtasks_ext.prompts.strategies import LINES, strategy_line
 
     dataset = Registry(root).datasets["ward_falls"]
     assert strategy_line(dataset, cot=False) == LINES.answer

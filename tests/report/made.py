@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry import registry
-from medtasks_ext.results.bootstrap import task_intervals
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
@@ -15,6 +14,7 @@ from medtasks_ext.results.document_scores import (
     score_statistic,
 )
 from medtasks_ext.results.resampled import save_resampled
+from medtasks_ext.stats.bootstrap import task_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,8 +13,8 @@ from scipy.stats import binomtest
 
 from medtasks_ext.metrics.glossary import meaning, rule
 from medtasks_ext.registry import registry
-from medtasks_ext.results.comparison import compare_resamples
 from medtasks_ext.results.resampled import load_resampled
+from medtasks_ext.stats.comparison import compare_resamples
 from tests.conftest import ROOT
 from tests.report.made import write_run
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from lm_eval.api.metrics import mean as lm_eval_mean
 
-from medtasks_ext.metrics import common, multi_label, permutation, runs, tuples
+from medtasks_ext.metrics import common, multi_label, permutation, tuples
 from medtasks_ext.metrics import single_label as single
-from medtasks_ext.metrics.statistic import mean_of_some
+from medtasks_ext.stats.runs import mean_of_runs
+from medtasks_ext.stats.statistic import mean_of_some
 
 AGGREGATIONS: dict[str, Callable] = {
     "mean": lm_eval_mean,
@@ -23,7 +24,7 @@ AGGREGATIONS: dict[str, Callable] = {
     "accuracy_all3": permutation.accuracy_all3,
     "single_trial_accuracy": permutation.single_trial_accuracy,
     "position_consistency": permutation.position_consistency,
-    "mean_of_runs": runs.mean_of_runs,
+    "mean_of_runs": mean_of_runs,
     "attribute_micro_f1": tuples.attribute_micro_f1,
     "f1_macro_of_classes": tuples.f1_macro,
     "position_bias": permutation.position_bias,

@@ -17,8 +17,7 @@ from scipy import stats
 
 from medtasks_ext.metrics import common, multi_label
 from medtasks_ext.metrics import single_label as single
-from medtasks_ext.metrics.statistic import label_counts, mean, value_and_one
-from medtasks_ext.results.bootstrap import (
+from medtasks_ext.stats.bootstrap import (
     mean_over_tasks,
     percentile_interval,
     resample,
@@ -27,7 +26,8 @@ from medtasks_ext.results.bootstrap import (
     t_interval_of_bootstrap_mean,
     task_intervals,
 )
-from medtasks_ext.results.statistics import counts_of
+from medtasks_ext.stats.counts import counts_of
+from medtasks_ext.stats.statistic import label_counts, mean, value_and_one
 from tests.conftest import ROOT
 from tests.metrics.build import examples
 from tests.results.aggregations import PLAIN, some_items
@@ -76,7 +76,7 @@ def test_weights_are_the_same_in_every_process_and_with_every_numpy():
     digest = "cd5287c318aa4a58558b0c4fca0f607c37152479badf14158e68034eadc8149a"
     assert sha256(resampling_weights("bridge_mie", 2084, 50).tobytes()).hexdigest() == digest
     code = (
-        "from hashlib import sha256\nfrom medtasks_ext.results.bootstrap import resampling_weights\n"
+        "from hashlib import sha256\nfrom medtasks_ext.stats.bootstrap import resampling_weights\n"
         "print(sha256(resampling_weights('bridge_mie', 2084, 50).tobytes()).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from lm_eval.api.metrics import mean
 
-from medtasks_ext.data import load_documents
 from medtasks_ext.judge.cases import judged_tasks
 from medtasks_ext.judge.procedures import Judged, Request
 from medtasks_ext.judge.scores import DocumentScore, figures
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.results.bootstrap import percentile_interval, resampling_weights, task_intervals
 from medtasks_ext.results.departments import score_by_department
-from medtasks_ext.results.statistics import counts_of
+from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights, task_intervals
+from medtasks_ext.stats.counts import counts_of
 from tests.conftest import ROOT, write_jsonl
-from tests.data.original_sources import SOURCES
+from tests.rows.original_sources import SOURCES
 
 TASKS = registry().datasets
 CLUSTERED = {name: dataset for name, dataset in TASKS.items() if "cluster" in dataset.blocks["rows"]}

@@ -15,10 +15,8 @@ from scipy import stats
 
 from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.permutation import accuracy_all3
-from medtasks_ext.metrics.runs import mean_of_runs
-from medtasks_ext.metrics.statistic import mean, mean_of_some
-from medtasks_ext.results.bootstrap import mean_over_tasks, percentile_interval, resample, resampling_weights
-from medtasks_ext.results.comparison import (
+from medtasks_ext.stats.bootstrap import mean_over_tasks, percentile_interval, resample, resampling_weights
+from medtasks_ext.stats.comparison import (
     BOOTSTRAP,
     EXACT_FLIPS,
     LEAST_P_VALUE,
@@ -31,7 +29,9 @@ from medtasks_ext.results.comparison import (
     paired_test,
     smallest_p_value,
 )
-from medtasks_ext.results.statistics import counts_of
+from medtasks_ext.stats.counts import counts_of
+from medtasks_ext.stats.runs import mean_of_runs
+from medtasks_ext.stats.statistic import mean, mean_of_some
 from tests.metrics.build import examples
 
 scores = st.floats(0, 1).map(lambda value: round(value, 6))

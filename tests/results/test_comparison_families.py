@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from medtasks_ext.results.comparison import compare_resamples, detectable_difference
-from medtasks_ext.results.medhelm import minimum_detectable_effect
-from medtasks_ext.results.multiplicity import adjust_pairs, benjamini_hochberg, holm
-from medtasks_ext.results.ranking import ranking, ranks
+from medtasks_ext.results.suite_figures import minimum_detectable_effect
+from medtasks_ext.stats.comparison import compare_resamples, detectable_difference
+from medtasks_ext.stats.multiplicity import adjust_pairs, benjamini_hochberg, holm
+from medtasks_ext.stats.ranking import ranking, ranks
 from tests.metrics.build import examples
 
 p_lists = st.lists(st.floats(0, 1), min_size=1, max_size=7)

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from medtasks_ext.metrics.common import micro_f1
-from medtasks_ext.results.bootstrap import mean_over_tasks, resampled_sums, resampling_weights
-from medtasks_ext.results.comparison import compare_resamples
+from medtasks_ext.stats.bootstrap import mean_over_tasks, resampled_sums, resampling_weights
+from medtasks_ext.stats.comparison import compare_resamples
 
 REPLICATIONS = 1500
 

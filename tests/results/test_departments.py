@@ -8,9 +8,9 @@ from collections import defaultdict
 
 import pytest
 
-from medtasks_ext.data import load_documents
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of, read_departments
 from medtasks_ext.results.departments import score_by_department

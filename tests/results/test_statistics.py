@@ -13,11 +13,11 @@ from lm_eval.api.metrics import mean as lm_eval_mean
 
 from medtasks_ext.metrics import codes, common, events, multi_label, relations
 from medtasks_ext.metrics import single_label as single
-from medtasks_ext.metrics.statistic import Statistic
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.registry import registry
-from medtasks_ext.results.statistics import by_unit, counts_of, statistic_of
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.stats.counts import by_unit, counts_of, statistic_of
+from medtasks_ext.stats.statistic import Statistic
 from tests.metrics.build import examples
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of

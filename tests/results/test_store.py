@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.registry import registry
-from medtasks_ext.results.bootstrap import percentile_interval, resample, resampling_weights
 from medtasks_ext.results.document_scores import (
     DocumentScores,
     load_document_scores,
@@ -25,6 +24,7 @@ from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.store.ingest import ingest
 from medtasks_ext.results.store.read import open_store
 from medtasks_ext.results.store.resample import _compact, _sums, task_bootstrap
+from medtasks_ext.stats.bootstrap import percentile_interval, resample, resampling_weights
 from tests.conftest import write_jsonl
 
 #: pooled F1 over clusters, in two strategies; questions with trials; means of runs; a mean; not judged yet

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.answers import normalise
-from medtasks_ext.data.load import _build
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import single_label
+from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.runner.lock import LOCK_FILE, Locked, broken, lock_of, lock_text, merged, read_lock
@@ -46,7 +46,7 @@ def again() -> None:
     """What another process would do: read tasks and rows anew."""
     forget()
     _build.cache_clear()
-    normalise.bridge_response.cache_clear()
+    normalise.answer_part.cache_clear()
 
 
 def rewrite(path: Path, old: str, new: str) -> None:

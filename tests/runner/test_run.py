@@ -52,7 +52,7 @@ def test_a_task_one_of_whose_answers_changed_is_scored_again(medtasks, chip_ctc,
     rows = json.loads(path.read_text())
     rows[0]["output"] = "clinical trial criterion: 锻炼"
     path.write_text(json.dumps(rows))
-    from medtasks_ext.data import load
+    from medtasks_ext.prompts import load
 
     load._build.cache_clear()
     medtasks("run", "--model", "oracle", *CHIP_CTC)
@@ -65,7 +65,7 @@ def test_a_task_whose_rows_changed_is_run_again(medtasks, chip_ctc, tmp_path):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     rows = [*json.loads(path.read_text()), sft_row(99, "新的一条", "clinical trial criterion: 睡眠")]
     path.write_text(json.dumps(rows))
-    from medtasks_ext.data import load
+    from medtasks_ext.prompts import load
 
     load._build.cache_clear()
     medtasks("run", "--model", "oracle", *CHIP_CTC)

@@ -500,7 +500,7 @@ def test_shards_that_read_other_rows_or_examples_are_refused(medtasks, chip_ctc,
     path = chip_ctc / "bridge" / file
     rows = json.loads(path.read_text())
     path.write_text(json.dumps([{**rows[0], "input": "换了一条"}, *rows[1:]]))
-    from medtasks_ext.data import load
+    from medtasks_ext.prompts import load
 
     load._build.cache_clear()
     medtasks(*CHIP_CTC, "--shard", "2/2")

@@ -144,7 +144,7 @@ def test_a_rescore_gives_the_same_files_prompts_included(medtasks, engine):
 
 
 def test_rows_that_change_and_change_back_get_their_own_answers(medtasks, engine, chip_ctc):
-    from medtasks_ext.data import load
+    from medtasks_ext.prompts import load
 
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     first = path.read_text()

@@ -58,8 +58,8 @@ def problems(tmp_path):
         ),
         (
             "kind: free_text",
-            "kind: helm_letter\n  letters: [A, B]",
-            "'helm_letter' have no metrics that judges score by axes",
+            "kind: exact_letter\n  letters: [A, B]",
+            "'exact_letter' have no metrics that judges score by axes",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.report.card.facts import hub_dataset, scored, setting_words
-from medtasks_ext.results.bootstrap import LEVEL, METHOD, RESAMPLES
+from medtasks_ext.stats.bootstrap import LEVEL, METHOD, RESAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.report.card.facts import command
-from medtasks_ext.results.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.seed import SEED
+from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.bootstrap import Interval
     from medtasks_ext.results.experiments import Entry
+    from medtasks_ext.stats.bootstrap import Interval
 
 SAMPLE_NOTE = (
     "> **SAMPLE DATA.** The rows behind these figures are synthetic. They show what a card looks like and "

@@ -14,9 +14,9 @@ from medtasks_ext.results.store.tables import read_document_scores, read_experim
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from medtasks_ext.metrics.statistic import Array
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.store.layout import StoredRun
+    from medtasks_ext.stats.statistic import Array
 
 
 class Store:

@@ -15,28 +15,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from medtasks_ext.metrics.statistic import mean
-from medtasks_ext.results.bootstrap import (
+from medtasks_ext.results.document_scores import score_statistic
+from medtasks_ext.results.store.layout import DOCUMENTS
+from medtasks_ext.results.store.tables import read_rows
+from medtasks_ext.stats.bootstrap import (
     LEVEL,
     RESAMPLES,
     resampled_sums,
     resampling_weights,
     single_threaded,
 )
-from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.results.statistics import by_unit
-from medtasks_ext.results.store.layout import DOCUMENTS
-from medtasks_ext.results.store.tables import read_rows
+from medtasks_ext.stats.counts import by_unit
+from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
-    from medtasks_ext.metrics.statistic import Array, Statistic
     from medtasks_ext.registry import Dataset
     from medtasks_ext.results.store.layout import Rows, StoredRun
     from medtasks_ext.results.store.read import Store
+    from medtasks_ext.stats.statistic import Array, Statistic
 
 #: counts that are held in memory at once; most take a byte
 _AT_ONCE = 2**27

@@ -1,0 +1,408 @@
+"""BRIDGE extraction answers: one event a line, fields in a fixed order.
+
+Several patterns are tried line by line, the first that matches wins (BRIDGE, `dataset/extraction.py`).
+The official ones are regular expressions whose greedy wild cards bind to the last slots of a line
+and backtrack for minutes on hostile ones. The functions at the end of this file find the same
+slots from the right end in linear time: greedy matching makes every mark the last one that still
+leaves room for the rest, which is what a scan from the right finds first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import regex  # the official scorer's engine
+from pydantic import Field
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
+from medtasks_ext.answers.normalise import answer_part, fold
+from medtasks_ext.answers.repaired_events import EventReader
+from medtasks_ext.privacy import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
+
+
+Reader = Callable[[str], "tuple[str, ...] | None"]
+
+
+class _EventLines(AnswerFormat):
+    fields: list[str]
+    patterns: list[Pattern]
+    closed_values: dict[str, list[str] | dict[str, str]] = Field(default_factory=dict)
+    inventory: dict[str, list[str]] = Field(default_factory=dict)
+    all_fields: list[str] = Field(default_factory=list)
+    subject: str | None = None
+
+    @cached_property
+    def _readers(self) -> list[Reader]:
+        return [reader for pattern in self.patterns for reader in self._readers_of(pattern)]
+
+    def _readers_of(self, pattern: Pattern) -> list[Reader]:
+        names = [fold(field) for field in self.fields]
+        n = len(names)
+        spaced = [f"{names[0]}: ", *(f", {name}: " for name in names[1:])]
+        match pattern:
+            case "strict":
+                return [lambda line: anchored(line, spaced, ";")]
+            case "nospace":
+                tight = [f"{names[0]}:", *(f", {name}:" for name in names[1:])]
+                return [lambda line: anchored(line, tight, ";")]
+            case "loose":
+                return [lambda line: loose(line, n)]
+            case "bare":
+                return [lambda line: bare(line, n)]
+            case "bracketed":
+                subject, description, location, status = names
+                marks = [f"{subject}: ", f", {description}: [", f"], {location}: [", f"], {status}: "]
+                exact: Reader = lambda line: anchored(line, marks, ";", least=(1, 0, 0, 0))  # noqa: E731
+                return [exact, bracketed_loose, bracketed_bare]
+            case "open_line":
+                return [
+                    lambda line: anchored(line, spaced, ""),
+                    lambda line: loose(line, n, open_end=True),
+                    lambda line: commas(line, n),
+                ]
+
+    @cached_property
+    def _closed(self) -> dict[str, frozenset[str]]:
+        return {field: frozenset(map(fold, values)) for field, values in self.closed_values.items()}
+
+    def _event(self, line: str, readers: list[Reader]) -> list[str] | None:
+        for reader in readers:
+            slots = reader(line)
+            if slots is not None:
+                return [slot.strip() for slot in slots[: len(self.fields)]]
+        return None
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
+        """All events; each gold line must match the first pattern, its values their closed lists.
+
+        A row may say `any_value` to have its values accepted as they are.
+        """
+        events = []
+        for line in _lines(fold(text)):
+            event = self._event(line, self._readers[:1])
+            if event is None:
+                shape = ", ".join(f"{field}: <...>" for field in self.fields)
+                raise GoldError(f"line {excerpt(line, 80)} is not of the form '{shape};'")
+            for field, value in zip(self.fields, event, strict=True):
+                allowed = self._closed.get(field)
+                if allowed and value not in allowed and not row.get("any_value"):
+                    listed = ", ".join(self.closed_values[field])
+                    raise UnknownValueError(f"{field} {excerpt(value)} is not one of: {listed}")
+            events.append(event)
+        if not events:
+            raise GoldError("no event")
+        return _distinct(events)
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """All events of the lines that match a pattern; a response without any is invalid."""
+        if not text.strip():
+            return Reading(None, False)
+        lines = [part for line in _lines(answer_part(text, cot=cot)) for part in _split_events(line)]
+        events = [event for line in lines if (event := self._event(line, self._readers)) is not None]
+        return Reading(_distinct(events), True) if events else Reading(None, False)
+
+    @cached_property
+    def _repaired(self) -> EventReader:
+        fields, subject = self.all_fields or self.fields, self.subject or self.fields[0]
+        lists = fields[1:3] if "bracketed" in self.patterns else []
+        may_be_absent = [*lists, *(field for field in fields if field not in self.fields)]
+        return EventReader(fields, subject=subject, absent=dict.fromkeys(may_be_absent, ""), lists=lists)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The events of gold and response, their fields looked up by name."""
+        return _both(self._repaired, text, document, cot=cot)
+
+    def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
+        """Closed values that no gold event shows."""
+        shown = {
+            (field, value)
+            for gold in golds
+            for event in gold
+            for field, value in zip(self.fields, event, strict=True)
+            if field in self.closed_values
+        }
+        return [
+            f"{field} {value}"
+            for field, values in self.closed_values.items()
+            for value in values
+            if (field, fold(value)) not in shown
+        ]
+
+
+class Events(_EventLines):
+    """Events with a subject (the first field) and attributes, in the order they are written.
+
+    A parsed event is the list of its field values. `closed_values` names fields whose values come
+    from a closed list and `inventory` the entities to choose from: they serve prompts and (the
+    first) the check of gold, never the reading of responses.
+
+    The repaired reading alone knows `all_fields`, the fields of the answer line where the official
+    reading has fewer, and `subject`, where it is another field than the first.
+    """
+
+    kind: Literal["event_lines"]
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The events of gold and response; `subject` is the place of a subject that is not the first."""
+        read = super().read_repaired(text, document, cot=cot)
+        return {**read, "subject": self.fields.index(self.subject)} if self.subject else read
+
+
+class Relations(_EventLines):
+    """Pairs of entities with a relation. A parsed relation is `[[pair, sorted], second entity, label]`.
+
+    The official parser binds the second entity to the field of the relation, so that its label is
+    never scored. The official metric reads the first two items, the repaired one the pair and the
+    label.
+    """
+
+    kind: Literal["relation_lines"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[Any]]:
+        """All relations; see `Events.read_gold`."""
+        return [_pair(event) for event in super().read_gold(text, row)]
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """All relations of the lines that match a pattern."""
+        reading = super().read(text, row, cot=cot)
+        return Reading([_pair(event) for event in reading.answer], True) if reading.valid else reading
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The relations of gold and response: the two entities, sorted, and the label."""
+        read = super().read_repaired(text, document, cot=cot)
+        return {
+            side: events and [(*sorted(event[:2]), event[2]) for event in events]
+            for side, events in read.items()
+        }
+
+
+class Attributes(AnswerFormat):
+    """Events whose attributes are looked up by name, in any order (n2c2 2018).
+
+    A value ends at the first comma or semicolon, which must be there; the first hit counts; a
+    missing attribute is "not mentioned"; a line without its first field is no event.
+    """
+
+    kind: Literal["attribute_lines"]
+    fields: list[str]
+
+    @cached_property
+    def _patterns(self) -> list[regex.Pattern[str]]:
+        return [regex.compile(rf"{regex.escape(field)}:([^;,]++)[;,]") for field in self.fields]
+
+    def _events(self, lines: list[str]) -> list[list[str]]:
+        events = []
+        for line in lines:
+            found = [pattern.search(line) for pattern in self._patterns]
+            if found[0]:
+                events.append([match[1].strip() if match else "not mentioned" for match in found])
+        return _distinct(events)
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
+        """All events of the gold lines."""
+        events = self._events(_lines(fold(text)))
+        if not events:
+            raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")
+        return events
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """All events; lines are never cut at semicolons here. A response without any is invalid."""
+        events = self._events(_lines(answer_part(text, cot=cot)))
+        return Reading(events, True) if events else Reading(None, False)
+
+    @cached_property
+    def _repaired(self) -> EventReader:
+        return EventReader(
+            self.fields, subject=self.fields[0], absent=dict.fromkeys(self.fields[1:], "not mentioned")
+        )
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The events of gold and response; a value ends where the next field begins."""
+        return _both(self._repaired, text, document, cot=cot)
+
+    def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
+        """Attributes that no gold event gives."""
+        given = {
+            field
+            for gold in golds
+            for event in gold
+            for field, value in zip(self.fields, event, strict=True)
+            if value != "not mentioned"
+        }
+        return [field for field in self.fields if field not in given]
+
+
+def _both(reader: EventReader, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    """The events of a document's gold answer and of a response."""
+    return {
+        "gold": reader.read(fold(document["target"])),
+        "answer": reader.read(answer_part(text, cot=cot)) or None,
+    }
+
+
+def _pair(event: list[str]) -> list[Any]:
+    one, other, label = event
+    return [sorted((one, other)), other, label]
+
+
+def _lines(text: str) -> list[str]:
+    return [line for piece in text.split("\n") if (line := piece.strip())]
+
+
+def _split_events(line: str) -> list[str]:
+    """A line with two or more semicolons holds several events, each of which keeps one."""
+    if line.count(";") < 2:
+        return [line]
+    return [f"{part.strip()};" for part in line.split(";") if part.strip()]
+
+
+def _distinct(events: list[list[str]]) -> list[list[str]]:
+    return [list(event) for event in dict.fromkeys(map(tuple, events))]
+
+
+def anchored(line: str, marks: list[str], end: str, *, least: tuple[int, ...] = ()) -> tuple[str, ...] | None:
+    """The slots between literal marks: `mark1(.+)mark2(.+) ... end`, searched for anywhere in the line.
+
+    Args:
+        line: one line, lower-cased.
+        marks: the text before each slot.
+        end: the text after the last slot; empty: the slot runs to the end of the line.
+        least: how many characters each slot has at least (by default one).
+    """
+    # the official search ignores case, to which the long s is an s
+    text, stop = line.replace("ſ", "s"), line.rfind(end) if end else len(line)
+    slots: tuple[str, ...] = ()
+    least = least or (1,) * len(marks)
+    for mark, room in zip(reversed(marks[1:]), reversed(least), strict=False):
+        place = text.rfind(mark, 0, max(stop - room, 0))
+        if place < 0:
+            return None
+        slots, stop = (line[place + len(mark) : stop], *slots), place
+    first = text.find(marks[0])
+    if first < 0 or first + len(marks[0]) + least[0] > stop:
+        return None
+    return (line[first + len(marks[0]) : stop], *slots)
+
+
+def bracketed_loose(line: str) -> tuple[str, ...] | None:
+    r"""The slots of `.*:(.+),\s*.*:\s*\[(.*)\],\s*.*:\s*\[(.*)\],\s*.*:\s*([^;]+)` (CHIP-CDEE)."""
+    last = _last_value(line, open_end=False)
+    if last is None:
+        return None
+    colon, slots = last
+    for _ in range(2):
+        close = line.rfind("],", 0, colon)
+        opened = _opening(line, close)
+        if opened is None:
+            return None
+        colon, bracket = opened
+        slots = (line[bracket + 1 : close], *slots)
+    comma = line.rfind(",", 0, colon)
+    colon = line.rfind(":", 0, comma - 1) if comma > 0 else -1
+    return (line[colon + 1 : comma], *slots) if colon >= 0 else None
+
+
+def _opening(line: str, close: int) -> tuple[int, int] | None:
+    r"""The last colon and bracket of `:\s*\[` before a closing bracket."""
+    bracket = line.rfind("[", 0, max(close, 0))
+    while bracket >= 0:
+        colon = bracket - 1
+        while colon >= 0 and line[colon].isspace():
+            colon -= 1
+        if colon >= 0 and line[colon] == ":":
+            return colon, bracket
+        bracket = line.rfind("[", 0, bracket)
+    return None
+
+
+def bracketed_bare(line: str) -> tuple[str, ...] | None:
+    r"""The slots of `(.+):(.+),\[(.*)\],\[(.*)\],([^;]+)`; it has one more than the fields (CHIP-CDEE)."""
+    close = line.rfind("],")
+    while close >= 0 and not _until_semicolon(line[close + 2 :]):
+        close = line.rfind("],", 0, close)
+    middle = line.rfind("],[", 0, close) if close >= 0 else -1
+    opened = line.rfind(",[", 0, middle) if middle >= 0 else -1
+    colon = line.rfind(":", 0, opened - 1) if opened > 0 else -1
+    if colon < 1:
+        return None
+    value = _until_semicolon(line[close + 2 :])
+    return (
+        line[:colon],
+        line[colon + 1 : opened],
+        line[opened + 2 : middle],
+        line[middle + 3 : close],
+        value,
+    )
+
+
+def loose(line: str, n: int, *, open_end: bool = False) -> tuple[str, ...] | None:
+    r"""The n slots of `.*:\s*(.+),\s*.*:\s*(.+),\s* ... .*:\s*([^;]+)`, found from the right.
+
+    `open_end` lets the last slot run to the end of the line, semicolons included (`(.+)`).
+    """
+    last = _last_value(line, open_end=open_end)
+    if last is None:
+        return None
+    colon, slots = last
+    for _ in range(n - 1):
+        comma = line.rfind(",", 0, colon)
+        # between colon and comma stands at least one character
+        colon = line.rfind(":", 0, comma - 1) if comma > 0 else -1
+        if colon < 0:
+            return None
+        # white space after the colon is skipped, but one character stays with the slot
+        slots = (line[colon + 1 : comma].lstrip() or line[comma - 1], *slots)
+    return slots
+
+
+def bare(line: str, n: int) -> tuple[str, ...] | None:
+    r"""The n slots of `(.+):([^;]+)` (n = 2) or `(.+):(.+),([^;]+)` (n = 3), found from the right."""
+    if n == 2:
+        for colon in _from_right(line, ":"):
+            if value := _until_semicolon(line[colon + 1 :]):
+                return (line[:colon], value) if colon > 0 else None
+        return None
+    for comma in _from_right(line, ","):
+        if value := _until_semicolon(line[comma + 1 :]):
+            colon = line.rfind(":", 0, max(comma - 1, 0))
+            # colon first, then the last comma behind it: the greedy order of the expression
+            return (line[:colon], line[colon + 1 : comma], value) if colon > 0 else None
+    return None
+
+
+def commas(line: str, n: int) -> tuple[str, ...] | None:
+    r"""The n slots of `(.+),(.+), ... (.+)`, found from the right: each comma the last that leaves room."""
+    slots: tuple[str, ...] = ()
+    end = len(line)
+    for _ in range(n - 1):
+        comma = line.rfind(",", 0, end - 1)
+        if comma < 1:
+            return None
+        slots, end = (line[comma + 1 : end], *slots), comma
+    return (line[:end], *slots)
+
+
+def _from_right(line: str, mark: str) -> list[int]:
+    return [i for i in range(len(line) - 1, -1, -1) if line[i] == mark]
+
+
+def _until_semicolon(text: str) -> str:
+    return text.partition(";")[0]
+
+
+def _last_value(line: str, *, open_end: bool) -> tuple[int, tuple[str, ...]] | None:
+    for colon in _from_right(line, ":"):
+        tail = line[colon + 1 :]
+        value = tail.lstrip() if open_end else _until_semicolon(tail.lstrip())
+        if value:
+            return colon, (value,)
+        if tail[:1].isspace():  # `\s*` gives one blank back to the slot
+            return colon, (tail[: len(tail) - len(tail.lstrip())][-1],)
+    return None

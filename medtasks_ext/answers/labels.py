@@ -1,0 +1,190 @@
+"""BRIDGE classification answers: one label, a list of labels, a list of codes.
+
+Patterns, their order and their missing word boundaries are those of the official scorer
+(BRIDGE, `dataset/classification.py`), because a score is comparable only with the same reading.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
+from pydantic import Field
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.normalise import answer_part, fold
+from medtasks_ext.answers.repaired_labels import LabelReader, ListReader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class _Prefixed(AnswerFormat):
+    prefix: str
+
+    @cached_property
+    def _prefix(self) -> str:
+        return regex.escape(fold(self.prefix))
+
+
+class Label(_Prefixed):
+    """One label after a prefix, as in `AIS: yes`.
+
+    `three_step` tries `prefix: label`, then the prefix with a loose separator, then the bare
+    label between word boundaries; `two_step` tries the first (any white space) and the last.
+    Longer labels are tried before shorter ones, or, with `longest_first: false`, in written order.
+
+    The repaired reading alone knows `aliases` (other spelling -> label), and `several`: the prompt
+    asks for a list, of which the official reading takes the first item.
+    """
+
+    kind: Literal["label"]
+    pattern_set: Literal["three_step", "two_step"] = "three_step"
+    labels: list[str] | dict[str, str]
+    longest_first: bool = True
+    aliases: dict[str, str] = Field(default_factory=dict)
+    several: bool = False
+    has_label_pool: ClassVar[bool] = True
+    draws_invalid: ClassVar[bool] = True
+
+    @cached_property
+    def _patterns(self) -> tuple[regex.Pattern[str], ...]:
+        labels = [fold(label) for label in self.labels]
+        if self.longest_first:
+            labels.sort(key=len, reverse=True)
+        anyof = "|".join(map(regex.escape, labels))
+        steps = {
+            "three_step": (rf"{self._prefix}: ({anyof})", rf"{self._prefix}:?\s*({anyof})"),
+            "two_step": (rf"{self._prefix}:\s*({anyof})",),
+        }[self.pattern_set]
+        return tuple(regex.compile(step, regex.IGNORECASE) for step in (*steps, rf"\b({anyof})\b"))
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
+        """The label, lower-cased; gold is read with the first pattern only."""
+        match = self._patterns[0].search(fold(text))
+        if not match:
+            raise GoldError(f"expected the line '{self.prefix}: <one of {len(self.labels)} labels>'")
+        return match[1].lower()
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The label of the first pattern that matches anywhere."""
+        response = answer_part(text, cot=cot)
+        for pattern in self._patterns:
+            if match := pattern.search(response):
+                return Reading(match[1].lower(), True)
+        return Reading(None, False)
+
+    @cached_property
+    def _repaired(self) -> LabelReader:
+        return LabelReader(self.prefix, self.labels, self.aliases, several=self.several)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The one label that the answer names alone; of a list the set, as one string."""
+        gold = document["gold"]
+        if self.several:
+            gold = self._repaired.read(fold(document["target"])) or gold
+        return {"gold": gold, "answer": self._repaired.read(answer_part(text, cot=cot))}
+
+    def labels_of(self, gold: str) -> list[str]:
+        """The one gold label."""
+        return [gold]
+
+    def not_covered(self, golds: list[str]) -> list[str]:
+        """Labels that no gold answer shows."""
+        return [label for label in self.labels if fold(label) not in golds]
+
+
+class _List(_Prefixed):
+    pattern_set: Literal["list_three_step", "list_two_step", "list_whole_line"] = "list_three_step"
+    has_label_pool: ClassVar[bool] = True
+
+    @cached_property
+    def _patterns(self) -> tuple[regex.Pattern[str], ...]:
+        exact, loose, bare = rf"{self._prefix}: (.+)", rf"{self._prefix}:?\s*(.+)", r"\b(.+)\b"
+        steps = {
+            "list_three_step": (exact, loose, bare),
+            "list_two_step": (exact, bare),
+            "list_whole_line": (exact, loose, r"(.+)"),
+        }[self.pattern_set]
+        return tuple(regex.compile(step, regex.IGNORECASE) for step in steps)
+
+    def _pieces(self, text: str) -> list[str]:
+        """The comma pieces of the first pattern that matches; of the whole text if none does."""
+        matches = (pattern.search(text) for pattern in self._patterns)
+        line = next((match[1] for match in matches if match), text)
+        return [piece.strip() for piece in line.split(",")]
+
+    def _predicted(self, text: str, *, cot: bool) -> list[str]:
+        pieces = self._pieces(answer_part(text, cot=cot))
+        return [piece.replace('"', "").replace("'", "") for piece in pieces]
+
+    def labels_of(self, gold: list[str]) -> list[str]:
+        """All gold labels of the document."""
+        return gold
+
+
+class LabelList(_List):
+    """Several labels of a closed list, separated by commas."""
+
+    kind: Literal["label_list"]
+    labels: list[str] | dict[str, str]
+    draws_invalid: ClassVar[bool] = True
+
+    @cached_property
+    def _known(self) -> list[str]:
+        return sorted((fold(label) for label in self.labels), key=len, reverse=True)
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The known labels of the line, sorted; a line without any is an error."""
+        known = sorted(set(self._pieces(fold(text))) & set(self._known))
+        if not known:
+            raise GoldError(f"no known label in the line '{self.prefix}: ...'")
+        return known
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """For each comma piece the first (longest) label that it contains; none at all is invalid."""
+        named = {
+            next((label for label in self._known if label in piece), None)
+            for piece in self._predicted(text, cot=cot)
+        } - {None}
+        return Reading(sorted(filter(None, named)), True) if named else Reading(None, False)
+
+    @cached_property
+    def _repaired(self) -> ListReader:
+        return ListReader(self.prefix, self.labels)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The pieces of the list; those that are no label stay as they are."""
+        return {"gold": document["gold"], "answer": self._repaired.read(answer_part(text, cot=cot))}
+
+    def not_covered(self, golds: list[list[str]]) -> list[str]:
+        """Labels that no gold answer shows."""
+        shown = {label for gold in golds for label in gold}
+        return [label for label in self.labels if fold(label) not in shown]
+
+
+class CodeList(_List):
+    """Codes or terms of an open list, separated by commas. The official rule never calls it invalid."""
+
+    kind: Literal["code_list"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """Every piece of the line as it stands, sorted."""
+        pieces = self._pieces(fold(text))
+        if pieces == [""]:
+            raise GoldError(f"no code in the line '{self.prefix}: ...'")
+        return sorted(set(pieces))
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """Every piece of the line as it stands; an empty response gives one empty piece."""
+        return Reading(sorted(set(self._predicted(text, cot=cot))), True)
+
+    @cached_property
+    def _repaired(self) -> ListReader:
+        return ListReader(self.prefix)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+        """The pieces of gold and response without what stands around a code or term."""
+        gold = self._repaired.read(fold(document["target"])) or document["gold"]
+        return {"gold": gold, "answer": self._repaired.read(answer_part(text, cot=cot))}

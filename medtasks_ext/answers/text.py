@@ -1,0 +1,83 @@
+"""BRIDGE generation answers: the whole normalised response, or a passage per question."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import regex  # the official scorer's engine
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.normalise import answer_part, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Text(AnswerFormat):
+    """Free text. A prefix that the answer format asks for stays in both texts, as officially scored."""
+
+    kind: Literal["text"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """One reference, or several when the row has an `output_list`."""
+        given = row.get("output_list") or [text]
+        if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+            raise GoldError("output_list must be a list of texts")
+        references = [fold(item) for item in given]
+        if not any(references):
+            raise GoldError("empty reference")
+        return references
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The normalised response; an empty one is invalid."""
+        response = answer_part(text, cot=cot)
+        return Reading(response, True) if response else Reading(None, False)
+
+
+class Passages(AnswerFormat):
+    """One passage per question, each on a line `prefix question: passage;` (CAS-evidence).
+
+    Each line goes to the first question that has no answer yet and whose pattern matches it.
+    """
+
+    kind: Literal["passages"]
+    prefix: str
+    questions: dict[str, str]
+
+    @cached_property
+    def _patterns(self) -> dict[str, tuple[regex.Pattern[str], ...]]:
+        prefix = regex.escape(fold(self.prefix))
+        return {
+            question: (
+                regex.compile(rf"{prefix} {regex.escape(question)}: ([^;]+)", regex.IGNORECASE),
+                regex.compile(rf"{regex.escape(question)}:\s*([^;]+)", regex.IGNORECASE),
+            )
+            for question in map(fold, self.questions)
+        }
+
+    def _passages(self, text: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for line in filter(None, map(str.strip, text.split("\n"))):
+            for question, patterns in self._patterns.items():
+                if question in found:
+                    continue
+                if match := next(filter(None, (pattern.search(line) for pattern in patterns)), None):
+                    found[question] = match[1].strip()
+                    break
+        return {question: found[question] for question in self._patterns if question in found}
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The passages in the order of the questions; each must be there."""
+        passages = self._passages(fold(text))
+        if len(passages) < len(self.questions):
+            raise GoldError(
+                f"expected a line '{self.prefix} <question>: <...>;' for: {', '.join(self.questions)}"
+            )
+        return list(passages.values())
+
+    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The passages, empty where there is none; valid only if none is missing."""
+        passages = self._passages(answer_part(text, cot=cot))
+        answer = [passages.get(question, "") for question in self._patterns]
+        return Reading(answer, len(passages) == len(self.questions))

@@ -1,0 +1,1 @@
+"""Where rows come from: local files, originals of the authors, pinned downloads; what their columns are."""

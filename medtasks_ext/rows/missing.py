@@ -1,0 +1,65 @@
+"""What to say when data is not at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Dataset, Registry, registry
+from medtasks_ext.rows.folders import data_dir
+from medtasks_ext.rows.places import places
+from medtasks_ext.rows.sources import Origin, find_origin
+from medtasks_ext.rows.spec import dataset_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from medtasks_ext.rows.spec import Source
+
+
+def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
+    """Where the dataset's rows would be read from now, or None."""
+    return find_origin(dataset, source_of(dataset), forced)
+
+
+def source_of(dataset: Dataset) -> Source:
+    """What the dataset's YAML says of where rows come from."""
+    return dataset_spec(dataset.blocks, where=dataset.file).rows
+
+
+def where_it_goes(dataset: Dataset) -> str:
+    """One line: who grants access, and where the files go."""
+    metadata = dataset.metadata
+    found = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
+    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(found)}"
+
+
+def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
+    """The error for one dataset that is not at hand. It lists the others of the suite, too.
+
+    lm-eval stops at the first error, after the model was loaded; whoever reads it should not have
+    to find the next missing dataset by another run.
+    """
+    suite = [item for item in siblings_of(dataset) if item.metadata.suite == dataset.metadata.suite]
+    absent = [item for item in suite if origin_of(item, forced) is None]
+    present = [item.id for item in suite if item not in absent]
+    lines = "".join(f"\n    {where_it_goes(item)}" for item in absent)
+    mode = f" as {forced}" if forced else ""
+    return MedtasksError(
+        f"{dataset.id} is not at hand{mode}. Missing in {dataset.metadata.suite}"
+        f" (below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}):{lines}",
+        remedy=what_runs(present) + "try all tasks on synthetic rows: add --metadata data=sample",
+    )
+
+
+def siblings_of(dataset: Dataset) -> Iterable[Dataset]:
+    """The datasets of the registry that it belongs to; of a folder outside the registry those beside it."""
+    tasks = registry()
+    known = tasks if dataset in tasks.datasets.values() else Registry(dataset.folder.parents[1])
+    return known.datasets.values()
+
+
+def what_runs(present: Iterable[str]) -> str:
+    """A command that runs what is at hand, or nothing."""
+    names = ",".join(present)
+    return f"run what is there: medtasks run --tasks {names} …\n  → " if names else ""

@@ -1,0 +1,122 @@
+"""Options of multiple-choice questions: reading them from a row, permuting them for repeated trials."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import RowError
+from medtasks_ext.privacy import RowValueError, excerpt, shows_text
+
+if TYPE_CHECKING:
+    from medtasks_ext.rows.files import Row
+
+_OPTION = re.compile(r"\s*([A-Z])[\s.、．:：]+(.*)", re.DOTALL)
+
+
+def split_options(value: Any) -> list[str]:
+    """The option texts in letter order, from any of the shapes in which sources keep them.
+
+    A list of `{key, value}` objects, a mapping of letters, a list of texts, or one string with an
+    option per line (some copies of CMExam hold a literal backslash and n instead of line breaks).
+    """
+    if isinstance(value, dict):
+        return [str(value[letter]).strip() for letter in sorted(value)]
+    if isinstance(value, list):
+        if all(isinstance(item, dict) for item in value):
+            return [str(item["value"]).strip() for item in sorted(value, key=lambda item: item["key"])]
+        return [str(item).strip() for item in value]
+    texts: list[str] = []
+    for line in str(value).replace("\\n", "\n").splitlines():
+        if not line.strip():
+            continue
+        match = _OPTION.fullmatch(line)
+        if not match or match[1] != ascii_uppercase[len(texts)]:
+            raise RowValueError(
+                f"option line {excerpt(line)} does not begin with the letter {ascii_uppercase[len(texts)]}"
+            )
+        texts.append(match[2].strip())
+    return texts
+
+
+def lettered(options: list[str]) -> str:
+    """One line per option: letter, full stop, text."""
+    return "\n".join(f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
+
+
+def as_letters(indices: Any) -> str:
+    """Indices into the options, counted from 0, as letters: [0, 2] is `AC`.
+
+    Raises:
+        ValueError: it is no list of such indices, or an empty one.
+    """
+    if not isinstance(indices, list) or not indices:
+        raise RowValueError(f"{excerpt(indices)} is no list of indices into the options")
+    for index in indices:
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(ascii_uppercase):
+            raise RowValueError(f"{excerpt(index)} is no index into the options, counted from 0")
+    return "".join(sorted({ascii_uppercase[index] for index in indices}))
+
+
+def check_options(row: Row, where: str) -> Row:
+    """The row, if its options are such that answers can be compared by them.
+
+    There are at least two, all different, the right ones among them.
+
+    Raises:
+        RowError: they are not; it names file and row.
+    """
+    options, answer = row["options"], str(row["answer"])
+    problem = remedy = ""
+    repeated = [option for place, option in enumerate(options) if option in options[:place]]
+    outside = [letter for letter in answer if letter not in ascii_uppercase[: len(options)]]
+    if len(options) < 2:
+        problem, remedy = f"has {len(options)} options", "give every question at least two options"
+    elif repeated:
+        problem = f"has the option {excerpt(repeated[0])} more than once"
+        remedy = "answers are compared by the options' texts: write different ones, or take the row out"
+    elif outside or not answer:
+        problem = f"has the answer {excerpt(answer)}, which is none of its {len(options)} options"
+        remedy = (
+            f"write letters from A to {ascii_uppercase[len(options) - 1]} (or their indices, counted from 0)"
+        )
+    if problem:
+        place = f"{row['_row']} (id {row['id']})" if shows_text() else row["_row"]
+        column = "answer" if "answer" in problem else "options"
+        raise RowError(f"{place} {problem}", row=row["_row"], column=column, where=where, remedy=remedy)
+    return row
+
+
+def permuted(row: Row, trials: int) -> list[Row]:
+    """The question asked several times, each time with its options in another seeded order.
+
+    Fields `options` (texts) and `answer` (letters) are rewritten together; `item` and `trial` are
+    added. Orders are drawn uniformly from all permutations, seeded by question id, and differ
+    between trials as far as the number of options allows (MLB, protocol `dynamic_mc`): they are never
+    all the same.
+
+    Args:
+        row: a question that `check_options` accepts.
+        trials: how often it is asked.
+    """
+    options, gold = list(row["options"]), {ascii_uppercase.index(letter) for letter in row["answer"]}
+    rng = random.Random(f"option order of {row['id']}")
+    orders: list[list[int]] = []
+    possible = math.factorial(len(options))
+    while len(orders) < trials:
+        order = rng.sample(range(len(options)), len(options))
+        if order not in orders or len(orders) >= possible:
+            orders.append(order)
+    return [
+        {
+            **row,
+            "options": [options[index] for index in order],
+            "answer": "".join(ascii_uppercase[place] for place, index in enumerate(order) if index in gold),
+            "item": str(row["id"]),
+            "trial": trial,
+        }
+        for trial, order in enumerate(orders)
+    ]

@@ -1,0 +1,85 @@
+"""Where the local files of a dataset may lie, and which page tells how to get them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtasks_ext.registry.folders import CHECKOUT, PACKAGE
+from medtasks_ext.rows.files import SUFFIXES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.spec import Source
+
+#: Files of `medtasks data template` and the owner's own wording, which stand beside row files.
+BESIDE = ("README.md", "example.jsonl", "instruction.txt")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One layout of local files.
+
+    Attributes:
+        kind: `official` (BRIDGE's own files), `rows` (in one of several formats), or `original` (the
+            source's files).
+        needed: paths below the data folder; for `original` patterns below its folder.
+        optional: paths that may be there besides: few-shot rows.
+        folder: of the dataset, below the data folder.
+    """
+
+    kind: str
+    needed: list[str]
+    optional: list[str]
+    folder: str
+
+    @property
+    def short(self) -> str:
+        """What to put there, in a line."""
+        original = self.kind == "original"
+        return f"{self.folder}/ (as the source distributes them)" if original else self.needed[0]
+
+
+def dataset_folder(dataset: Dataset) -> str:
+    """The folder of a dataset's files, below the data folder."""
+    return f"{dataset.metadata.suite}/{dataset.folder.name}"
+
+
+def places(dataset: Dataset, source: Source) -> list[Place]:
+    """The layouts that the loader looks for, the first that is there is used."""
+    folder, suite = dataset_folder(dataset), dataset.metadata.suite
+    found = []
+    if name := source.official_name:
+        example = f"{suite}/example/{name}.example.json"
+        found.append(Place("official", [f"{suite}/{name}.SFT.json"], [example], folder))
+    found.append(Place("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
+    found += [Place("original", layout.patterns, [], f"{folder}/original") for layout in source.original]
+    return found
+
+
+def row_files(split: str) -> list[str]:
+    """The names that a file of rows may have."""
+    return [f"{split}{suffix}" for suffix in SUFFIXES]
+
+
+def source_page(dataset: Dataset) -> Path | None:
+    """The page of docs/sources that tells how the dataset's files are requested, if it is not open."""
+    if dataset.metadata.access == "open":
+        return None
+    folders = (PACKAGE / "docs" / "sources", CHECKOUT / "docs" / "sources")
+    pages = (folder / f"{_holder(dataset)}.md" for folder in folders)
+    return next((page for page in pages if page.is_file()), None)
+
+
+def _holder(dataset: Dataset) -> str:
+    """The name of the page; the index tells of private data and the rest."""
+    url, licence = dataset.metadata.url, dataset.metadata.licence
+    if "physionet" in (url + licence).lower():
+        return "physionet"
+    if "redivis.com" in url or "medalign.stanford.edu" in url:
+        return "redivis"
+    if "portal.dbmi.hms.harvard.edu" in url:
+        return "n2c2"
+    return "README"

@@ -1,0 +1,253 @@
+"""Where a dataset's rows come from: local files, a pinned download, or the bundled samples."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows import release
+from medtasks_ext.rows.files import SUFFIXES, Row, read_rows
+from medtasks_ext.rows.folders import data_dir
+from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original
+from medtasks_ext.rows.originals.readers import records
+from medtasks_ext.rows.remote import hub_file, url_file
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.suites import Release
+    from medtasks_ext.rows.spec import Download, Source
+
+Origin = Literal["local", "hub", "release", "sample"]
+SPLIT_KEY = "_split"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Raw rows of one dataset and what they are.
+
+    `rebuilt`: test rows made from the original source, so not the suite's own.
+    """
+
+    origin: Origin
+    test: list[Row]
+    fewshot: list[Row]
+    where: str
+    revision: str | None = None
+    instruction: str | None = None
+    fewshot_where: str | None = None
+    rebuilt: bool = False
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """The local files of one dataset."""
+
+    test: Path
+    fewshot: Path | None
+    instruction: Path | None
+
+
+def forced_origin(option: object = None) -> Origin | None:
+    """The origin that the user forces by `--metadata data=…` or `MEDTASKS_DATA`, if any.
+
+    Raises:
+        MedtasksError: the value is none of the origins.
+    """
+    value = option if option is not None else os.environ.get("MEDTASKS_DATA") or None
+    if value is not None and value not in get_args(Origin):
+        raise MedtasksError(
+            f"unknown data origin {value!r}",
+            where="--data or MEDTASKS_DATA",
+            remedy="use local, hub, release or sample",
+        )
+    return value  # type: ignore[return-value]
+
+
+def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
+    """The dataset's files below the data folder, or None.
+
+    BRIDGE's own layout (`bridge/NAME.SFT.json`, `bridge/example/NAME.example.json`) comes before
+    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,parquet}`).
+    """
+    root = data_dir()
+    if root is None:
+        return None
+    suite = root / dataset.metadata.suite
+    folder = suite / dataset.folder.name
+    instruction = _existing(folder / "instruction.txt")
+    if source.official_name:
+        names = [source.official_name, *source.other_names]
+        if test := _named(suite, names, ".SFT.json"):
+            return LocalFiles(test, _named(suite / "example", names, ".example.json"), instruction)
+    found = {
+        split: next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
+        for split in ("test", "fewshot")
+    }
+    return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
+
+
+def _named(folder: Path, names: list[str], suffix: str) -> Path | None:
+    """The file of that name, whatever its case and punctuation (`Sub-Block`, `Subblock`)."""
+    for name in names:
+        if (path := folder / f"{name}{suffix}").is_file():
+            return path
+    wanted = {letters(name) for name in names}
+    files = sorted(folder.glob(f"*{suffix}")) if folder.is_dir() else []
+    return next((path for path in files if letters(path.name.removesuffix(suffix)) in wanted), None)
+
+
+def letters(name: str) -> str:
+    """A name without case, blanks and punctuation."""
+    return "".join(char for char in name.lower() if char.isalnum())
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.is_file() else None
+
+
+def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Origin | None:
+    """The origin that would be used now, or None where the data is not at hand. Reads no rows."""
+    if forced == "sample":
+        return "sample" if dataset.sample_file.is_file() else None
+    if forced == "release":
+        published = dataset.suite.release
+        return "release" if published and release.test_file(published, source) else None
+    if forced in (None, "local") and (local_files(dataset, source) or original_folder(dataset, source)):
+        return "local"
+    if forced in (None, "hub") and source.download:
+        return "hub"
+    return None
+
+
+def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
+    """Read the rows of one dataset from one origin.
+
+    Raises:
+        MedtasksError: a file is missing, unreadable or malformed, or a download fails.
+    """
+    if origin == "sample":
+        rows = read_rows(dataset.sample_file)
+        split = {
+            name: [
+                {key: value for key, value in row.items() if key != SPLIT_KEY}
+                for row in rows
+                if row.get(SPLIT_KEY) == name
+            ]
+            for name in ("test", "fewshot")
+        }
+        return Rows("sample", split["test"], split["fewshot"], str(dataset.sample_file))
+    if origin == "local":
+        files = local_files(dataset, source)
+        if files is None:
+            folder = original_folder(dataset, source)
+            assert folder is not None  # find_origin said so
+            return _original("local", source, files_below([folder]), str(folder))
+        test = read_rows(files.test)
+        return Rows(
+            "local",
+            without_gold(test) if files.test.name.endswith(".SFT.json") else test,
+            read_rows(files.fewshot) if files.fewshot else [],
+            str(files.test),
+            instruction=files.instruction.read_text(encoding="utf-8").strip() if files.instruction else None,
+            fewshot_where=str(files.fewshot) if files.fewshot else None,
+        )
+    if origin == "release":
+        assert dataset.suite.release is not None  # find_origin said so
+        return _released(dataset.suite.release, source)
+    assert source.download is not None
+    if source.original:
+        return _downloaded_original(source, source.download)
+    return _downloaded(source.download)
+
+
+def original_folder(dataset: Dataset, source: Source) -> Path | None:
+    """The folder that holds the dataset's source as its authors distribute it, or None."""
+    root = data_dir()
+    if root is None or not source.original:
+        return None
+    folder = root / dataset.metadata.suite / dataset.folder.name / "original"
+    return folder if folder.is_dir() and any(folder.iterdir()) else None
+
+
+def _original(
+    origin: Origin, source: Source, files: list[SourceFile], where: str, revision: str | None = None
+) -> Rows:
+    absent = [missing_files(files, layout.patterns) for layout in source.original]
+    if all(absent):
+        raise MedtasksError(
+            f"the source's files are not all there: {' | '.join(map(', '.join, absent))}",
+            where=where,
+            remedy="put them there as distributed (docs/sources); archives need not be unpacked",
+        )
+    layout = source.original[absent.index([])]
+    test, fewshot = read_original(
+        layout, files, task=str(source.official_name), identity=source.identity, where=where
+    )
+    return Rows(origin, test, fewshot, where, revision=revision, rebuilt=layout.rebuilt)
+
+
+def _downloaded_original(source: Source, download: Download) -> Rows:
+    names = [*download.test, *download.fewshot]
+    places = [_fetched(download, name) for name in names]
+    called = names if download.repo else [place.name for place in places]
+    where = f"{download.repo or download.test[0]}@{download.revision}"
+    return _original("hub", source, files_below(places, names=called), where, download.revision)
+
+
+def _released(published: Release, source: Source) -> Rows:
+    found = release.test_file(published, source)
+    assert found is not None  # find_origin said so
+    examples = release.fewshot_file(published, source)
+    commit = release.commit(found[0])
+    return Rows(
+        "release",
+        without_gold(read_rows(*found)),
+        read_rows(*examples) if examples else [],
+        f"hf.co/datasets/{published.repo}@{commit}/{found[0].name}!{found[1]}",
+        revision=commit,
+    )
+
+
+def without_gold(rows: list[Row]) -> list[Row]:
+    """Official rows whose gold was left out as a column read as rows with a blank gold."""
+    if any("output" in row for row in rows):
+        return rows
+    return [{**row, "output": ""} for row in rows]
+
+
+def _downloaded(download: Download) -> Rows:
+    test, fewshot = (
+        [row for name in names for row in _download(download, name)]
+        for names in (download.test, download.fewshot)
+    )
+    if download.test_ids:
+        ids = set(map(str, json.loads(_fetched(download, download.test_ids).read_bytes())))
+        fewshot = [row for row in test if str(row["id"]) not in ids]
+        test = [row for row in test if str(row["id"]) in ids]
+    where = f"{download.repo or download.test[0]}@{download.revision}"
+    return Rows("hub", test, fewshot, where, revision=download.revision)
+
+
+def _download(download: Download, name: str) -> list[Row]:
+    """The rows of one file, each with the name of the file under `_file`: it may tell what they are."""
+    file, _, member = name.partition("!")
+    place = _fetched(download, file)
+    if download.reader is None:
+        rows = read_rows(place, member or None)
+    else:
+        rows = [record.fields for record in records(download.reader, files_below([place]), [member or "*"])]
+        if not rows:
+            raise MedtasksError(
+                f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"
+            )
+    return [{**row, "_file": name} for row in rows]
+
+
+def _fetched(download: Download, name: str) -> Path:
+    if download.repo:
+        return hub_file(download.repo, download.revision, name)
+    return url_file(name.format(revision=download.revision))

@@ -1,0 +1,1 @@
+"""Arithmetic on arrays: counts, resamples, tests, corrections, ranks, agreement. No YAML, no files."""

@@ -1,0 +1,232 @@
+"""Bootstrap intervals: documents of a task resampled with replacement, 1,000 times.
+
+BRIDGE (Methods, Statistical Analysis) resamples the test documents 1,000 times and computes every
+metric anew. Since each metric is a function of summed counts, a resample is a vector of weights (how
+often each document was drawn), and all resamples of all metrics are one matrix product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from medtasks_ext.seed import SEED
+from medtasks_ext.stats.counts import counts_of, question_of, unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from medtasks_ext.stats.counts import Counts
+    from medtasks_ext.stats.statistic import Array, Matrix
+
+RESAMPLES, LEVEL = 1000, 0.95
+METHOD = "percentile bootstrap, 95 %"
+METHOD_OF_CLUSTERS = "percentile bootstrap of clusters, 95 %"
+#: metrics that say what was there rather than how good it was
+NOT_ESTIMATED = ("scored", "SAMPLE_DATA")
+_BLOCK = 2**20  # weights that are drawn at once
+_FACTOR = 2**21  # weights that are multiplied at once
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval on the scale of its metric."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """One metric on each resample.
+
+    Attributes:
+        values: (resamples,).
+        published: the same as the suite's own bootstrap takes it; equal for most metrics.
+    """
+
+    values: Array
+    published: Array
+
+
+def resampling_weights(dataset: str, n: int, resamples: int = RESAMPLES, seed: int = SEED) -> Array:
+    """How often each of n units is drawn in each resample: exact multinomial weights.
+
+    They depend on the arguments alone, so all models and strategies of a dataset are resampled alike
+    and can be compared in pairs; those of two datasets are independent.
+
+    Args:
+        dataset: id of the dataset, which is the same for all strategies.
+        n: units.
+        resamples: rows.
+        seed: of the generator.
+
+    Returns:
+        (resamples, n), uint8; each row sums to n. (No unit is ever drawn 256 times.)
+    """
+    key = int.from_bytes(sha256(f"{seed} {dataset} {n}".encode()).digest()[:16], "little")
+    generator = np.random.Generator(np.random.Philox(key=key))
+    weights = np.empty((resamples, n), dtype=np.uint8)
+    step = max(1, _BLOCK // max(n, 1))
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        drawn = generator.integers(0, n, size=(rows, n), dtype=np.uint32) + n * np.arange(rows)[:, None]
+        weights[start : start + rows] = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+    return weights
+
+
+def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
+    """Column sums of each matrix under each row of weights, exact for whole numbers.
+
+    Args:
+        matrices: each (n, k), dense or sparse; k may differ. Those of all models of a task can be given
+            together: the dense ones are one product, in single precision if they are.
+        weights: (resamples, n).
+
+    Returns:
+        For each matrix (resamples, k).
+    """
+    dense = [matrix for matrix in matrices if isinstance(matrix, np.ndarray)]
+    sparse = [matrix.T.tocsr() for matrix in matrices if not isinstance(matrix, np.ndarray)]
+    side_by_side = np.hstack(dense) if dense else np.empty((weights.shape[1], 0))
+    precision = np.result_type(side_by_side, np.float32)
+    edges = np.cumsum([matrix.shape[1] for matrix in dense])
+    parts: list[list[Array]] = []
+    step = max(1, _FACTOR // max(weights.shape[1], 1))
+    for start in range(0, len(weights), step):
+        block = weights[start : start + step]
+        columns = np.ascontiguousarray(block.T, dtype=float) if sparse else None
+        sums = iter(np.split(block.astype(precision) @ side_by_side, edges, axis=1))
+        more = iter([(matrix @ columns).T for matrix in sparse])
+        parts.append([next(sums if isinstance(matrix, np.ndarray) else more) for matrix in matrices])
+    return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
+
+
+@lru_cache(maxsize=1)
+def _linear_algebra() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries: some milliseconds
+
+
+def single_threaded() -> AbstractContextManager[Any]:
+    """Within it, a matrix product takes one thread."""
+    return _linear_algebra().limit(limits=1, user_api="blas")
+
+
+def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
+    """Every metric on every resample.
+
+    Metrics over fewer than two units are left out: nothing can be resampled.
+    """
+    values = {}
+    usable = [item for item in counts if item.n_units > 1]
+    for n in sorted({item.n_units for item in usable}):
+        same = [item for item in usable if item.n_units == n]
+        weights = resampling_weights(dataset, n)
+        # one model's products are too small for threads, which would only wait for each other
+        with single_threaded():
+            sums = resampled_sums([item.matrix for item in same], weights)
+        for item, total in zip(same, sums, strict=True):
+            for metric, statistic in item.statistics.items():
+                found = statistic.value(total)
+                again = found if statistic.published is statistic.value else statistic.published(total)
+                values[metric] = Resampled(found, again)
+    return values
+
+
+def percentile_interval(values: Array, level: float = LEVEL) -> Interval:
+    """Percentile interval of a metric's values on the resamples, (resamples,): what is printed.
+
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; quantiles are
+    interpolated linearly, as by `scipy.stats.bootstrap`.
+    """
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def t_interval_of_bootstrap_mean(values: Array, level: float = LEVEL) -> Interval:
+    """BRIDGE's official interval, which is no confidence interval of the score; for comparison only.
+
+    The official code takes the t-interval of the mean of the resampled values: their standard
+    deviation is divided by the square root of their number. It says how well 1,000 resamples
+    determine their own mean, shrinks to nothing with more resamples, and is about sqrt(1000) = 32
+    times narrower than it should be.
+
+    Args:
+        values: one metric on the resamples, (resamples,).
+        level: confidence level.
+    """
+    from scipy.special import stdtrit
+
+    n, centre = len(values), float(np.mean(values))
+    half = float(stdtrit(n - 1, (1 + level) / 2) * np.std(values, ddof=1) / np.sqrt(n))
+    return Interval(centre - half, centre + half)
+
+
+def mean_over_tasks(values: Sequence[Array]) -> Array:
+    """A group's score on each resample: documents are resampled within each task, tasks are not.
+
+    Args:
+        values: the score of each task on its resamples, (resamples,) each.
+    """
+    return np.mean(values, axis=0)
+
+
+def task_intervals(
+    samples: Sequence[Mapping[str, Any]],
+    aggregations: Mapping[str, Callable[..., Any]],
+    dataset: str,
+    *,
+    official: bool,
+) -> tuple[dict[str, dict[str, Any]], Array | None]:
+    """The intervals of one task as results record them, and its score on each resample.
+
+    Args:
+        samples: lm-eval's records of the documents.
+        aggregations: metric -> aggregation.
+        dataset: id of the dataset.
+        official: add BRIDGE's own interval.
+
+    Returns:
+        Metric -> `interval_low`, `interval_high`, `interval_method`, `resamples`, and `clusters` where
+        several questions share what they are about; low and high are None where there are fewer than two
+        units. The score on the resamples is None then, or without gold.
+    """
+    counts = counts_of(samples, aggregations)
+    resampled = resample(counts, dataset)
+    n_units = len(set(map(unit_of, samples)))
+    clusters = n_units if n_units < len(set(map(question_of, samples))) else None
+    records = {}
+    for metric in (name for item in counts for name in item.statistics if name not in NOT_ESTIMATED):
+        found = resampled.get(metric)
+        records[metric] = interval_record(percentile_interval(found.values) if found else None, clusters)
+        if found and official:
+            records[metric]["t_interval_of_bootstrap_mean"] = _official(found.published)
+    return records, resampled["score"].values if "score" in resampled else None
+
+
+def interval_record(interval: Interval | None, clusters: int | None = None) -> dict[str, Any]:
+    """A percentile interval, or that there is none, as results record it.
+
+    Args:
+        interval: of a metric.
+        clusters: how many there are, if clusters of documents were drawn.
+    """
+    method, drawn = (METHOD, "documents") if clusters is None else (METHOD_OF_CLUSTERS, "clusters")
+    return {
+        "interval_low": interval and interval.low,
+        "interval_high": interval and interval.high,
+        "interval_method": method if interval else f"none: fewer than two {drawn}",
+        "resamples": RESAMPLES if interval else 0,
+        **({} if clusters is None else {"clusters": clusters}),
+    }
+
+
+def _official(values: Array) -> dict[str, float]:
+    interval = t_interval_of_bootstrap_mean(values)
+    return {"mean": float(np.mean(values)), "low": interval.low, "high": interval.high}

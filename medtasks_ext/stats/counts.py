@@ -1,0 +1,113 @@
+"""The counts behind a task's metrics, one row per unit that is resampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from lm_eval.api.metrics import mean as lm_eval_mean
+
+from medtasks_ext.stats.statistic import Statistic, mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from medtasks_ext.stats.statistic import Array, Matrix
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What each unit of a task contributes to the metrics that are computed from the same counts.
+
+    Attributes:
+        matrix: (n_units, k), dense or sparse.
+        statistics: metric -> how its value follows from column sums of the matrix.
+    """
+
+    matrix: Matrix
+    statistics: dict[str, Statistic]
+
+    @property
+    def n_units(self) -> int:
+        """Number of rows."""
+        return self.matrix.shape[0]
+
+    def values(self) -> dict[str, float]:
+        """Metric -> its value over all units."""
+        sums = np.asarray(self.matrix.sum(axis=0))
+        return {name: float(statistic.value(sums)) for name, statistic in self.statistics.items()}
+
+
+def statistic_of(aggregation: Callable[..., Any]) -> Statistic | None:
+    """The statistic of an aggregation of a task; None for a plain function, which cannot be resampled."""
+    if isinstance(aggregation, Statistic):
+        return aggregation
+    return mean if aggregation is lm_eval_mean else None
+
+
+def question_of(sample: Mapping[str, Any]) -> Hashable:
+    """The question that a sample belongs to, if that was asked several times; else it is alone."""
+    return sample["doc"].get("item", ("document", sample["doc_id"]))
+
+
+def unit_of(sample: Mapping[str, Any]) -> Hashable:
+    """What a sample is resampled with: what its question is about, if others are, too; else its question."""
+    cluster = sample["doc"].get("cluster")
+    return ("cluster", cluster) if cluster else question_of(sample)
+
+
+def counts_of(
+    samples: Sequence[Mapping[str, Any]],
+    aggregations: Mapping[str, Callable[..., Any]],
+    unit: Callable[[Mapping[str, Any]], Hashable] = unit_of,
+) -> list[Counts]:
+    """The counts of one task.
+
+    Args:
+        samples: lm-eval's records of the documents, in memory or as read from `samples_TASK.jsonl`.
+        aggregations: metric -> aggregation, as the task declares them.
+        unit: what a sample's row of counts stands for.
+
+    Returns:
+        Metrics that share their counts share a matrix. Rows are in the order of the task's documents,
+        whatever the order of the samples. Metrics that no sample reports are left out.
+    """
+    ordered = sorted(samples, key=lambda sample: sample["doc_id"])
+    units = [unit(sample) for sample in ordered]
+    found: list[tuple[list[Any], Statistic, Counts]] = []
+    for metric, aggregation in aggregations.items():
+        statistic = statistic_of(aggregation)
+        items = [sample[metric] for sample in ordered if metric in sample]
+        if statistic is None or not items:
+            continue
+        for known, like, counts in found:
+            if like.counts is statistic.counts and known == items:
+                counts.statistics[metric] = statistic
+                break
+        else:
+            theirs = [unit for unit, sample in zip(units, ordered, strict=True) if metric in sample]
+            matrix = by_unit(statistic.counts(items), theirs)
+            found.append((items, statistic, Counts(matrix, {metric: statistic})))
+    return [counts for _, _, counts in found]
+
+
+def by_unit(matrix: Matrix, units: Sequence[Hashable] | Array) -> Matrix:
+    """(n, k) -> (n_units, k): rows of the same unit summed, units in the order of their first row."""
+    n_units, rows = _numbered(units)
+    if n_units == len(rows):
+        return matrix
+    from scipy.sparse import csr_array
+
+    member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_units, len(rows)))
+    return member @ matrix
+
+
+def _numbered(units: Sequence[Hashable] | Array) -> tuple[int, Array]:
+    """How many units there are, and the number of each row's in the order of their first row."""
+    if isinstance(units, np.ndarray):
+        _, first, rows = np.unique(units, return_index=True, return_inverse=True)
+        return len(first), np.argsort(np.argsort(first))[rows]
+    place: dict[Hashable, int] = {}
+    rows = np.array([place.setdefault(unit, len(place)) for unit in units], dtype=int)
+    return len(place), rows

@@ -1,0 +1,1 @@
+"""Studies beside the scores: contamination, difficulty levels, samples, a model that judges."""

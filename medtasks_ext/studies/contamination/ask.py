@@ -1,0 +1,135 @@
+"""One task through a model: its inputs, the requests at their cuts, the verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.engines.engine import prepared
+from medtasks_ext.engines.feed import ListFeed
+from medtasks_ext.engines.records import Answer, Fault, Request
+from medtasks_ext.prompts import load_documents
+from medtasks_ext.runner.requests import request_key
+from medtasks_ext.studies.contamination.probe import (
+    CUTS,
+    Completion,
+    Tokenizer,
+    Verdict,
+    completions,
+    is_match,
+)
+
+if TYPE_CHECKING:
+    from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines.records import Outcome
+    from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.runner.stream import Watcher
+    from medtasks_ext.runs.outcomes import OutcomeLog
+
+
+def inputs(dataset: Dataset, origin: str | None) -> list[Document]:
+    """The test documents of a dataset, each question once where options are permuted.
+
+    Raises:
+        MedtasksError: data that is missing or does not satisfy the task's schema.
+    """
+    documents = load_documents(dataset, cot=False, origin=origin)["test"]
+    return [document for document in documents if not document.get("trial")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a task gave: a verdict per document, and how many cuts were moved to whole characters."""
+
+    verdicts: list[Verdict]
+    n_cuts_moved: int
+
+
+def ask(
+    engine: Engine,
+    log: OutcomeLog,
+    task: str,
+    documents: list[Document],
+    tokenizer: Tokenizer,
+    *,
+    identity: str,
+    fixed: dict[str, Any],
+    watcher: Watcher,
+) -> Asked:
+    """Have a model continue the inputs of a task at each cut; stored responses are not asked for again.
+
+    Args:
+        engine: answers with the model.
+        log: outcomes of the task; read here, closed by the caller.
+        task: its name.
+        documents: with their input texts.
+        tokenizer: the model's.
+        identity: digest of the model, a part of the key of each request.
+        fixed: generation settings beside the number of tokens.
+        watcher: sees what happens.
+
+    Raises:
+        NoAnswerError: a request has none.
+    """
+    found = [completions(document.input, tokenizer) for document in documents]
+    requests = {
+        request.key: (request, index, completion)
+        for index, cuts in enumerate(found)
+        for completion in cuts
+        for request in [_request(identity, task, documents[index], completion, fixed)]
+    }
+    texts = {
+        stored.key: stored.entry.text
+        for stored in log.read()
+        if isinstance(stored.entry, Answer) and stored.key in requests
+    }
+    too_short = sum(not cuts for cuts in found)
+    watcher.began(task)
+    watcher.stored(task, len(texts) + too_short * len(CUTS))
+    faults: list[Fault] = []
+
+    def done(request: Request, outcome: Outcome) -> None:
+        log.add(request.key, request.document, outcome)
+        if isinstance(outcome, Answer):
+            texts[request.key] = outcome.text
+            watcher.answered(request, outcome)
+        else:
+            faults.append(outcome)
+            watcher.faulted(request, outcome)
+
+    waiting = (request for key, (request, _, _) in requests.items() if key not in texts)
+    engine.run(ListFeed(prepared(engine, waiting, done)), done)
+    if faults or len(texts) < len(requests):
+        raise NoAnswerError(len(requests) - len(texts), faults)
+    matches = [0] * len(documents)
+    for key, (_, index, completion) in requests.items():
+        matches[index] += is_match(completion.expected, texts[key])
+    verdicts = [
+        Verdict(str(document["id"]), count if cuts else None)
+        for document, count, cuts in zip(documents, matches, found, strict=True)
+    ]
+    return Asked(verdicts, sum(completion.moved for cuts in found for completion in cuts))
+
+
+class NoAnswerError(Exception):
+    """Requests of a task have no answer; those that came are stored.
+
+    Attributes:
+        fault: one of the reasons, if there is one.
+    """
+
+    def __init__(self, n: int, faults: list[Fault]) -> None:
+        self.fault = faults[0] if faults else None
+        why = faults[0].reason if faults else "not asked to the end"
+        super().__init__(f"{why} ({n:,} requests without an answer)")
+
+
+def _request(
+    identity: str, task: str, document: Document, completion: Completion, fixed: dict[str, Any]
+) -> Request:
+    settings = {**fixed, "until": [], "max_gen_toks": completion.n_tokens}
+    name = f"{document['id']} cut {completion.cut}"
+    row = {"id": name, "expected": completion.expected}
+    key = request_key(identity, task, name, completion.prefix, settings)
+    return Request(key, task, name, completion.prefix, settings, row)

@@ -1,0 +1,193 @@
+"""The results of one model's probe.
+
+DIR/contamination.json                  verdicts per document and counts per task; no text
+DIR/contamination.csv                   the counts, one row per model and task
+DIR/contamination_responses/TASK.jsonl  what the model wrote, appended as it comes
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext import __version__
+from medtasks_ext.atomic import atomic_file
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.runs.manifest import Identity
+from medtasks_ext.studies.contamination.probe import CUTS, N_PREDICTED, THRESHOLD, tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from medtasks_ext.prompts.documents import Loaded
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.studies.contamination.ask import Asked
+
+FILE, TABLE, RESPONSES = "contamination.json", "contamination.csv", "contamination_responses"
+#: 2: responses are stored as runs store them, with the model in their keys
+SCHEMA = 2
+RULE = {"cuts": list(CUTS), "predicted": N_PREDICTED, "threshold": THRESHOLD}
+_COLUMNS = ("n_documents", "n_too_short", "n_probed", "n_cuts_moved", "n_leaked", "share")
+
+
+class ProbeFolder:
+    """The probe of one model; continued when the same model is probed again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.content: dict[str, Any] = {}
+
+    @property
+    def file(self) -> Path:
+        """The results."""
+        return self.folder / FILE
+
+    @property
+    def responses(self) -> Path:
+        """The folder of what the model wrote."""
+        return self.folder / RESPONSES
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.content["name"]
+
+    @property
+    def tasks(self) -> dict[str, dict[str, Any]]:
+        """Task -> its results, for finished tasks."""
+        return self.content["tasks"]
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether any task was probed on synthetic rows."""
+        return any(task["origin"] == "sample" for task in self.tasks.values())
+
+    def save(self) -> None:
+        """Write the results; before the first request, so that a folder knows whose responses it holds."""
+        self.content["SAMPLE_DATA"] = self.is_sample
+        write_json(self.file, self.content)
+
+    @property
+    def identity(self) -> Identity:
+        """What says which model it is."""
+        return Identity(model=self.content["identity"], settings={})
+
+    def open(self, name: str, model: Identity) -> None:
+        """Create the probe, or continue it.
+
+        Args:
+            name: the model's, for tables.
+            model: what says which one it is.
+
+        Raises:
+            MedtasksError: the folder holds the probe of another model.
+        """
+        identity = model.model
+        if self.file.is_file():
+            self.load()
+            if self.content["identity"] != identity:
+                raise MedtasksError(
+                    f"this folder holds the probe of another model: {_one_line(self.content['identity'])}, "
+                    f"not {_one_line(identity)}",
+                    where=self.folder,
+                    remedy="use another --output_path; `medtasks contamination --table DIR DIR` compares",
+                )
+        else:
+            self.content = {
+                "schema": SCHEMA,
+                "name": name,
+                "identity": identity,
+                "versions": {"medtasks": __version__, "lm_eval": version("lm-eval")},
+                "rule": RULE,
+                "tasks": {},
+            }
+
+    def load(self) -> None:
+        """Read an existing probe.
+
+        Raises:
+            MedtasksError: there is none, or it was made by another rule.
+        """
+        self.content = read_json(self.file)
+        if (self.content.get("schema"), self.content.get("rule")) != (SCHEMA, RULE):
+            raise MedtasksError(
+                "was written by another version", where=self.file, remedy="use another --output_path"
+            )
+
+    def is_current(self, task: str, loaded: Loaded, n_documents: int) -> bool:
+        """Whether the task's verdicts are there, and are of these rows."""
+        stored = self.tasks.get(task)
+        return stored is not None and (stored["rows_hash"], stored["n_documents"]) == (
+            loaded.rows_hash,
+            n_documents,
+        )
+
+    def keep(self, dataset: Dataset, loaded: Loaded, asked: Asked) -> None:
+        """Record a task and write the files."""
+        counts = tally(asked.verdicts)
+        self.tasks[dataset.id] = {
+            "benchmark": dataset.metadata.suite,
+            "language": dataset.metadata.language,
+            "version": dataset.version,
+            "origin": loaded.origin,
+            "revision": loaded.revision,
+            "rows_hash": loaded.rows_hash,
+            "n_documents": counts.n_documents,
+            "n_too_short": counts.n_too_short,
+            "n_probed": counts.n_probed,
+            "n_cuts_moved": asked.n_cuts_moved,
+            "n_leaked": counts.n_leaked,
+            "share": counts.share,
+            "interval_95": counts.interval,
+            "documents": [
+                {"id": verdict.document, "n_matches": verdict.n_matches, "leaked": verdict.leaked}
+                for verdict in asked.verdicts
+            ],
+        }
+        self.save()
+        self._write_table()
+
+    def _write_table(self) -> None:
+        table = io.StringIO(newline="")
+        writer = csv.writer(table)
+        writer.writerow(
+            ["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]
+        )
+        for name, task in self.tasks.items():
+            facts = [task["benchmark"], task["language"], task["origin"]]
+            bounds = task["interval_95"] or (None, None)
+            writer.writerow([self.model, name, *facts, *(task[key] for key in _COLUMNS), *bounds])
+        with atomic_file(self.folder / TABLE) as file:
+            file.write(table.getvalue().encode())
+
+
+def _one_line(identity: dict[str, Any]) -> str:
+    return " ".join(
+        [identity["model"], ",".join(f"{key}={value}" for key, value in identity["model_args"].items())]
+    ).strip()
+
+
+def read_probes(folders: Iterable[Path]) -> list[ProbeFolder]:
+    """The probes in folders, or in the folders directly below them.
+
+    Raises:
+        MedtasksError: a folder holds none.
+    """
+    probes = []
+    for folder in folders:
+        files = [folder / FILE] if (folder / FILE).is_file() else sorted(folder.glob(f"*/{FILE}"))
+        if not files:
+            raise MedtasksError(
+                f"no {FILE} here or one folder below",
+                where=folder,
+                remedy="name folders that `medtasks contamination` wrote",
+            )
+        for file in files:
+            probe = ProbeFolder(file.parent)
+            probe.load()
+            probes.append(probe)
+    return probes

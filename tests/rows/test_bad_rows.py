@@ -1,0 +1,229 @@
+"""Rows and task files that are not as they should be: one message with place and remedy."""
+
+import json
+import shutil
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts import load_documents
+from medtasks_ext.registry import Dataset, Registry, registry
+from medtasks_ext.registry.build import built_files
+from tests.conftest import declare_suites, sft_row, write_jsonl
+
+TASKS = registry().datasets
+CHIP_CTC = TASKS["bridge_chip_ctc"].folder
+HOSPICE = TASKS["medhelm_hospice_referral"].folder
+
+
+def fails(folder, *, cot=False, shots=0) -> MedtasksError:
+    with pytest.raises(MedtasksError) as error:
+        load_documents(Dataset(folder), cot=cot, shots=shots)
+    assert error.value.remedy
+    return error.value
+
+
+def edit(chip_ctc, change):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = json.loads(path.read_text())
+    change(rows)
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def test_a_gold_label_outside_the_closed_list_names_row_and_format(chip_ctc):
+    path = edit(chip_ctc, lambda rows: rows[2].update(output="clinical trial criterion: 天气"))
+    error = fails(CHIP_CTC)
+    assert str(path) in str(error) and "test row 3 (id test-2)" in str(error)
+    assert "clinical trial criterion: <one of 43 labels>" in str(error)
+
+
+def test_a_missing_column_names_file_column_and_accepted_schemas(data_dir):
+    path = write_jsonl(
+        data_dir / "medhelm" / "hospice_referral" / "test.jsonl", [{"prompt": "Q", "label": "A"}]
+    )
+    error = fails(HOSPICE)
+    assert str(path) in str(error) and "column context is missing" in str(error)
+    assert "prompt, context, label" in error.remedy
+
+
+def test_a_later_row_without_a_column_names_the_row(data_dir):
+    rows = [{"prompt": "Q", "context": "c", "label": "A"}, {"prompt": "Q", "label": "A"}]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    assert "test row 2 has no column context" in str(fails(HOSPICE))
+
+
+def test_an_example_that_is_also_a_test_row_names_both(chip_ctc):
+    path = chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json"
+    rows = json.loads(path.read_text())
+    rows[4]["input"] = "入组标准第6条"
+    path.write_text(json.dumps(rows))
+    assert "few-shot row 5 is also test row 7" in str(fails(CHIP_CTC))
+
+
+def test_an_empty_test_split_is_refused(chip_ctc):
+    edit(chip_ctc, lambda rows: [row.update(split="train") for row in rows])
+    assert "no test row is left" in str(fails(CHIP_CTC))
+
+
+def test_an_empty_file_is_refused(data_dir):
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", [])
+    assert "holds no rows" in str(fails(HOSPICE))
+
+
+def test_a_duplicate_id_is_refused(chip_ctc):
+    edit(chip_ctc, lambda rows: rows[1].update(id="test-0"))
+    assert "id 'test-0' occurs twice" in str(fails(CHIP_CTC))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("test.jsonl", b'{"prompt": 1}\n{"prompt": \n', "line 2 is not valid JSON"),
+        ("test.jsonl", b"[1]\n", "line 1 is not an object"),
+        ("test.json", b'[{"prompt": 1},', "not valid JSON"),
+        ("test.json", b'"text"', "expected a list of objects"),
+        ("test.csv", b"prompt,context,label\na,b,A,too many\n", "row 1 has more cells than the header"),
+        ("test.jsonl", '{"prompt": "ä"}'.encode("latin-1"), "not UTF-8 text"),
+        ("test.parquet", b"not parquet", "not a Parquet file"),
+    ],
+)
+def test_an_unreadable_file_is_named_with_its_fault(data_dir, name, content, message):
+    path = data_dir / "medhelm" / "hospice_referral" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    error = fails(HOSPICE)
+    assert str(path) in str(error) and message in str(error)
+
+
+def test_a_data_folder_that_does_not_exist_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "nowhere"))
+    assert "nowhere" in str(fails(HOSPICE))
+
+
+def test_an_unknown_data_origin_lists_the_known_ones():
+    with pytest.raises(MedtasksError, match="local, hub, release or sample"):
+        load_documents(Dataset(HOSPICE), cot=False, origin="cloud")
+
+
+def test_too_few_rows_to_hold_any_out(data_dir):
+    rows = [{"prompt": "Q", "context": str(i), "label": "A"} for i in range(4)]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    assert "4 test rows are too few" in str(fails(HOSPICE, shots=5))
+
+
+@pytest.fixture
+def own_folder(tmp_path):
+    """A copy of one dataset folder in a tasks folder of its own."""
+    root = tmp_path / "tasks"
+    shutil.copytree(CHIP_CTC, root / "bridge" / "chip_ctc")
+    declare_suites(root)
+    return root
+
+
+def replace(root, old, new):
+    path = root / "bridge" / "chip_ctc" / "task.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  language: zh", "  langage: zh", "about.langage: unknown key"),
+        ("  language: zh", "  language: xx", "'xx' is not in the vocabulary of languages"),
+        ("  n_test: 6080\n", "", "about.n_test: missing key"),
+        ("    application: clinical_trial_matching\n", "", "axes: should be a mapping of keys"),
+        ("application: clinical_trial_matching", "application: diagnosys", "did you mean diagnosis?"),
+        ("  axes:\n", "  axis:\n", "did you mean axes?"),
+        ("task: bridge_chip_ctc", "task: [bridge", "not valid YAML"),
+        ("task: bridge_chip_ctc", "include: ../nothing.yaml\ntask: bridge_chip_ctc", "no such file"),
+        ("task: bridge_chip_ctc\n", "", "key `task` is missing"),
+        ("about:\n", "metadata_of:\n", "about: should be a mapping of keys"),
+    ],
+)
+def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
+    path = replace(own_folder, old, new)
+    broken = Registry(own_folder).broken
+    assert list(broken) == [path.parent]
+    assert message in broken[path.parent] and "→" in broken[path.parent]
+    with pytest.raises(MedtasksError, match="→"):
+        built_files(Registry(own_folder))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("instruction_role: system", "instruction_rol: system", "prompt.instruction_rol: unknown key"),
+        ("    {{ strategy }}\n", "", "place {{ strategy }}"),
+        ("{{ label }}: {{ meaning }}", "{{ label }}: {{ meening }}", "'meening' is undefined"),
+        ("{% endfor %}", "{% endfr %}", "prompt template"),
+        ("kind: label", "kind: bridge_lable", "bridge_lable"),
+        ("prefix: clinical trial criterion\n", "prefx: clinical trial criterion\n", "prefix"),
+    ],
+)
+def test_a_dataset_block_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
+    replace(own_folder, old, new)
+    with pytest.raises(MedtasksError) as error:
+        load_documents(Dataset(own_folder / "bridge" / "chip_ctc"), cot=False, origin="sample")
+    assert message in str(error.value) and "→" in str(error.value)
+
+
+def test_a_name_that_stands_for_two_things_is_refused(own_folder):
+    shutil.copytree(own_folder / "bridge" / "chip_ctc", own_folder / "bridge" / "other")
+    with pytest.raises(MedtasksError, match="is also in"):
+        built_files(Registry(own_folder))
+
+
+def test_a_value_of_gold_outside_a_closed_list_is_named(data_dir):
+    rows = [sft_row(1, "医生：做个心电图", "entity: 心电图, type: exam, status: 未知;", task="MIE")]
+    write_jsonl(data_dir / "bridge" / "mie" / "test.jsonl", rows)
+    assert "type 'exam' is not one of: symptom" in str(fails(TASKS["bridge_mie"].folder))
+
+
+def test_values_of_an_official_row_are_accepted_as_the_official_scorer_does(data_dir, caplog):
+    rows = [
+        sft_row(
+            i,
+            f"医生：做个心电图{i}",
+            "entity: 心电图, type: 检查, status: 未知;",
+            task="MIE",
+            instruction="List.",
+        )
+        for i in range(6)
+    ]
+    write_jsonl(data_dir / "bridge" / "mie" / "test.jsonl", rows)
+    documents = load_documents(TASKS["bridge_mie"], cot=False)["test"]
+    assert documents[0]["gold"] == [["心电图", "检查", "未知"]]
+    assert "type '检查' is not one of: symptom" in caplog.text
+
+
+def test_an_example_file_with_too_few_rows_is_named_where_shots_are_needed(chip_ctc):
+    path = chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json"
+    path.write_text(json.dumps(json.loads(path.read_text())[:3]))
+    error = fails(CHIP_CTC, shots=5)
+    assert str(path) in str(error) and "5 shots asked for, the few-shot pool has 3 rows" in str(error)
+    assert load_documents(Dataset(CHIP_CTC), cot=False)["test"]
+
+
+def test_a_file_of_another_language_is_named_with_its_row(chip_ctc):
+    path = edit(chip_ctc, lambda rows: rows[1].update(language="es"))
+    error = fails(CHIP_CTC)
+    assert str(path) in str(error) and "test row 2 is in language 'es', the task in 'zh'" in str(error)
+
+
+@pytest.mark.parametrize("code", ["cn", "zh", "", "Chinese"])
+def test_other_codes_of_the_language_are_accepted(chip_ctc, code):
+    edit(chip_ctc, lambda rows: [row.update(language=code) for row in rows])
+    assert load_documents(Dataset(CHIP_CTC), cot=False)["test"]
+
+
+def test_faulty_files_do_not_stop_the_other_tasks(medtasks, chip_ctc):
+    (chip_ctc / "bridge" / "MIE.SFT.json").write_text('[{"task": "MIE", "split": "test", "output": "x"}]')
+    (chip_ctc / "bridge" / "MEDDG.SFT.json").write_bytes('[{"task": "médico"}]'.encode("latin-1"))
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc,bridge_mie,bridge_meddg")
+    assert outcome.code == 1 and "bridge_chip_ctc" in outcome.out
+    assert "MIE.SFT.json" in outcome.err and "column input" in outcome.err
+    assert "MEDDG.SFT.json" in outcome.err and "not UTF-8 text" in outcome.err

@@ -1,0 +1,282 @@
+"""From files to documents: layouts, instructions, few-shot pools, prompts."""
+
+import json
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts import load_documents
+from medtasks_ext.registry import Dataset, registry
+from tests.conftest import sft_row, write_jsonl
+
+TASKS = registry().datasets
+CHIP_CTC = TASKS["bridge_chip_ctc"].folder
+HOSPICE = TASKS["medhelm_hospice_referral"].folder
+OFFICIAL = (
+    "Name the category.\nReturn your answer in the following format. DO NOT GIVE ANY EXPLANATION:\n"
+    "clinical trial criterion: label"
+)
+
+
+def test_bridge_official_layout_is_read(chip_ctc):
+    splits = load_documents(Dataset(CHIP_CTC), cot=False)
+    assert [document["gold"] for document in splits["test"]][:3] == ["年龄", "疾病", "药物"]
+    assert len(splits["fewshot"]) == 5
+    loaded = splits["test"][0].loaded
+    assert (loaded.origin, loaded.instruction, loaded.n_test) == ("local", "own", 8)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet"])
+def test_the_general_layout_is_read_in_every_format(data_dir, suffix):
+    rows = [
+        {"prompt": "Eligible?", "context": f'note, with "quotes" and\nline {i}', "label": "AB"[i % 2]}
+        for i in range(6)
+    ]
+    folder = data_dir / "medhelm" / "hospice_referral"
+    folder.mkdir(parents=True)
+    path = folder / f"test.{suffix}"
+    if suffix == "jsonl":
+        write_jsonl(path, rows)
+    elif suffix == "json":
+        path.write_text(json.dumps(rows))
+    elif suffix == "csv":
+        import csv
+
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    documents = load_documents(Dataset(HOSPICE), cot=False)["test"]
+    assert [document["gold"] for document in documents] == list("ABABAB")
+    assert 'note, with "quotes" and\nline 0' in documents[0]["prompt"]
+
+
+def test_the_strategies_differ_in_one_line(chip_ctc):
+    direct, cot = (
+        load_documents(Dataset(CHIP_CTC), cot=cot)["test"][0]["system"].split("\n") for cot in (False, True)
+    )
+    assert [line for line in direct if line not in cot] == [
+        "Reply with nothing but the answer, in exactly this format:"
+    ]
+    assert "Result:" in cot and "Result:" not in direct
+
+
+def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_ctc):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = [{**row, "instruction": OFFICIAL} for row in json.loads(path.read_text())]
+    path.write_text(json.dumps(rows))
+    direct, cot = (load_documents(Dataset(CHIP_CTC), cot=cot)["test"][0] for cot in (False, True))
+    assert direct["system"] == OFFICIAL
+    assert direct.loaded.instruction == "official"
+    before, _, after = OFFICIAL.partition(
+        "Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:"
+    )
+    assert cot["system"].startswith(before) and cot["system"].endswith("Result:" + after)
+    assert cot.loaded.instruction == "official, own strategy line"
+
+
+def test_an_official_instruction_without_the_sentence_keeps_its_prompt_under_cot(chip_ctc):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = [{**row, "instruction": "Name the category."} for row in json.loads(path.read_text())]
+    path.write_text(json.dumps(rows))
+    assert load_documents(Dataset(CHIP_CTC), cot=True)["test"][0]["system"] == "Name the category."
+
+
+def test_an_instruction_file_beside_local_data_replaces_our_wording(data_dir):
+    folder = data_dir / "medhelm" / "hospice_referral"
+    write_jsonl(folder / "test.jsonl", [{"prompt": "Q", "context": str(i), "label": "A"} for i in range(6)])
+    (folder / "instruction.txt").write_text("Official wording.")
+    document = load_documents(Dataset(HOSPICE), cot=False)["test"][0]
+    assert document["prompt"].startswith("Official wording.\n\nQuestion: Q")
+    assert document.loaded.instruction == "official"
+
+
+def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
+    documents = load_documents(Dataset(CHIP_CTC), cot=False)["test"]
+    assert {document["gold"] for document in documents} == {None}
+    assert documents[0].loaded.n_without_gold == 8
+
+
+def test_single_rows_with_blank_gold_are_left_out_as_officially_done(chip_ctc):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = json.loads(path.read_text())
+    rows[0]["output"] = "  "
+    path.write_text(json.dumps(rows))
+    loaded = load_documents(Dataset(CHIP_CTC), cot=False)["test"][0].loaded
+    assert (loaded.n_test, loaded.n_dropped) == (7, 1)
+
+
+def test_rows_of_other_splits_are_no_test_rows(chip_ctc):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = json.loads(path.read_text())
+    rows[1]["split"] = "dev"
+    path.write_text(json.dumps(rows))
+    assert len(load_documents(Dataset(CHIP_CTC), cot=False)["test"]) == 7
+
+
+def test_without_a_pool_five_rows_are_held_out_of_the_five_shot_task_alone(data_dir):
+    rows = [{"prompt": "Q", "context": f"note {i}", "label": "AB"[i % 2]} for i in range(20)]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    zero = load_documents(Dataset(HOSPICE), cot=False, shots=0)
+    five = load_documents(Dataset(HOSPICE), cot=False, shots=5)
+    assert (len(zero["test"]), len(zero["fewshot"])) == (20, 0)
+    assert (len(five["test"]), len(five["fewshot"])) == (15, 5)
+    assert five["test"][0].loaded.n_held_out == 5
+    test, pool = ({document["prompt"] for document in five[split]} for split in ("test", "fewshot"))
+    assert not test & pool and test | pool == {document["prompt"] for document in zero["test"]}
+
+
+def test_helm_draws_its_thousand_rows_by_numpy_seed_0(data_dir):
+    import numpy as np
+
+    rows = [{"prompt": "Q", "context": f"note {i}", "label": "A", "id": str(i)} for i in range(1200)]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    documents = load_documents(Dataset(HOSPICE), cot=False)["test"]
+    np.random.seed(0)
+    expected = np.random.choice([row["id"] for row in rows], 1000, replace=False)
+    assert [document["id"] for document in documents] == list(expected)
+
+
+def test_without_a_system_role_the_first_user_turn_carries_the_instruction(chip_ctc):
+    with_role = load_documents(Dataset(CHIP_CTC), cot=False)["test"][0]
+    alone = load_documents(Dataset(CHIP_CTC), cot=False, system_role=False)["test"][0]
+    assert alone["system"] == ""
+    assert alone["prompt"] == f"{with_role['system']}\n\nInput:\n{with_role['prompt']}"
+    shots = load_documents(Dataset(CHIP_CTC), cot=False, shots=5, system_role=False)
+    assert shots["fewshot"][0]["prompt"].startswith(with_role["system"])
+    assert shots["fewshot"][1]["prompt"] == "Input:\n示例1"
+    assert shots["test"][0]["prompt"] == f"Input:\n{with_role['prompt']}"
+
+
+def test_a_dataset_is_built_once_however_often_it_is_asked_for(chip_ctc):
+    assert load_documents(Dataset(CHIP_CTC), cot=False) is load_documents(Dataset(CHIP_CTC), cot=False)
+
+
+def test_sample_rows_are_used_only_when_asked_for(data_dir):
+    with pytest.raises(MedtasksError, match="not at hand"):
+        load_documents(Dataset(CHIP_CTC), cot=False)
+    assert load_documents(Dataset(CHIP_CTC), cot=False, origin="sample")["test"][0]["data"] == "sample"
+
+
+def test_the_error_for_missing_data_lists_every_missing_dataset_of_the_suite_and_what_runs(chip_ctc):
+    with pytest.raises(MedtasksError) as error:
+        load_documents(TASKS["bridge_brateca_mortality"], cot=False)
+    text = str(error.value)
+    assert "bridge_cares_area" in text and "bridge/Brateca-Mortality.SFT.json" in text
+    assert "bridge_chip_ctc" in text.partition("run what is there: medtasks run --tasks ")[2]
+    assert "bridge_chip_ctc (" not in text
+
+
+def test_a_download_that_is_not_cached_says_so_offline(data_dir):
+    with pytest.raises(MedtasksError, match="not in the local cache"):
+        load_documents(TASKS["medhelm_medqa"], cot=False, origin="hub")
+
+
+def test_a_cached_hub_file_is_read_at_its_pinned_revision(tmp_path, monkeypatch):
+    """The hub's cache layout, written by hand: blobs are found by repository and commit."""
+    revision = "17af9355ef89fba60de966eabaeba797c695f86e"
+    snapshot = tmp_path / "datasets--GBaker--MedQA-USMLE-4-options-hf" / "snapshots" / revision
+    for name, n in (("dev.json", 3), ("test.json", 4), ("train.json", 6)):
+        rows = [
+            {
+                "id": f"{name}-{i}",
+                "sent1": f"{name} {i}",
+                "label": i % 4,
+                **{f"ending{k}": "abcd"[k] for k in range(4)},
+            }
+            for i in range(n)
+        ]
+        write_jsonl(snapshot / name, rows)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(tmp_path))
+    splits = load_documents(TASKS["medhelm_medqa"], cot=False, origin="hub")
+    assert [document["gold"] for document in splits["test"]] == list("ABCABCD")
+    assert len(splits["fewshot"]) == 6
+    assert splits["test"][0].loaded.revision == revision
+
+
+def test_permuted_trials_keep_question_and_gold_content():
+    documents = load_documents(TASKS["mlb_cmexam"], cot=False, origin="sample")["test"]
+    by_item: dict[str, list] = {}
+    for document in documents:
+        by_item.setdefault(document["item"], []).append(document)
+    for trials in by_item.values():
+        assert [trial["trial"] for trial in trials] == [0, 1, 2]
+        assert len({tuple(trial["options"]) for trial in trials}) == 3
+        assert len({tuple(trial["gold"]) for trial in trials}) == 1
+        assert len({tuple(sorted(trial["options"])) for trial in trials}) == 1
+
+
+@pytest.mark.parametrize("file", ["task.yaml", "five_shot.yaml"])
+def test_model_arguments_do_not_reach_the_loader(file, chip_ctc, built_tasks):
+    """lm-eval merges --model_args over the metadata that the loader receives."""
+    from lm_eval.tasks import TaskManager
+
+    manager = TaskManager(
+        include_defaults=False,
+        metadata={"revision": "x", "language": "y", "source": "z", "medtasks_model": 1},
+    )
+    task = next(iter(manager.load([str(built_tasks / "bridge" / "chip_ctc" / file)])["tasks"].values()))
+    record = task.config.metadata["medtasks"]
+    assert record["language"] == "zh" and record["loaded"]["origin"] == "local"
+    assert len(task.eval_docs) == 8
+
+
+def test_rows_may_have_several_references(data_dir):
+    rows = [
+        sft_row(
+            i,
+            f"患者：头疼{i}天",
+            "医生: 多休息",
+            task="EHRQA-QA",
+            output_list=["医生: 多休息", "医生: 多喝水"],
+        )
+        for i in range(6)
+    ]
+    write_jsonl(data_dir / "bridge" / "ehrqa_qa" / "test.jsonl", rows)
+    assert load_documents(TASKS["bridge_ehrqa_qa"], cot=False)["test"][0]["gold"] == [
+        "医生: 多休息",
+        "医生: 多喝水",
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_text_with_unusual_line_separators_stays_in_one_row(data_dir, suffix):
+    note = "first\u2028second\u0085third"
+    path = data_dir / "medhelm" / "hospice_referral" / f"test.{suffix}"
+    rows = [{"prompt": "Q", "context": f"{note} {i}", "label": "A"} for i in range(3)]
+    if suffix == "jsonl":
+        write_jsonl(path, rows)
+    else:
+        path.parent.mkdir(parents=True)
+        path.write_text("prompt,context,label\n" + "".join(f"Q,{row['context']},A\n" for row in rows))
+    documents = load_documents(Dataset(HOSPICE), cot=False)["test"]
+    assert len(documents) == 3 and note in documents[0]["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("bridge_cantemist_ner", "Cantemist-NER"),
+        ("bridge_cares_icd10_subblock", "CARES-ICD10 Sub-Block"),
+        ("bridge_ifmir_ner_factuality", "IFMIR - NER&factuality"),
+    ],
+)
+def test_official_files_are_found_under_other_spellings_of_their_name(data_dir, task, name):
+    dataset = TASKS[task]
+    rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
+    rows = [
+        {key: value for key, value in row.items() if key != "_split"}
+        for row in rows
+        if row["_split"] == "test"
+    ]
+    (data_dir / "bridge").mkdir()
+    (data_dir / "bridge" / f"{name}.SFT.json").write_text(json.dumps(rows))
+    assert len(load_documents(dataset, cot=False)["test"]) == len(rows)

@@ -1,0 +1,737 @@
+"""MedHELM's gated and private sources as their owners distribute them, in invented files."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import hashlib
+import io
+import json
+import sys
+import zipfile
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts import load_documents
+from medtasks_ext.registry import registry
+from medtasks_ext.rows.originals import cl100k, ehrshot, files_below, medalign, read_original
+from medtasks_ext.rows.originals.cl100k import count, read_encoding, tail
+from medtasks_ext.rows.originals.tree import SourceFile
+from medtasks_ext.rows.spec import dataset_spec
+from tests.rows.original_sources import workbook
+
+TASKS = registry().datasets
+
+
+def source_of(task: str):
+    dataset = TASKS[f"medhelm_{task}"]
+    return dataset_spec(dataset.blocks, where=dataset.file).rows
+
+
+def put(data_dir: Path, task: str, files: dict[str, str | bytes | None]) -> Path:
+    """Write a source's files where they are looked for; those that are None are left out."""
+    folder = data_dir / "medhelm" / task / "original"
+    for name, content in files.items():
+        if content is not None:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def load(task: str, **options):
+    return load_documents(TASKS[f"medhelm_{task}"], cot=False, **options)
+
+
+def test_rows(task: str, folder: Path, layout: int = 0) -> list[dict]:
+    original = source_of(task).original[layout]
+    return read_original(original, files_below([folder]), task=task, where=str(folder))[0]
+
+
+test_rows.__test__ = False  # type: ignore[attr-defined]
+
+
+def table(rows: list[dict], separator: str = ",") -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), delimiter=separator, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def parquet(columns: dict) -> bytes:
+    content = io.BytesIO()
+    pa.parquet.write_table(pa.table(columns), content)
+    return content.getvalue()
+
+
+# ---------------------------------------------------------------------- the sources in small
+
+PHASE = "physionet.org/files/discharge-me/1.3/test_phase_1"
+
+
+def discharge_me(**tables: list[dict]) -> dict[str, bytes]:
+    base = {
+        "diagnosis": [
+            {"subject_id": 2, "stay_id": 21, "icd_title": "Cough"},
+            {"subject_id": 1, "stay_id": 11, "icd_title": "Fall"},
+            {"subject_id": 2, "stay_id": 22, "icd_title": "Fever, unspecified"},
+            {"subject_id": 3, "stay_id": 31, "icd_title": "Pain"},
+        ],
+        "triage": [{"subject_id": s, "stay_id": 0, "acuity": 3} for s in (1, 2, 2)],
+        "discharge": [
+            {"subject_id": 1, "hadm_id": 10, "text": "Course: Fell.\nInstructions: Rest."},
+            {"subject_id": 2, "hadm_id": 20, "text": 'Course: "Pneumonia".\nInstructions: Drink.'},
+            {"subject_id": 2, "hadm_id": 29, "text": "No imaging.\nInstructions: None."},
+            {"subject_id": 3, "hadm_id": 30, "text": "No triage.\nInstructions: None."},
+            {"subject_id": 2, "hadm_id": 28, "text": "Course: Flu.\nInstructions: Sleep."},
+        ],
+        "radiology": [
+            {"hadm_id": 20, "text": "CHEST: first report"},
+            {"hadm_id": 28, "text": "CHEST: clear"},
+            {"hadm_id": 20, "text": "CHEST: second report"},
+            {"hadm_id": 30, "text": "HIP"},
+            {"hadm_id": 10, "text": "WRIST"},
+        ],
+        "edstays": [{"hadm_id": h, "stay_id": 0} for h in (10, 20, 28, 29, 30)],
+        "discharge_target": [
+            {"hadm_id": 28, "discharge_instructions": "Sleep.", "brief_hospital_course": "Flu."},
+            {"hadm_id": 20, "discharge_instructions": "Drink.", "brief_hospital_course": '"Pneumonia".'},
+            {"hadm_id": 10, "discharge_instructions": "Rest.", "brief_hospital_course": "Fell."},
+            {"hadm_id": 30, "discharge_instructions": "None.", "brief_hospital_course": "x"},
+        ],
+    }
+    return {
+        f"{PHASE}/{name}.csv.gz": gzip.compress(table(rows).encode())
+        for name, rows in {**base, **tables}.items()
+    }
+
+
+def tok() -> dict[str, str]:
+    train = [f"the heart is enlarged {i} ." for i in range(8)]
+    return {
+        "rrs/test.findings.tok": "clear lungs .\n\nsmall effusion .\nthe heart is enlarged 3 .\n",
+        "rrs/test.impression.tok": "no pneumonia .\nnormal .\n\ncardiomegaly .\n",
+        "rrs/train.findings.tok": "\n".join(train),
+        "rrs/train.impression.tok": "\n".join(f"cardiomegaly {i} ." for i in range(8)),
+    }
+
+
+STARS = "*" * 100
+
+
+def patient(number: int, met: str = "met") -> str:
+    first = f"\n\nRecord date: 2090-01-0{number}\n\n\nAppendectomy & more.\n"
+    text = f"{first}{STARS}\n\nRecord date: 2091-02-03\nFine.\n{STARS}\n"
+    tags = "".join(
+        f'<{name} met="{value}" />'
+        for name, value in (
+            ("ABDOMINAL", met),
+            ("ADVANCED-CAD", "not met"),
+            ("ALCOHOL-ABUSE", "met"),
+            ("CREATININE", "met"),
+        )
+    )
+    body = f"<TEXT><![CDATA[{text}]]></TEXT>\n<TAGS>{tags}</TAGS>"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<PatientMatching>\n{body}\n</PatientMatching>'
+
+
+def trials() -> dict[str, str]:
+    test = {"test/102.xml": patient(2, "not met"), "test/101.xml": patient(1)}
+    return {**test, **{f"train/20{i}.xml": patient(i) for i in range(3, 9)}}
+
+
+#: A vocabulary in the format of the real one: all bytes, and a few pairs.
+PAIRS = [b"he", b"ll", b"hell", b"hello", b" w", b"CO", b"- "]
+VOCABULARY = b"".join(
+    base64.b64encode(token) + b" %d\n" % rank
+    for rank, token in enumerate([*(bytes([byte]) for byte in range(256)), *PAIRS])
+)
+
+
+@pytest.fixture
+def vocabulary(monkeypatch):
+    monkeypatch.setattr(cl100k, "SHA256", hashlib.sha256(VOCABULARY).hexdigest())
+    return VOCABULARY
+
+
+def med_align() -> dict[str, str | bytes]:
+    reviewed = [
+        {"instruction_id": "7", "question": 'Is "aspirin"\tgiven?', "person_id": "501", "model": "a"},
+        {"instruction_id": "5", "question": "Any allergy?", "person_id": "502", "model": "a"},
+        {"instruction_id": "7", "question": 'Is "aspirin"\tgiven?', "person_id": "501", "model": "b"},
+        {"instruction_id": "9", "question": "Unanswered?", "person_id": "502", "model": "a"},
+    ]
+    responses = [
+        {"instruction_id": "5", "annotator_num": "Annotator_1", "clinician_response": "None known."},
+        {"instruction_id": "7", "annotator_num": "Annotator_2", "clinician_response": "Second opinion."},
+        {"instruction_id": "7", "annotator_num": "Annotator_1", "clinician_response": "Yes,\n81 mg."},
+        {"instruction_id": "8", "annotator_num": "Annotator_1", "clinician_response": "Not reviewed."},
+    ]
+    return {
+        "clinician-reviewed-model-responses.tsv": table(reviewed, "\t"),
+        "clinician-instruction-responses.tsv": table(responses, "\t"),
+        "medalign_ehr_xml/501.xml": "<eventstream>\r\n<event code='aspirin'/></eventstream>",
+        "medalign_ehr_xml/502.xml": "<eventstream/>",
+        "cl100k_base.tiktoken": VOCABULARY,
+    }
+
+
+DAY = datetime(2020, 1, 1)
+
+
+def days(*numbers: float | None) -> list[datetime | None]:
+    return [None if number is None else DAY + timedelta(days=number) for number in numbers]
+
+
+def meds() -> dict[str, bytes]:
+    def labels(subjects, moments, values):
+        return parquet({"subject_id": subjects, "prediction_time": days(*moments), "boolean_value": values})
+
+    return {
+        "EHRSHOT_MEDS/data/data.parquet": parquet(
+            {
+                "subject_id": [4, 4, 4, 4, 4, 2],
+                "time": days(None, 3, 1, 1, 5, 2),
+                "code": ["Gender/F", "ICD10CM/I10", "LOINC/B", "LOINC/A", "RxNorm/1", "Visit/IP"],
+                "numeric_value": [1.0] * 6,
+            }
+        ),
+        "EHRSHOT_MEDS/labels/guo_readmission/labels.parquet": labels(
+            [4, 2, 4], [3, 9, 1.5], [True, False, False]
+        ),
+        "EHRSHOT_MEDS/labels/new_hypertension/labels.parquet": labels([4], [99], [True]),
+        "EHRSHOT_MEDS/labels/lab_anemia/labels.parquet": labels([2, 4], [2, 0.5], [False, True]),
+        "cl100k_base.tiktoken": VOCABULARY,
+    }
+
+
+def hospital_course() -> dict[str, str]:
+    rows = [
+        {"note_id": f"{i}-DS-1", "input": f"<SEX> F, case {i}\n<SERVICE> MEDICINE", "target": f"Course {i}."}
+        for i in range(1, 4)
+    ]
+    blank = {"note_id": "9-DS-1", "input": "<SEX> M", "target": ""}
+    return {"labelled-notes-hospital-course/1.1.0/mimic-iv-bhc.csv": table([*rows, blank])}
+
+
+def billing(stays: int = 11) -> dict[str, bytes]:
+    notes = [
+        {
+            "note_id": f"{i}-DS-1",
+            "hadm_id": 100 + i,
+            "text": f"Admitted on 12 05, BP 120/80.\nStage-2 CKD\u00a0 case{i} 7 ",
+        }
+        for i in range(stays)
+    ]
+    notes += [notes[0], {"note_id": "x", "hadm_id": 999, "text": "ICD-9 only"}]
+    diagnoses = [
+        {"hadm_id": 100 + i, "seq_num": n, "icd_code": code, "icd_version": 10}
+        for i in range(stays)
+        for n, code in enumerate(["N182", "I10", "Z9911" if i < 9 else "N182"])
+    ]
+    diagnoses.append({"hadm_id": 999, "seq_num": 1, "icd_code": "4019", "icd_version": 9})
+    procedures = [
+        {"hadm_id": 100 + i, "seq_num": 1, "icd_code": "5A1D70Z", "icd_version": 10} for i in range(10)
+    ]
+    return {
+        "mimic-iv-note/2.2/note/discharge.csv.gz": gzip.compress(table(notes).encode()),
+        "mimiciv/2.2/hosp/diagnoses_icd.csv.gz": gzip.compress(table(diagnoses).encode()),
+        "mimiciv/2.2/hosp/procedures_icd.csv.gz": gzip.compress(table(procedures).encode()),
+    }
+
+
+CONDITIONS = [name.removesuffix(".xlsx") for name in source_of("clear").original[0].test]
+
+
+def notes_by_condition() -> dict[str, bytes]:
+    def book(name: str) -> bytes:
+        head = ["note_id", "text", "result_human"]
+        return workbook([head, ["1", f" Has {name}. ", "1"], ["2", "None.", "0"], ["3", "Unclear.", "2"]])
+
+    return {f"CLEAR/{name}.xlsx": book(name) for name in CONDITIONS}
+
+
+SOURCES = {
+    "dischargeme": discharge_me,
+    "mimic_rrs": tok,
+    "n2c2_ct": trials,
+    "medalign": med_align,
+    "ehrshot": meds,
+    "mimic_bhc": hospital_course,
+    "mimic_iv_billing_code": billing,
+    "clear": notes_by_condition,
+}
+REBUILT = {"mimic_bhc", "mimic_iv_billing_code"}
+
+
+# ---------------------------------------------------------------------- all of them
+
+
+def test_every_task_with_a_source_is_covered_here():
+    with_source = {
+        dataset.folder.name
+        for dataset in TASKS.values()
+        if dataset.metadata.suite == "medhelm" and source_of(dataset.folder.name).original
+    }
+    assert set(SOURCES) == with_source
+
+
+@pytest.mark.parametrize("task", SOURCES)
+def test_a_source_is_read_and_what_helm_reads_itself_is_not_called_rebuilt(data_dir, vocabulary, task):
+    put(data_dir, task, SOURCES[task]())
+    loaded = load(task)["test"][0].loaded
+    assert (loaded.origin, loaded.rebuilt) == ("local", task in REBUILT)
+
+
+@pytest.mark.parametrize("task", SOURCES)
+def test_an_archive_of_the_source_gives_the_same_rows(tmp_path, vocabulary, task):
+    files = SOURCES[task]()
+    for name, content in files.items():
+        path = tmp_path / "plain" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (tmp_path / "packed").mkdir()
+    with zipfile.ZipFile(tmp_path / "packed" / "source.zip", "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    layout = len(source_of(task).original) - 1
+    assert test_rows(task, tmp_path / "packed", layout) == test_rows(task, tmp_path / "plain", layout)
+
+
+def test_the_oracle_gets_the_ceiling_on_all_of_them(data_dir, vocabulary, medtasks, tmp_path):
+    for task, files in SOURCES.items():
+        put(data_dir, task, files())
+    names = ",".join(f"medhelm_{task}" for task in SOURCES)
+    outcome = medtasks("run", "--model", "oracle", "--tasks", names, "--output_path", "run")
+    assert outcome.code == 0, outcome.text
+    for task in SOURCES:
+        result = json.loads((tmp_path / "run" / "tasks" / f"medhelm_{task}.json").read_text())
+        metrics = result["metrics"]
+        ceiling = metrics.get("exact_match", metrics.get("rouge_l", metrics.get("mimiciv_billing_code_f1")))
+        assert ceiling == 1.0, (task, metrics)
+        assert result["loaded"]["origin"] == "local"
+
+
+@pytest.mark.parametrize("task", SOURCES)
+def test_any_missing_file_is_named_with_the_folder_and_a_remedy(data_dir, vocabulary, task):
+    files = SOURCES[task]()
+    one = [name for name in files if "medalign_ehr" not in name and ".xml" not in name][:2]
+    for name in one:
+        folder = put(data_dir, task, {**files, name: None, "README": "by the owner"})
+        with pytest.raises(MedtasksError, match="the source's files are not all there") as error:
+            load(task)
+        assert Path(name.removesuffix(".gz")).name in error.value.what
+        assert error.value.where == str(folder) and error.value.remedy
+        for path in sorted(folder.rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+        load_documents.__globals__["_build"].cache_clear()
+
+
+DROPPED = [
+    ("dischargeme", f"{PHASE}/radiology.csv.gz", "hadm_id", "hadm"),
+    ("dischargeme", f"{PHASE}/discharge_target.csv.gz", "brief_hospital_course", "course"),
+    ("mimic_bhc", "labelled-notes-hospital-course/1.1.0/mimic-iv-bhc.csv", "target", "summary"),
+    ("mimic_iv_billing_code", "mimiciv/2.2/hosp/diagnoses_icd.csv.gz", "icd_version", "version"),
+    ("medalign", "clinician-instruction-responses.tsv", "annotator_num", "annotator"),
+    ("medalign", "clinician-reviewed-model-responses.tsv", "person_id", "patient"),
+    ("n2c2_ct", "test/101.xml", "TAGS", "LABELS"),
+]
+
+
+@pytest.mark.parametrize(("task", "name", "column", "instead"), DROPPED)
+def test_a_missing_column_is_named_with_its_file(data_dir, vocabulary, task, name, column, instead):
+    files = SOURCES[task]()
+    content = files[name]
+    plain = gzip.decompress(content) if name.endswith(".gz") else content
+    text = (plain.decode() if isinstance(plain, bytes) else plain).replace(column, instead)
+    put(data_dir, task, {**files, name: gzip.compress(text.encode()) if name.endswith(".gz") else text})
+    with pytest.raises(MedtasksError) as error:
+        load(task)
+    assert column in error.value.what and name in str(error.value.where) and error.value.remedy
+
+
+# ---------------------------------------------------------------------- DischargeMe
+
+
+def test_sections_of_admissions_alternate_in_the_order_of_the_diagnoses(data_dir):
+    put(data_dir, "dischargeme", discharge_me())
+    documents = load("dischargeme")["test"]
+    assert [document["target"] for document in documents] == [
+        '"Pneumonia".', "Drink.", "Flu.", "Sleep.", "Fell.", "Rest.",
+    ]  # fmt: skip  # patient 3 lacks triage, stay 29 imaging
+    first, second = documents[0]["prompt"], documents[1]["prompt"]
+    assert "CHEST: first report" in first and "second report" not in first
+    assert "Course: \nInstructions: Drink." in first and 'Course: "Pneumonia".\nInstructions: \n' in second
+
+
+ids = st.integers(1, 4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(ids, min_size=1, max_size=6),
+    st.lists(ids, max_size=4),
+    st.lists(st.tuples(ids, st.integers(10, 15)), min_size=1, max_size=8),
+    st.lists(st.integers(10, 15), max_size=8),
+    st.lists(st.integers(10, 15), max_size=5),
+    st.lists(st.integers(10, 15), max_size=6, unique=True),
+)
+def test_joins_are_those_of_pandas_with_the_first_row_of_each_admission(
+    tmp_path_factory, diagnosed, triaged, summaries, images, stays, targets
+):
+    tables = {
+        "diagnosis": [{"subject_id": s, "code": n} for n, s in enumerate(diagnosed)],
+        "triage": [{"subject_id": s, "acuity": n} for n, s in enumerate(triaged)],
+        "discharge": [
+            {"subject_id": s, "hadm_id": h, "text": f"summary {n}"} for n, (s, h) in enumerate(summaries)
+        ],
+        "radiology": [{"hadm_id": h, "text": f"image {n}"} for n, h in enumerate(images)],
+        "edstays": [{"hadm_id": h} for h in stays],
+        "discharge_target": [
+            {"hadm_id": h, "brief_hospital_course": f"c{h}", "discharge_instructions": f"i{h}"}
+            for h in targets
+        ],
+    }
+    columns = {"triage": ["subject_id"], "radiology": ["hadm_id", "text"], "edstays": ["hadm_id"]}
+    columns["discharge_target"] = ["hadm_id", "brief_hospital_course", "discharge_instructions"]
+    frames = {
+        name: pd.DataFrame(rows, columns=None if rows else columns[name]) for name, rows in tables.items()
+    }
+    for frame in frames.values():
+        for key in {"subject_id", "hadm_id"} & set(frame):
+            frame[key] = frame[key].astype("int64")
+    whole = frames["diagnosis"].merge(frames["triage"], on="subject_id")
+    whole = whole.merge(frames["discharge"], on="subject_id")
+    whole = whole.merge(frames["radiology"], on="hadm_id", suffixes=("", "_image")).merge(
+        frames["edstays"], on="hadm_id"
+    )
+    whole = whole.drop_duplicates("hadm_id").merge(frames["discharge_target"], on="hadm_id")
+    folder = tmp_path_factory.mktemp("joins")
+    for name, frame in frames.items():
+        path = folder / "test_phase_1" / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        frame.to_csv(path, index=False)
+    try:
+        rows = test_rows("dischargeme", folder)
+    except MedtasksError as error:
+        assert "no document" in error.what and whole.empty
+        return
+    found = [
+        (row["hadm_id"], row["text"], row["radiology_report"], row["brief_hospital_course"]) for row in rows
+    ]
+    wanted = zip(
+        whole["hadm_id"].astype(str), whole["text"], whole["text_image"], whole["brief_hospital_course"],
+        strict=True,
+    )  # fmt: skip
+    assert found == list(wanted)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda content: content[: len(content) // 2], "cannot be read"),
+        (lambda content: b"text,hadm_id\n1,2", "cannot be read"),
+        (
+            lambda content: gzip.compress("hadm_id,text\n1,na\u00efve".encode("latin-1")),
+            "is not a CSV file in UTF-8",
+        ),
+        (lambda content: gzip.compress(b"hadm_id,text\n1,a,b\n"), "line 2 has 3 cells, not 2"),
+    ],
+)
+def test_a_damaged_table_is_refused_with_its_name(data_dir, damage, message):
+    files = discharge_me()
+    name = f"{PHASE}/radiology.csv.gz"
+    put(data_dir, "dischargeme", {**files, name: damage(files[name])})
+    with pytest.raises(MedtasksError) as error:
+        load("dischargeme")
+    assert message in error.value.what and name in str(error.value.where) and error.value.remedy
+
+
+# ---------------------------------------------------------------------- MIMIC-RRS
+
+
+def test_lines_are_paired_and_pairs_with_an_empty_side_are_left_out(data_dir):
+    put(data_dir, "mimic_rrs", tok())
+    splits = load("mimic_rrs", shots=5)
+    assert [(document["id"], document["target"]) for document in splits["test"]] == [
+        ("1", "no pneumonia ."),
+        ("4", "cardiomegaly ."),
+    ]
+    shots = [document["target"] for document in splits["fewshot"]]
+    assert len(shots) == 5 and "cardiomegaly 3 ." not in shots  # its findings are those of a test row
+
+
+def test_files_of_unequal_length_and_files_of_two_corpora_are_refused(data_dir):
+    files = tok()
+    folder = put(data_dir, "mimic_rrs", {**files, "rrs/test.impression.tok": "a\nb\n"})
+    with pytest.raises(MedtasksError, match="different numbers of lines: findings 4, impression 2"):
+        load("mimic_rrs")
+    put(data_dir, "mimic_rrs", {**files, "cxr/test.findings.tok": "x\n"})
+    with pytest.raises(MedtasksError, match=r"2 files are named \*.findings.tok, there must be one"):
+        read_original(source_of("mimic_rrs").original[0], files_below([folder]), task="x", where="x")
+
+
+# ---------------------------------------------------------------------- N2C2-CT
+
+
+def test_patients_are_asked_three_criteria_in_the_order_of_their_files(data_dir):
+    put(data_dir, "n2c2_ct", trials())
+    splits = load("n2c2_ct", shots=5)
+    assert [(document["run"], document["target"]) for document in splits["test"]] == [
+        ("ABDOMINAL", "A"), ("ADVANCED-CAD", "B"), ("CREATININE", "A"),
+        ("ABDOMINAL", "B"), ("ADVANCED-CAD", "B"), ("CREATININE", "A"),
+    ]  # fmt: skip
+    prompt = splits["test"][0]["prompt"]
+    assert "Appendectomy & more." in prompt and "2091-02-03" in prompt and "*" not in prompt
+    assert len(splits["fewshot"]) == 15 and splits["test"][0].loaded.n_held_out == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (patient(1)[:-9], "is not valid XML"),
+        ("", "is not valid XML"),
+        ("<PatientMatching><TEXT>a</TEXT></PatientMatching>", "'TAGS' is undefined"),
+    ],
+)
+def test_a_damaged_patient_file_is_refused_with_its_name(data_dir, content, message):
+    put(data_dir, "n2c2_ct", {**trials(), "test/101.xml": content})
+    with pytest.raises(MedtasksError) as error:
+        load("n2c2_ct")
+    assert message in error.value.what and "101.xml" in str(error.value.where) and error.value.remedy
+
+
+# ---------------------------------------------------------------------- tokens, MedAlign
+
+
+def encoding():
+    name = "cl100k_base.tiktoken"
+    return read_encoding(SourceFile(name, name, lambda: io.BytesIO(VOCABULARY)))
+
+
+def test_bytes_are_paired_by_rank_inside_words_only(vocabulary):
+    code = encoding()
+    assert code.decode_tokens_bytes(code.encode_ordinary("hello world 1234")) == [
+        b"hello", b" w", b"o", b"r", b"l", b"d", b" ", b"1", b"2", b"3", b"4",
+    ]  # fmt: skip
+
+
+@given(st.text())
+def test_a_tail_is_the_end_of_a_text_in_tokens(text):
+    cl100k_sha, cl100k.SHA256 = cl100k.SHA256, hashlib.sha256(VOCABULARY).hexdigest()
+    try:
+        code = encoding()
+    finally:
+        cl100k.SHA256 = cl100k_sha
+    tokens = code.decode_tokens_bytes(code.encode_ordinary(text))
+    assert count(code, text) == len(tokens)
+    assert tail(code, text, len(tokens) + 1) == text and tail(code, text, 0) == ""
+    assert tail(code, text, 2) == b"".join(tokens[-2:]).decode(errors="replace")
+
+
+def test_another_vocabulary_is_refused(data_dir):
+    put(data_dir, "medalign", med_align())
+    with pytest.raises(MedtasksError, match="is not the vocabulary cl100k_base") as error:
+        load("medalign")
+    assert "openaipublic" in error.value.remedy
+
+
+def test_without_the_extra_the_remedy_is_its_name(data_dir, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    put(data_dir, "medalign", med_align())
+    with pytest.raises(MedtasksError, match="needs tiktoken, which is not installed") as error:
+        load("medalign")
+    assert error.value.remedy == 'pip install "medtasks[originals]"'
+
+
+def test_the_first_annotators_answers_are_joined_with_question_and_record(data_dir, vocabulary):
+    put(data_dir, "medalign", med_align())
+    documents = load("medalign")["test"]
+    assert [document["target"] for document in documents] == ["None known.", "Yes,\n81 mg."]
+    assert 'Is "aspirin"\tgiven?' in documents[1]["prompt"]
+    assert "<eventstream>\n<event code='aspirin'/></eventstream>" in documents[1]["prompt"]
+
+
+def test_a_record_keeps_its_most_recent_tokens(data_dir, vocabulary, monkeypatch):
+    folder = put(data_dir, "medalign", {**med_align(), "medalign_ehr_xml/502.xml": "hello" * 3 + " hello"})
+    question = count(encoding(), "Any allergy?")
+    monkeypatch.setattr(medalign, "CONTEXT", medalign.ANSWER + medalign.TEMPLATE + question + 3)
+    row = test_rows("medalign", folder)[0]
+    # " hello" is "␣", "hello"; of the word before only its last token is left
+    assert row["ehr"] == "hello hello"
+
+
+def test_a_patient_without_a_record_is_refused(data_dir, vocabulary):
+    put(data_dir, "medalign", {**med_align(), "medalign_ehr_xml/501.xml": None})
+    with pytest.raises(MedtasksError, match=r"there is no medalign_ehr_xml/501\.xml"):
+        load("medalign")
+
+
+# ---------------------------------------------------------------------- EHRSHOT
+
+
+def test_a_label_has_the_codes_up_to_its_time_and_its_own_value(tmp_path, vocabulary):
+    for name, content in meds().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    rows = test_rows("ehrshot", tmp_path)
+    assert [(row["subject"], row["codes"].split("\n"), row["boolean_value"]) for row in rows] == [
+        ("guo_readmission", ["Visit/IP"], False),
+        ("guo_readmission", ["LOINC/B", "LOINC/A"], False),  # ties as in the file, nothing without a time
+        ("guo_readmission", ["LOINC/B", "LOINC/A", "ICD10CM/I10"], True),
+        ("new_hypertension", ["LOINC/B", "LOINC/A", "ICD10CM/I10", "RxNorm/1"], True),
+        ("lab_anemia", ["Visit/IP"], False),
+        ("lab_anemia", [""], True),
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_histories_are_those_of_a_plain_search(data):
+    patients = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=30))
+    moments = data.draw(st.lists(st.integers(0, 5), min_size=len(patients), max_size=len(patients)))
+    codes = [f"C/{n % 7}" for n in range(len(patients))]
+    content = parquet({"subject_id": patients, "time": days(*moments), "code": codes})
+    sha, cl100k.SHA256 = cl100k.SHA256, hashlib.sha256(VOCABULARY).hexdigest()
+    try:
+        events = ehrshot._Events(SourceFile("x", "x", lambda: io.BytesIO(content)), encoding())
+        code = encoding()
+    finally:
+        cl100k.SHA256 = sha
+    for who in range(6):
+        for day in range(-1, 7):
+            moment = int((DAY + timedelta(days=day) - datetime(1970, 1, 1)) / timedelta(microseconds=1))
+            past = sorted(
+                (when, place)
+                for place, (whose, when) in enumerate(zip(patients, moments, strict=True))
+                if whose == who and when <= day
+            )
+            found = events.until(who, moment)
+            lines = [codes[place] for _, place in past]
+            assert found.text == "\n".join(lines)
+            if lines:
+                assert found.tokens == count(code, "".join(f"- {line}\n" for line in lines) + "\n")
+
+
+def test_prompts_above_the_limit_are_dropped_and_those_at_the_limit_kept(tmp_path, vocabulary, monkeypatch):
+    for name, content in meds().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    size = count(encoding(), "- LOINC/B\n- LOINC/A\n- ICD10CM/I10\n\n")
+    monkeypatch.setattr(ehrshot, "MAX_TOKENS", ehrshot.SUBJECTS["guo_readmission"] + size)
+    kept = test_rows("ehrshot", tmp_path)
+    assert sum(row["subject"] == "guo_readmission" for row in kept) == 3
+    monkeypatch.setattr(ehrshot, "MAX_TOKENS", ehrshot.MAX_TOKENS - 1)
+    kept = test_rows("ehrshot", tmp_path)
+    assert sum(row["subject"] == "guo_readmission" for row in kept) == 2
+
+
+def test_labels_of_laboratory_tasks_are_drawn_as_pandas_draws_them(tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "subject_id": rng.integers(1, 9, 60),
+            "prediction_time": [DAY + timedelta(hours=int(h)) for h in rng.integers(0, 99, 60)],
+            "boolean_value": rng.integers(0, 2, 60).astype(bool),
+        }
+    )
+    content = io.BytesIO()
+    frame.to_parquet(content)
+    file = SourceFile("labels.parquet", "x", lambda: io.BytesIO(content.getvalue()))
+    monkeypatch.setattr(ehrshot, "MAX_LABELS", 20)
+    drawn = frame.sample(n=20, random_state=1).sort_values(["subject_id", "prediction_time"], kind="stable")
+    assert [(who, value) for who, _, value in ehrshot._labels(file, draw=True)] == list(
+        zip(drawn["subject_id"], drawn["boolean_value"], strict=True)
+    )
+    assert len(list(ehrshot._labels(file, draw=False))) == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("labels/lab_anemia/labels.parquet", b"PAR", "is not a Parquet file"),
+        ("labels/lab_anemia/labels.parquet", parquet({"subject_id": [1]}), "has no column prediction_time"),
+        ("data/data.parquet", parquet({"subject_id": [1], "code": ["x"]}), "has no column time"),
+    ],
+)
+def test_a_damaged_meds_file_is_refused_with_its_name(data_dir, vocabulary, name, content, message):
+    put(data_dir, "ehrshot", {**meds(), f"EHRSHOT_MEDS/{name}": content})
+    with pytest.raises(MedtasksError) as error:
+        load("ehrshot")
+    assert message in error.value.what and name in str(error.value.where) and error.value.remedy
+
+
+# ---------------------------------------------------------------------- MIMIC-IV
+
+
+def test_notes_of_the_release_are_rows_in_its_order(data_dir):
+    put(data_dir, "mimic_bhc", hospital_course())
+    assert [document["target"] for document in load("mimic_bhc")["test"]] == [
+        "Course 1.", "Course 2.", "Course 3.",
+    ]  # fmt: skip
+
+
+def test_codes_of_few_stays_are_dropped_and_texts_lose_signs_and_numbers(data_dir):
+    folder = put(data_dir, "mimic_iv_billing_code", billing())
+    rows = test_rows("mimic_iv_billing_code", folder, layout=1)
+    assert len(rows) == 11  # a note counts once, and the stay with ICD-9 codes not at all
+    assert rows[0]["text"] == "admitted on bp stage ckd case0"
+    assert rows[0]["target"] == ["5A1D70Z", "I10.", "N18.2"]  # Z99.11 has nine stays
+    assert rows[10]["target"] == ["I10.", "N18.2"]
+
+
+def test_stays_without_a_frequent_code_have_no_row(data_dir):
+    put(data_dir, "mimic_iv_billing_code", billing(stays=9))
+    with pytest.raises(MedtasksError, match="no document"):
+        load("mimic_iv_billing_code")
+
+
+@given(st.text(alphabet="aB1 2,\n-7é", max_size=30))
+def test_the_preprocessing_is_that_of_four_replacements_in_turn(text):
+    from medtasks_ext.rows.originals.mimic_iv import _plain
+
+    plain = regex.sub("[^A-Za-z0-9]+", " ", text.lower())
+    plain = regex.sub(r"(\s\d+)+\s", " ", plain)
+    assert _plain(text) == regex.sub(r"\s+", " ", plain).strip()
+
+
+def test_the_preprocessed_file_that_helm_read_comes_first(data_dir):
+    rows = pa.table({"text": ["stage ckd"], "target": [["5A1D70Z", "N18.2"]], "_id": [100]})
+    content = io.BytesIO()
+    pa.feather.write_feather(rows, content)
+    put(data_dir, "mimic_iv_billing_code", {**billing(), "mimiciv_icd10.feather": content.getvalue()})
+    (document,) = load("mimic_iv_billing_code")["test"]
+    assert document["target"] == "5A1D70Z,N18.2" and not document.loaded.rebuilt
+
+
+# ---------------------------------------------------------------------- CLEAR
+
+
+def test_a_workbook_is_a_run_named_after_it(data_dir):
+    put(data_dir, "clear", notes_by_condition())
+    documents = load("clear")["test"]
+    assert len(documents) == 39 and len(CONDITIONS) == 13
+    assert [(d["run"], d["target"]) for d in documents[:4]] == [
+        ("alcohol_dependence", "A"), ("alcohol_dependence", "B"), ("alcohol_dependence", "C"),
+        ("attention_deficit_hyperactivity_disorder", "A"),
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_no_workbook_is_refused_with_its_name(data_dir):
+    put(data_dir, "clear", {**notes_by_condition(), "CLEAR/homelessness.xlsx": b"text,result_human\n"})
+    with pytest.raises(MedtasksError, match=r"is not an \.xlsx workbook") as error:
+        load("clear")
+    assert "homelessness.xlsx" in str(error.value.where)

@@ -1,0 +1,289 @@
+"""`medtasks difficulty` and `medtasks sample`: from a panel's runs to a list that lm-eval takes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.prompts import load
+from medtasks_ext.studies.difficulty import level_by_score, level_by_votes
+from tests.conftest import rewrite_answers, sft_row, write_jsonl
+from tests.judge.made import make_rows, make_task, rows
+
+TASK = "mlb_cmexam"
+PANEL = [f"panel/{name}" for name in "abcde"]
+
+
+def question(number: int) -> dict:
+    return {
+        "id": f"q{number}", "Question": f"第{number}题", "Options": ["甲", "乙", "丙", "丁", "戊"],
+        "Answer": "ABCDE"[number % 5], "type": "药学" if number % 3 else "护理",
+        "departments": [["心内科", "呼吸科"][number % 2], "急诊科"],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def exam(data_dir):
+    """Twelve questions, each asked three times."""
+    write_jsonl(data_dir / "mlb" / "cmexam" / "test.jsonl", [question(number) for number in range(12)])
+    write_jsonl(
+        data_dir / "mlb" / "cmexam" / "fewshot.jsonl", [{**question(50 + n), "id": f"f{n}"} for n in range(5)]
+    )
+    load._build.cache_clear()
+    return data_dir
+
+
+@pytest.fixture
+def panel(medtasks, tmp_path):
+    """Make the panel: one run, copied; `wrong` says which answers of which model are spoilt."""
+
+    def make(task: str, wrong: dict[str, dict[str, str]], folders=PANEL) -> None:
+        done = medtasks("run", "--model", "oracle", "--tasks", task, "--output_path", folders[0])
+        assert done.code == 0, done.text
+        for folder in folders[1:]:
+            shutil.copytree(tmp_path / folders[0], tmp_path / folder)
+        for folder, answers in wrong.items():
+            rewrite_answers(tmp_path / folder, task, answers)
+            assert medtasks("rescore", folder).code == 0
+
+    return make
+
+
+def graded(path: Path) -> dict[str, tuple[str, float]]:
+    return {item["id"]: (item["level"], item["value"]) for item in json.loads(path.read_text())["questions"]}
+
+
+# ---------------------------------------------------------------------- levels
+
+
+def test_five_of_five_is_easy_four_medium_and_fewer_hard():
+    assert [level_by_votes(right, 5) for right in range(6)] == ["hard"] * 4 + ["medium", "easy"]
+
+
+def test_other_panels_keep_the_rule_in_words():
+    assert [level_by_votes(right, 3) for right in range(4)] == ["hard", "hard", "medium", "easy"]
+
+
+def test_the_limits_of_judged_scores_are_medium():
+    scores = [0.0, 0.5999, 0.6, 0.65, sum([0.7] * 5) / 5, 0.1 * 7, 0.7001, 1.0]
+    levels = ["hard", "hard", "medium", "medium", "medium", "medium", "easy", "easy"]
+    assert [level_by_score(score) for score in scores] == levels
+
+
+def test_a_question_that_is_wrong_in_one_of_its_three_trials_is_wrong(medtasks, exam, panel, tmp_path):
+    nonsense = {"q0#1": "答案：无", "q1#0": "不知道", "q1#2": "不知道"}
+    panel(TASK, {PANEL[0]: nonsense, PANEL[1]: {"q1#1": "?"}})
+    outcome = medtasks("difficulty", *PANEL, "-o", "levels")
+    found = graded(tmp_path / "levels" / f"{TASK}.json")
+    assert outcome.code == 0 and (found["q0"], found["q1"]) == (("medium", 4), ("hard", 3))
+    assert {found[f"q{number}"] for number in range(2, 12)} == {("easy", 5)}
+    row = next(line for line in outcome.out.splitlines() if TASK in line).split()
+    assert row == [TASK, "right_or_wrong", "12", "1", "1", "10"]
+
+
+def test_an_extraction_is_right_above_a_micro_f1_of_08(medtasks, data_dir, panel, tmp_path):
+    lines = [f"entity: 症状{n}, type: symptom, status: 病人-阳性;" for n in range(6)]
+    names = {"five": lines[:5], "six": lines}
+    rows = [
+        {**sft_row(0, f"对话{name}", "\n".join(found), task="MIE"), "id": name}
+        for name, found in names.items()
+    ]
+    folder = data_dir / "bridge"
+    folder.mkdir()
+    (folder / "MIE.SFT.json").write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+    load._build.cache_clear()
+    task = "bridge_mie"
+    done = medtasks("run", "--model", "oracle", "--tasks", task, "--output_path", "probe")
+    assert done.code == 0, done.text
+    answers = {
+        json.loads(line)["document"]: json.loads(line)["response"]
+        for line in (tmp_path / "probe" / "responses" / f"{task}.jsonl").read_text().splitlines()
+    }
+    less = {"five": answers["five"].replace(lines[0], ""), "six": answers["six"].replace(lines[0], "")}
+    least = {name: text.replace(lines[1], "") for name, text in less.items()}
+    # five: 4 of 5 found is F1 0.889, 3 of 5 is 0.75; six: 5 of 6 is 0.909, 4 of 6 is 0.8, which is not above
+    panel(task, {PANEL[0]: less, PANEL[1]: least})
+    assert medtasks("difficulty", *PANEL, "-o", "levels", "--tasks", task).code == 0
+    assert graded(tmp_path / "levels" / f"{task}.json") == {"five": ("medium", 4), "six": ("medium", 4)}
+
+
+@pytest.fixture
+def judged(tmp_path, monkeypatch, data_dir, panel):
+    """A panel on an open-ended task with the scores that judges gave."""
+    root = tmp_path / "tasks"
+    make_task(root, "qa")
+    make_rows(data_dir, "qa", rows(3))
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    panel("medhelm_qa", {})
+
+    def scored(folder: str, scores: list[float | None]) -> None:
+        content = {
+            "documents": [
+                {"document": f"d{place}", "score": score, "complete": score is not None}
+                for place, score in enumerate(scores)
+            ]
+        }
+        path = tmp_path / folder / "judgements" / "medhelm_qa.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(content))
+
+    return scored
+
+
+def test_open_answers_are_graded_by_their_mean_judged_score(medtasks, judged, tmp_path):
+    for folder, last in zip(PANEL, [0.5, 0.6, 0.7, 0.8, 0.4], strict=True):
+        judged(folder, [0.7, 0.75, last])
+    outcome = medtasks("difficulty", *PANEL, "-o", "levels")
+    assert outcome.code == 0, outcome.text
+    found = graded(tmp_path / "levels" / "medhelm_qa.json")
+    assert found == {"d0": ("medium", 0.7), "d1": ("easy", 0.75), "d2": ("medium", 0.6)}
+
+
+def test_answers_that_are_not_judged_are_not_graded(medtasks, judged):
+    for folder in PANEL[:4]:
+        judged(folder, [0.7, 0.75, 0.5])
+    outcome = medtasks("difficulty", *PANEL)
+    assert outcome.code == 2 and f"{PANEL[4]}: the answers of medhelm_qa are not judged" in outcome.err
+    judged(PANEL[4], [0.7, None, 0.5])
+    outcome = medtasks("difficulty", *PANEL)
+    assert "1 of 3 answers of medhelm_qa are not judged to the end (first: d1)" in outcome.err
+    assert f"medtasks judge {PANEL[4]}" in outcome.err
+
+
+# ---------------------------------------------------------------------- panels that do not fit together
+
+
+def test_a_run_that_lacks_documents_is_named(medtasks, exam, panel):
+    panel(TASK, {})
+    medtasks("run", "--model", "oracle", "--tasks", TASK, "--limit", "6", "--output_path", "short")
+    outcome = medtasks("difficulty", *PANEL[:4], "short")
+    assert outcome.code == 2 and outcome.err.startswith("medtasks: short: mlb_cmexam has 6 of 36 documents")
+    assert "without --limit" in outcome.err
+
+
+def test_a_run_on_other_rows_is_named(medtasks, exam, panel):
+    panel(TASK, {})
+    changed = [question(number) for number in range(11)] + [{**question(11), "Question": "改过的题"}]
+    write_jsonl(exam / "mlb" / "cmexam" / "test.jsonl", changed)
+    load._build.cache_clear()
+    medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "other")
+    outcome = medtasks("difficulty", *PANEL[:4], "other")
+    assert outcome.code == 2 and "other: mlb_cmexam was run on other documents than in panel/a" in outcome.err
+
+
+def test_a_run_without_the_task_and_a_panel_of_one_are_refused(medtasks, exam, panel, chip_ctc):
+    panel(TASK, {})
+    medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "else")
+    assert "else: mlb_cmexam is not finished in this run" in medtasks("difficulty", PANEL[0], "else").err
+    assert "1 run is no panel" in medtasks("difficulty", PANEL[0]).err
+    assert "named twice" in medtasks("difficulty", PANEL[0], PANEL[0]).err
+    assert "nowhere/run.json: no such file" in medtasks("difficulty", PANEL[0], "nowhere").err
+
+
+def test_a_score_that_means_nothing_for_one_document_is_refused(medtasks, data_dir, panel):
+    (data_dir / "bridge").mkdir()
+    summaries = [
+        {**sft_row(n, f"note {n}", "patient improved " * (n + 2), task="MIMIC-IV BHC"), "language": "en"}
+        for n in range(3)
+    ]
+    (data_dir / "bridge" / "MIMIC-IV BHC.SFT.json").write_text(json.dumps(summaries))
+    load._build.cache_clear()
+    panel("bridge_mimic_iv_bhc", {folder: {"test-0": "patient improved"} for folder in PANEL[:2]}, PANEL[:2])
+    outcome = medtasks("difficulty", *PANEL[:2])
+    assert outcome.code == 2 and "neither right or wrong, micro F1, nor given by judges" in outcome.err
+
+
+# ---------------------------------------------------------------------- samples
+
+
+@pytest.fixture
+def levels(medtasks, exam, panel, tmp_path) -> Path:
+    """Of the twelve questions 0-3 are hard, 4-7 medium, 8-11 easy."""
+    first = {f"q{number}#0": "?" for number in range(8)}
+    second = {f"q{number}#0": "?" for number in range(4)}
+    panel(TASK, {PANEL[0]: first, PANEL[1]: second})
+    assert medtasks("difficulty", *PANEL, "-o", "levels").code == 0
+    return tmp_path / "levels" / f"{TASK}.json"
+
+
+def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_path):
+    outcome = medtasks("sample", levels, "-n", "8", "--ratio", "2:1:1", "--by", "type")
+    assert outcome.code == 0, outcome.text
+    lists = json.loads((tmp_path / "samples.json").read_text())
+    assert set(lists) == {TASK, f"{TASK}_cot", f"{TASK}_5shot"}
+    report = json.loads((tmp_path / "samples.report.json").read_text())[TASK]
+    assert [report["levels"][name]["drawn"] for name in ("hard", "medium", "easy")] == [4, 2, 2]
+    for name in lists:
+        done = medtasks(
+            "run", "--model", "oracle", "--tasks", name, "--samples", "samples.json", "--output_path", name
+        )
+        assert done.code == 0, done.text
+        docs = [json.loads(line)["doc"] for line in (tmp_path / name / f"samples_{name}.jsonl").open()]
+        asked = sorted((doc["item"], doc["trial"]) for doc in docs)
+        assert asked == sorted((item, trial) for item in report["ids"] for trial in range(3))
+        assert json.loads((tmp_path / name / "tasks" / f"{name}.json").read_text())["metrics"]["score"] == 1
+
+
+def test_strata_keep_their_share_of_the_pool(medtasks, levels, tmp_path):
+    medtasks("sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "type")
+    strata = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]
+    assert {name: (item["pool"], item["drawn"]) for name, item in strata.items()} == {
+        "护理": (4, 2),
+        "药学": (8, 4),
+    }
+
+
+def test_the_first_of_several_departments_is_the_stratum(medtasks, levels, tmp_path):
+    medtasks("sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "departments")
+    assert set(json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]) == {
+        "心内科",
+        "呼吸科",
+    }
+
+
+def test_strata_may_come_from_another_file(medtasks, levels, tmp_path):
+    rows = [{"id": f"q{n}", "risk": "high" if n < 6 else ""} for n in range(12)]
+    write_jsonl(tmp_path / "risk.jsonl", rows)
+    outcome = medtasks("sample", levels, "-n", "6", "--by", "risk", "--rows", "risk.jsonl")
+    strata = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]
+    assert outcome.code == 0 and set(strata) == {"high", "(none)"}
+
+
+def test_a_mix_that_the_pool_has_not_is_drawn_as_far_as_it_goes_and_said(medtasks, levels, tmp_path):
+    outcome = medtasks("sample", levels, "-n", "10")
+    assert outcome.code == 1
+    assert "not met: 5 medium wanted, the pool has 4; other levels make up the size" in outcome.out
+    drawn = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["levels"]
+    assert [drawn[name]["drawn"] for name in ("hard", "medium", "easy")] == [4, 4, 2]
+
+
+def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
+    (tmp_path / "samples.json").write_text(json.dumps({"bridge_mie": [1, 2]}))
+    medtasks("sample", levels, "-n", "10")
+    assert set(json.loads((tmp_path / "samples.json").read_text())) > {"bridge_mie", TASK}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-n", "13"), "--size: 13 questions cannot be drawn: the pool has 12"),
+        (("-n", "5", "--ratio", "3:5"), "--ratio: '3:5' is no ratio"),
+        (("-n", "5", "--by", "colour"), "no column 'colour'; there is: id, Question"),
+        (("-n", "5", "--by", "risk", "--rows", "few.jsonl"), "12 questions of mlb_cmexam are not there"),
+        (("-n", "5", "--rows", "few.jsonl"), "--rows: belongs to one task and a column"),
+        (("-n", "5", "--by", "risk", "--rows", "none.jsonl"), "none.jsonl"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_message(medtasks, levels, tmp_path, arguments, message):
+    write_jsonl(tmp_path / "few.jsonl", [{"id": "q0", "risk": "high"}])
+    outcome = medtasks("sample", levels, *arguments)
+    assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
+    assert not (tmp_path / "samples.json").exists()
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", '{"schema": 1, "questions": []}', "oops"])
+def test_a_file_that_holds_no_levels_is_refused(medtasks, tmp_path, content):
+    (tmp_path / "levels.json").write_text(content)
+    outcome = medtasks("sample", "levels.json", "-n", "5")
+    assert outcome.code == 2 and outcome.err.startswith("medtasks: levels.json: ")

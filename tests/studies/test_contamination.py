@@ -1,0 +1,365 @@
+"""`medtasks contamination`: verdicts, resumption, tables, wrong arguments."""
+
+import csv
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.prompts import load, load_documents
+from medtasks_ext.registry import Dataset, registry
+from tests.conftest import ROOT, sft_row
+from tests.contamination.models import Bytes, GoneError, Memory
+
+FLAGS = ("--tasks", "bridge_chip_ctc", "--model", "memory", "-o", "probe")
+
+
+def text(number: int, n: int = 50) -> str:
+    """Invented words, others for each document."""
+    rng = random.Random(number)
+    return " ".join("".join(rng.choices("abcdefgh", k=6)) for _ in range(n))
+
+
+@pytest.fixture
+def rows(data_dir, monkeypatch):
+    """Eight test rows of CHIP-CTC that the model knows by heart, and two that are too short."""
+    known = [text(number) for number in range(8)]
+    monkeypatch.setattr(Memory, "texts", known)
+    monkeypatch.setattr(Memory, "prompts", [])
+    monkeypatch.setattr(Memory, "settings", [])
+    monkeypatch.setattr(Memory, "interrupt", None)
+    write(data_dir, [*known, text(100, 34), "short"])
+    return data_dir
+
+
+def write(folder: Path, texts: list[str], name: str = "CHIP-CTC") -> None:
+    (folder / "bridge").mkdir(exist_ok=True)
+    content = [sft_row(i, item, "", task=name) for i, item in enumerate(texts)]
+    (folder / "bridge" / f"{name}.SFT.json").write_text(json.dumps(content, ensure_ascii=False))
+    load._build.cache_clear()
+
+
+def result(folder: Path, task: str = "bridge_chip_ctc") -> dict:
+    return json.loads((folder / "contamination.json").read_text())["tasks"][task]
+
+
+def cells(printed: str, task: str = "bridge_chip_ctc") -> list[str]:
+    return next(line for line in printed.splitlines() if task in line).split()
+
+
+def test_a_model_that_knows_the_rows_by_heart_has_them_all_leaked(medtasks, rows, tmp_path):
+    outcome = medtasks("contamination", *FLAGS)
+    assert outcome.code == 0, outcome.err
+    assert cells(outcome.out) == ["bridge_chip_ctc", "10", "2", "8", "8", "100.0%", "67.6%", "–", "100.0%"]
+    assert "8 of 8 probed documents leaked, in 1 of 1 tasks" in outcome.out
+    found = result(tmp_path / "probe")
+    assert [item["n_matches"] for item in found["documents"]] == [5] * 8 + [None] * 2
+    assert [item["leaked"] for item in found["documents"]] == [True] * 8 + [None] * 2
+    assert (found["share"], found["n_cuts_moved"], found["origin"]) == (1, 0, "local")
+    assert "SAMPLE" not in outcome.text
+
+
+def test_a_model_that_knows_nothing_has_none(medtasks, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(Memory, "texts", [])
+    outcome = medtasks("contamination", *FLAGS)
+    assert cells(outcome.out)[1:] == ["10", "2", "8", "0", "0.0%", "0.0%", "–", "32.4%"]
+    assert [item["n_matches"] for item in result(tmp_path / "probe")["documents"]] == [0] * 8 + [None] * 2
+
+
+@pytest.mark.parametrize(
+    ("tokens", "n_matches", "n_leaked"),
+    [(14, 0, 0), (22, 2, 0), (24, 2, 0), (25, 3, 8), (34, 4, 8), (35, 5, 8)],
+)
+def test_three_continuations_decide(medtasks, rows, tmp_path, tokens, n_matches, n_leaked):
+    medtasks("contamination", *FLAGS, "--model_args", f"tokens={tokens}")
+    found = result(tmp_path / "probe")
+    assert {item["n_matches"] for item in found["documents"]} == {n_matches, None}
+    assert found["n_leaked"] == n_leaked
+
+
+def test_the_model_continues_the_input_alone_and_greedily(medtasks, rows):
+    medtasks("contamination", *FLAGS)
+    starts = {" ".join(item.split()[:cut]) for item in Memory.texts for cut in (10, 15, 20, 25, 30)}
+    assert len(Memory.prompts) == 40 and set(Memory.prompts) == starts
+    assert all(
+        settings == {"until": [], "max_gen_toks": 5, "do_sample": False, "temperature": 0.0,
+                     "repetition_penalty": 1.0}
+        for settings in Memory.settings
+    )  # fmt: skip
+
+
+def test_chinese_texts_whose_tokens_split_characters(medtasks, data_dir, tmp_path, rows, monkeypatch):
+    rng = random.Random(1)
+    known = ["".join(rng.choices("患者发热三天伴咳嗽痰无胸痛既往体健", k=60)) for _ in range(4)]
+    monkeypatch.setattr(Memory, "texts", known)
+    monkeypatch.setattr(Memory, "tokenizer_kind", partial(Bytes, 2))
+    write(data_dir, known)
+    medtasks("contamination", *FLAGS)
+    found = result(tmp_path / "probe")
+    # characters have 3 bytes and tokens 2: each cut, or the end of what follows, is inside a character
+    assert (found["n_leaked"], found["n_cuts_moved"]) == (4, 20)
+    assert not any("�" in prompt for prompt in Memory.prompts)
+    medtasks("contamination", *FLAGS[:-1], "other", "--model_args", "tokens=24")
+    assert result(tmp_path / "other")["n_leaked"] == 0
+
+
+def test_results_hold_no_text(medtasks, rows, tmp_path):
+    medtasks("contamination", *FLAGS)
+    files = sorted(path.name for path in (tmp_path / "probe").iterdir())
+    assert files == ["contamination.csv", "contamination.json", "contamination_responses"]
+    written = "".join((tmp_path / "probe" / name).read_text() for name in files[:2])
+    assert not any(word in written for item in Memory.texts for word in item.split())
+
+
+def test_the_csv_has_a_row_per_model_and_task(medtasks, rows, tmp_path):
+    write(rows, [text(number) for number in range(3)], name="CHIP-CDEE")
+    medtasks(
+        "contamination",
+        "--tasks",
+        "bridge_chip_ctc,bridge_chip_cdee",
+        *FLAGS[2:],
+        "--model_args",
+        "pretrained=org/a",
+    )
+    with (tmp_path / "probe" / "contamination.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert {key: first[key] for key in ("model", "task", "benchmark", "language", "data")} == {
+        "model": "org/a", "task": "bridge_chip_ctc", "benchmark": "bridge", "language": "zh", "data": "local",
+    }  # fmt: skip
+    assert (first["n_documents"], first["n_too_short"], first["n_probed"], first["n_leaked"]) == (
+        "10",
+        "2",
+        "8",
+        "8",
+    )
+    assert float(first["share"]) == 1 and 0.67 < float(first["ci95_low"]) < 0.68
+    assert (second["task"], second["n_leaked"]) == ("bridge_chip_cdee", "3")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), GoneError("the server has gone")])
+def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
+    medtasks, rows, tmp_path, monkeypatch, stop
+):
+    monkeypatch.setattr(Memory, "interrupt", (17, stop))
+    outcome = medtasks("contamination", *FLAGS)
+    assert outcome.code == (130 if isinstance(stop, KeyboardInterrupt) else 1)
+    assert "Traceback" not in outcome.text and len(Memory.prompts) == 17
+    monkeypatch.setattr(Memory, "interrupt", None)
+    outcome = medtasks("contamination", *FLAGS)
+    assert outcome.code == 0 and result(tmp_path / "probe")["n_leaked"] == 8
+    assert len(Memory.prompts) == 40 == len(set(Memory.prompts))
+    outcome = medtasks("contamination", *FLAGS)
+    assert "1 of 1 tasks are done already" in outcome.err and len(Memory.prompts) == 40
+    assert cells(outcome.out)[4] == "8"
+
+
+def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
+    """The real signal: a process that answers slowly is killed after some responses."""
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import json, sys, time\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from tests.contamination.models import Memory\n"
+        f"Memory.texts = json.loads({json.dumps(json.dumps(Memory.texts))})\n"
+        "answer = Memory._continue\n"
+        "def slowly(self, prompt, n):\n"
+        "    time.sleep(PAUSE)\n"
+        "    print('asked', flush=True)\n"
+        "    return answer(self, prompt, n)\n"
+        "PAUSE = float(sys.argv.pop(1))\n"
+        "Memory._continue = slowly\n"
+        "from medtasks_ext.cli.main import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, slow]
+    stored = tmp_path / "probe" / "contamination_responses" / "bridge_chip_ctc.jsonl"
+    with subprocess.Popen(
+        [*command, "0.1", "contamination", *FLAGS],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not stored.is_file() or len(stored.read_bytes().splitlines()) < 5:
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    kept = stored.read_bytes().count(b"\n")
+    assert 5 <= kept < 40
+    done = subprocess.run(
+        [*command, "0", "contamination", *FLAGS], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines().count("asked") == 40 - kept
+    assert result(tmp_path / "probe")["n_leaked"] == 8
+
+
+def test_rows_that_changed_are_asked_again(medtasks, rows, tmp_path):
+    medtasks("contamination", *FLAGS)
+    write(rows, [*Memory.texts[:7], text(50), text(100, 34), "short"])
+    medtasks("contamination", *FLAGS)
+    assert len(Memory.prompts) == 45
+    assert [item["leaked"] for item in result(tmp_path / "probe")["documents"]][:8] == [True] * 7 + [False]
+
+
+def test_a_limit_takes_the_first_rows_and_a_larger_one_continues(medtasks, rows, tmp_path):
+    medtasks("contamination", *FLAGS, "--limit", "3")
+    assert result(tmp_path / "probe")["n_documents"] == 3 and len(Memory.prompts) == 15
+    medtasks("contamination", *FLAGS, "--limit", "0.5")
+    assert result(tmp_path / "probe")["n_documents"] == 5 and len(Memory.prompts) == 25
+    medtasks("contamination", *FLAGS)
+    assert result(tmp_path / "probe")["n_documents"] == 10 and len(Memory.prompts) == 40
+
+
+def test_a_failing_task_does_not_stop_the_others(medtasks, rows, tmp_path, monkeypatch):
+    write(rows, [text(number) for number in range(3)], name="CHIP-CDEE")
+    both = ("--tasks", "bridge_chip_ctc,bridge_chip_cdee", *FLAGS[2:])
+    answer, failing = Memory._continue, [True]
+
+    def once(self, prompt, n):
+        if failing:
+            failing.pop()
+            raise GoneError("out of memory")
+        return answer(self, prompt, n)
+
+    monkeypatch.setattr(Memory, "_continue", once)
+    outcome = medtasks("contamination", *both)
+    assert outcome.code == 1 and "✗ bridge_chip_ctc: out of memory" in outcome.err
+    assert result(tmp_path / "probe", "bridge_chip_cdee")["n_leaked"] == 3
+    assert medtasks("contamination", *both).code == 0
+    assert result(tmp_path / "probe")["n_leaked"] == 8
+
+
+def test_another_model_does_not_get_the_responses_of_the_first(medtasks, rows, monkeypatch):
+    monkeypatch.setattr(Memory, "interrupt", (3, KeyboardInterrupt()))
+    medtasks("contamination", *FLAGS, "--model_args", "name=a")
+    outcome = medtasks("contamination", *FLAGS, "--model_args", "name=b")
+    assert outcome.code == 2 and "probe of another model: memory name=a, not memory name=b" in outcome.err
+
+
+def test_secrets_are_not_written(medtasks, rows, tmp_path):
+    medtasks("contamination", *FLAGS, "--model_args", "auth_token=sesame,name=a")
+    assert "sesame" not in (tmp_path / "probe" / "contamination.json").read_text()
+
+
+def test_models_side_by_side(medtasks, rows, tmp_path, monkeypatch):
+    probe = lambda folder, *more: medtasks("contamination", *FLAGS[:-1], f"all/{folder}", *more)  # noqa: E731
+    probe("a", "--model_args", "pretrained=org/a")
+    probe("b", "--model_args", "pretrained=org/b,tokens=22")
+    outcome = medtasks("contamination", "--table", "all")
+    assert outcome.code == 0 and "org/a" in outcome.out and "org/b" in outcome.out
+    assert cells(outcome.out)[1:] == ["100.0%", "(8/8)", "0.0%", "(0/8)"]
+    assert medtasks("contamination", "--table", "all/b", "all/a").out.index("org/b") < 200
+    probe("c", "--model_args", "pretrained=org/c", "--limit", "4")
+    outcome = medtasks("contamination", "--table", "all")
+    assert "other rows" in outcome.out and "not comparable, since models saw different rows" in outcome.out
+
+
+def test_a_table_gives_the_tasks_that_a_model_lacks_a_dash(medtasks, rows):
+    write(rows, [text(number) for number in range(3)], name="CHIP-CDEE")
+    medtasks("contamination", *FLAGS[:-1], "a", "--model_args", "name=a")
+    medtasks("contamination", "--tasks", "bridge_chip_cdee", *FLAGS[2:-1], "b", "--model_args", "name=b")
+    outcome = medtasks("contamination", "--table", "a", "b")
+    assert cells(outcome.out)[1:] == ["100.0%", "(8/8)", "–"]
+    assert cells(outcome.out, "bridge_chip_cdee")[1:] == ["–", "100.0%", "(3/3)"]
+
+
+def test_sample_rows_are_said_to_say_nothing(medtasks, rows, tmp_path):
+    outcome = medtasks("contamination", *FLAGS, "--data", "sample")
+    assert outcome.code == 0
+    assert outcome.out.lstrip().startswith("SAMPLE DATA") and "says nothing about" in outcome.out
+    assert cells(outcome.out)[-1] == "SAMPLE"
+    assert json.loads((tmp_path / "probe" / "contamination.json").read_text())["SAMPLE_DATA"] is True
+    assert ",sample," in (tmp_path / "probe" / "contamination.csv").read_text()
+    assert "SAMPLE DATA" in medtasks("contamination", "--table", "probe").out
+
+
+def test_the_strategies_of_a_dataset_share_its_inputs(medtasks, rows):
+    outcome = medtasks("contamination", "--tasks", "bridge_chip_ctc_cot,bridge_chip_ctc_5shot", *FLAGS[2:])
+    assert [line.split()[0] for line in outcome.out.splitlines() if "chip_ctc" in line] == ["bridge_chip_ctc"]
+
+
+def test_questions_with_permuted_options_are_asked_once(medtasks, rows, tmp_path):
+    medtasks("contamination", "--tasks", "mlb_cmexam", *FLAGS[2:], "--data", "sample")
+    documents = load_documents(registry().datasets["mlb_cmexam"], cot=False, origin="sample")["test"]
+    items = {document["item"] for document in documents}
+    assert result(tmp_path / "probe", "mlb_cmexam")["n_documents"] == len(items) < len(documents)
+
+
+def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, tmp_path):
+    outcome = medtasks(
+        "contamination", "--tasks", "bridge,medhelm", *FLAGS[2:], "--data", "sample", "--limit", "2"
+    )
+    names = json.loads((tmp_path / "probe" / "contamination.json").read_text())["tasks"]
+    assert len(names) > 80 and all(task["n_leaked"] == 0 for task in names.values()), outcome.err
+
+
+@pytest.mark.parametrize("system_role", [True, False])
+def test_the_text_that_is_probed_holds_no_instruction(system_role):
+    for name in ("bridge_chip_ctc", "medhelm_medqa"):
+        folder = registry().datasets[name].folder
+        for document in load_documents(Dataset(folder), cot=False, origin="sample", system_role=system_role)[
+            "test"
+        ]:
+            assert document["prompt"].endswith(document.input)
+            assert "Answer with" not in document.input and "eligibility criterion" not in document.input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "local-chat-completions"), "a chat endpoint answers a text and does not continue it"),
+        (("--model", "local-completions", "--model_args", "model=m,base_url=http://127.0.0.1:9/v1/chat/completions"),
+         "a chat endpoint"),
+        (("--model", "local-completions", "--model_args", "model=m,base_url=http://127.0.0.1:9/v1/completions"),
+         "no server answers at http://127.0.0.1:9"),
+        (("--model", "oracle"), "the model shows no tokenizer"),
+        (("--model", "memry"), "unknown model type"),
+        (("--model", "memory", "--apply_chat_template"), "--apply_chat_template is not for"),
+        (("--model", "memory", "--num_fewshot", "5"), "--num_fewshot is not for"),
+        (("--model", "memory", "--gen_kwargs", "temperature=1"), "--gen_kwargs is not for"),
+        (("--model", "memory", "--limit", "0"), "leave nothing"),
+        (("--model", "memory", "--bogus", "1"), "unknown: --bogus 1"),
+        (("--model", "memory", "--data", "nowhere"), "unknown data origin"),
+        (("--table", "nowhere"), "no contamination.json"),
+        (("--table", "nowhere", "--model", "memory"), "--table only takes folders"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_gets_one_message(medtasks, rows, arguments, message):
+    tasks = () if "--table" in arguments else ("--tasks", "bridge_chip_ctc", "-o", "probe")
+    outcome = medtasks("contamination", *tasks, *arguments)
+    assert outcome.code == 2, outcome.text
+    assert message in outcome.err and "→" in outcome.err and "Traceback" not in outcome.text
+
+
+def test_missing_data_is_said_before_the_model_is_loaded(medtasks, rows):
+    outcome = medtasks("contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:])
+    assert outcome.code == 1 and "no data for 1 of 2 tasks" in outcome.err and "going on" in outcome.err
+    outcome = medtasks(
+        "contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:], "--strict"
+    )
+    assert outcome.code == 2
+    outcome = medtasks("contamination", "--tasks", "bridge_mimic_iv_bhc", "--model", "nope")
+    assert outcome.code == 2 and "unknown model type" not in outcome.err
+
+
+def test_a_configuration_made_for_chats_gives_its_model_only(medtasks, rows, tmp_path):
+    (tmp_path / "chat.yaml").write_text("model: memory\napply_chat_template: true\n")
+    outcome = medtasks("contamination", "--config", "chat.yaml", "--tasks", "bridge_chip_ctc", "-o", "probe")
+    assert outcome.code == 0 and result(tmp_path / "probe")["n_leaked"] == 8
+
+
+def test_several_processes_are_refused(medtasks, rows, monkeypatch):
+    monkeypatch.setattr(Memory, "world_size", 2)
+    outcome = medtasks("contamination", *FLAGS)
+    assert outcome.code == 2 and "the probe runs in one" in outcome.err
+
+
+def test_help_lists_only_flags_that_mean_something(medtasks):
+    shown = medtasks("contamination", "--help").out
+    assert "--model_args" in shown and "--table" in shown and "--num_fewshot" not in shown
