@@ -211,7 +211,7 @@ def test_a_row_says_where_a_number_comes_from(medtasks, runs):
         "bridge", "zh", "gated", "1-A",
     )  # fmt: skip
     assert row["specialties"] == "radiology;endocrinology;pulmonology;cardiology;gastroenterology"
-    assert (row["prompt"], row["data"]) == ("official p2", "local") and "chat template: no" in row["settings"]
+    assert (row["prompt"], row["data"]) == ("own p1", "local") and "chat template: no" in row["settings"]
 
 
 # ---------------------------------------------------------------------- the page's data

@@ -150,7 +150,7 @@ function sectionOfRow(row, allSample, published) {
   if (row.score === null) return "unscored";
   if (row.scored < row.total) return "partial";
   if (row.pending) return "pending";
-  if (published && isOwn(row.entry) && row.otherwise.length) return "otherwise";
+  if (published && isOwn(row.entry) && row.otherwise?.length) return "otherwise";
   if (entries[row.entry].limited) return "limited";
   return row.sample && !allSample ? "sample" : "ranked";
 }
