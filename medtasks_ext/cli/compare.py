@@ -153,8 +153,8 @@ def _is_main(line: Line, tasks: Any) -> bool:
     """Whether a group is shown without --all: whole suites, and what has changed."""
     from medtasks_ext.registry.tasks import SUFFIX
 
-    suites = {item.metadata.suite for item in tasks.datasets.values()}
-    return line.significant or line.name in {suite + suffix for suite in suites for suffix in SUFFIX.values()}
+    suites = {suite + suffix for suite in tasks.suites for suffix in SUFFIX.values()}
+    return line.significant or line.name in suites
 
 
 def _head(first: Entry, second: Entry, settings: Any) -> None:

@@ -17,7 +17,7 @@ from medtasks_ext.registry.suites import NO_SUITE, TERMS, VOCABULARY_FILE, Assig
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Metadata(Strict):
     @field_validator("axes")
     @classmethod
     def _are_axes_of_the_suite(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        if faults := list(_axis_faults(given, _facts(info).suite)):
+        if faults := list(_facts(info).suite.axis_faults(given)):
             raise ValueError("; ".join(faults))
         return given
 
@@ -237,21 +237,3 @@ class Metadata(Strict):
         return (
             [] if value is None else [str(item) for item in (value if isinstance(value, list) else [value])]
         )
-
-
-def _axis_faults(given: Mapping[str, str], suite: Suite) -> Iterator[str]:
-    """What is wrong with the values on a suite's own axes."""
-    for name in given.keys() - suite.axes.keys():
-        known_axes = f"{suite.where} has: {', '.join(suite.axes) or 'none'}"
-        if suite.id == NO_SUITE:
-            known_axes = "only datasets of a suite have axes (docs/metadata.md)"
-        yield f"{name}: unknown axis{near(name, suite.axes)}; {known_axes}"
-    for name, axis in suite.axes.items():
-        known = axis.known(given.get(axis.within) if axis.within else None)
-        if name not in given:
-            yield f"{name}: missing key (an axis of {suite.where})"
-        elif given[name] not in known and known:  # nothing is known within a value that is wrong itself
-            yield (
-                f"{name}: {given[name]!r} is no value of {name}{near(given[name], known)}: {', '.join(known)}"
-                f" (a new one goes into {suite.where}, under axes.{name})"
-            )

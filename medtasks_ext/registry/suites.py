@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
+from collections import Counter
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -31,7 +32,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import tasks_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.
@@ -60,6 +61,8 @@ RESERVED = frozenset(
 
 AssignedBy = Literal["paper", "medtasks"]
 Terms = dict[str, str]
+#: Datasets that a message names.
+_NAMED = 3
 
 
 @lru_cache(maxsize=1)
@@ -72,6 +75,10 @@ def near(value: str, known: Iterable[str]) -> str:
     """` (did you mean …?)` for a value that resembles a known one, else nothing."""
     close = difflib.get_close_matches(value, known, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _named(key: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    return {f"{key}.{name}": part for name, part in parts.items()}
 
 
 class _Strict(BaseModel):
@@ -215,7 +222,9 @@ class Suite(_Strict):
         departments: whether rows may name departments.
         published: what the paper prints of models.
         leaderboard: function of (run, out, registry, suite) that writes the layout of a leaderboard.
-        datasets: folders of the paper's datasets. The suite's own groups are the means over these.
+        datasets: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's
+            own groups are the means over these.
+        placed: `SUITE/NAME` of another suite -> axis -> its value on that axis of this suite.
     """
 
     title: str
@@ -246,8 +255,13 @@ class Suite(_Strict):
     published: Published | None = None
     leaderboard: Reference | None = None
     datasets: list[str] = []
+    placed: dict[str, dict[str, str]] = {}
 
     _folder: Path = PrivateAttr(default=Path())
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Keep the folder that the file was read from."""
+        self._folder = context or Path()
 
     @property
     def id(self) -> str:
@@ -333,6 +347,59 @@ class Suite(_Strict):
             raise ValueError(f"short: {wrong[0]!r} is no value of an axis{near(wrong[0], every)}")
         return self
 
+    @model_validator(mode="after")
+    def _lists_each_dataset_once(self) -> Suite:
+        if faults := [*self._faults_of_listing(), *self._faults_of_placing()]:
+            raise ValueError("; ".join(faults))
+        return self
+
+    def _faults_of_listing(self) -> Iterator[str]:
+        for key, names in {"datasets": self.datasets, **_named("left_out", self.left_out)}.items():
+            for name, n in Counter(names).items():
+                suite, slash, rest = name.partition("/")
+                if n > 1:
+                    yield f"{key}: {name!r} is listed {n} times: leave one"
+                if slash and suite == self.id:
+                    yield f"{key}: {name!r} is of this folder: write {rest!r}"
+                elif slash and (not suite or not rest or "/" in rest):
+                    yield f"{key}: {name!r} names no dataset: write NAME, or SUITE/NAME of another suite"
+
+    def _faults_of_placing(self) -> Iterator[str]:
+        """What is wrong with the values that its own axes have for datasets of other suites."""
+        for key in (key for key in self.placed if key not in self.of_others):
+            if key.rpartition("/")[0] in ("", self.id):
+                yield f"placed: {key!r} is of this folder: write its values under about.axes of its task.yaml"
+            else:
+                yield f"placed: {key!r} is not among datasets{near(key, self.of_others)}"
+        without = [key for key in self.of_others if key not in self.placed] if self.axes else []
+        if without:
+            values = ", ".join(f"{axis}: VALUE" for axis in self.axes)
+            yield (
+                f"placed: no values for {', '.join(without[:_NAMED])}"
+                + (f" and {len(without) - _NAMED} more" if len(without) > _NAMED else "")
+                + f": write {without[0]}: {{{values}}} there"
+            )
+        for key in self.of_others:
+            for fault in self.axis_faults(self.placed[key]) if key in self.placed else ():
+                yield f"placed.{key}.{fault}"
+
+    def axis_faults(self, given: Mapping[str, str]) -> Iterator[str]:
+        """What is wrong with a dataset's values on the suite's own axes, each as `axis: what`."""
+        for name in (name for name in given if name not in self.axes):
+            known_axes = f"{self.where} has: {', '.join(self.axes) or 'none'}"
+            if self.id == NO_SUITE:
+                known_axes = "only datasets of a suite have axes (docs/metadata.md)"
+            yield f"{name}: unknown axis{near(name, self.axes)}; {known_axes}"
+        for name, axis in self.axes.items():
+            known = axis.known(given.get(axis.within) if axis.within else None)
+            if name not in given:
+                yield f"{name}: missing key (an axis of {self.where})"
+            elif given[name] not in known and known:  # nothing is known within a value that is wrong itself
+                yield (
+                    f"{name}: {given[name]!r} is no value of {name}{near(given[name], known)}: "
+                    f"{', '.join(known)} (a new one goes into {self.where}, under axes.{name})"
+                )
+
     def _names(self) -> Iterator[tuple[str, str]]:
         """The names of groups after the suite's own, and what each is of."""
         yield from ((value, "access") for value in (*vocabulary()["access"], "scoreable"))
@@ -341,6 +408,27 @@ class Suite(_Strict):
             yield from ((prefix + self.short.get(value, value), axis) for value in self.titles(axis))
 
     # ------------------------------------------------------------------ what it says
+
+    @cached_property
+    def of_others(self) -> tuple[str, ...]:
+        """The datasets of other suites that it lists, as `SUITE/NAME`."""
+        return tuple(dict.fromkeys(name for name in self.datasets if "/" in name))
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        return frozenset(map(self.key_of, self.datasets))
+
+    def key_of(self, name: str) -> str:
+        """A dataset that its file names, as `SUITE/NAME`."""
+        return name if "/" in name else f"{self.id}/{name}"
+
+    def lists(self, key: str) -> bool:
+        """Whether a dataset, as `SUITE/NAME`, is among those that its own groups are the means over."""
+        return key in self._listed
+
+    def leaves_out(self, axis: str, key: str) -> bool:
+        """Whether the means of an axis' groups leave out a dataset, as `SUITE/NAME`."""
+        return key in map(self.key_of, self.left_out.get(axis, ()))
 
     def terms(self, kind: str) -> Terms:
         """A list of the vocabulary with what the suite adds to it: value -> title."""
@@ -450,7 +538,7 @@ def read_suite(folder: Path) -> Suite:
 def _read(file: Path, _time: int, _size: int) -> Suite:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        suite = Suite.model_validate(content)
+        suite = Suite.model_validate(content, context=file.parent)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         raise MedtasksError(
@@ -464,7 +552,6 @@ def _read(file: Path, _time: int, _size: int) -> Suite:
             where=file,
             remedy='docs/metadata.md, "A suite", lists the keys',
         ) from None
-    suite._folder = file.parent
     return suite
 
 

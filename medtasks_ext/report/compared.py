@@ -74,7 +74,7 @@ def compared(
         tasks: the registry.
         strategies: of the report.
     """
-    scored = _scored(entries)
+    scored = _scored(entries, tasks)
     return [
         found
         for suite in groups_of(tasks)
@@ -89,13 +89,14 @@ def compared(
 _Scored = dict[tuple[str, str, bool], dict[int, dict[str, "Experiment"]]]
 
 
-def _scored(entries: Sequence[Entry]) -> _Scored:
+def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
     found: _Scored = {}
     for place, entry in enumerate(entries):
         for item in entry.experiments.values():
-            record = item.dataset.metadata
-            if item.score is not None and not record.twin_of:
-                key = (record.suite, item.strategy, item.sample)
+            if item.score is None or item.dataset.metadata.twin_of:
+                continue
+            for suite in tasks.suites_of(item.dataset):
+                key = (suite.id, item.strategy, item.sample)
                 found.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
     return found
 
