@@ -29,7 +29,9 @@ from pydantic import (
 )
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.yamlfile import read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -320,6 +322,15 @@ class Suite(_Strict):
                     raise ValueError(f"{kind}: {value!r} is in {VOCABULARY_FILE.name} already: leave it out")
         return given
 
+    @field_validator("answers")
+    @classmethod
+    def _are_kinds(cls, given: list[str]) -> list[str]:
+        known = answer_kinds()
+        for kind in given:
+            if kind not in known:
+                raise ValueError(f"{kind!r} is no kind of answers{near(kind, known)}: {', '.join(known)}")
+        return given
+
     @field_validator("strategy_lines")
     @classmethod
     def _are_languages(cls, given: dict[str, Lines]) -> dict[str, Lines]:
@@ -537,22 +548,13 @@ def read_suite(folder: Path) -> Suite:
 @lru_cache(maxsize=64)
 def _read(file: Path, _time: int, _size: int) -> Suite:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        suite = Suite.model_validate(content, context=file.parent)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        raise MedtasksError(
-            f"not valid YAML ({getattr(error, 'problem', None) or error})",
-            where=f"{file}:{mark.line + 1}" if mark else file,
-            remedy="mend the indentation or quoting there",
-        ) from None
+        return Suite.model_validate(read_mapping(file), context=file.parent)
     except ValidationError as error:
         raise MedtasksError(
             "; ".join(_fault(item) for item in error.errors()),
             where=file,
             remedy='docs/metadata.md, "A suite", lists the keys',
         ) from None
-    return suite
 
 
 def _fault(error: Any) -> str:

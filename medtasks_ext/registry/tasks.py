@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.families import Family, check_kind, family_of
+from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.metadata import Facts, Metadata
 from medtasks_ext.registry.suites import (
@@ -171,6 +171,7 @@ class Dataset:
             )
         facts = self.facts
         check_kind(facts.kind, where=self.file)
+        check_metrics(self.config, where=self.file)
         try:
             return Metadata.read(record, facts)
         except ValidationError as error:

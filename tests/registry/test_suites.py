@@ -184,6 +184,12 @@ def test_strategy_lines_are_english_unless_the_suite_has_others(root):
         ("access: {free: open}", "access: {free: opne}", "access (did you mean open?)"),
         ("geriatrics: Geriatrics", "general: General", "'general' is in vocabulary.yaml already"),
         ("assigned_by: medtasks", "assigned_by: us", "assigned_by"),
+        ("[label_word]", "[label_wrd]", "answers: 'label_wrd' is no kind of answers (did you mean label_"),
+        (
+            "assigned_by: medtasks",
+            "strategy_lines: {xx: {answer: a, reason: b}}",
+            "strategy_lines: 'xx' is no",
+        ),
         ("datasets: [falls]", "datasets: [fals]", "no dataset 'fals' in the folder (did you mean falls?)"),
         ("about: one ward's own questions\n", "", "about: missing key"),
         ("title: WardBench", "title: [", "not valid YAML"),
