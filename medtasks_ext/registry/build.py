@@ -14,7 +14,7 @@ from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import parts_of, suite_of_group, tags_of
 from medtasks_ext.registry.listing import check_suites
-from medtasks_ext.registry.suites import NO_SUITE, read_suite
+from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import STRATEGIES, TASK_FILE, Dataset, Registry
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ def check(registry: Registry) -> None:
     """
     for file in registry.suite_files:
         read_suite(file.parent)
+    if registry.own:
+        no_suite()  # with the vocabulary of these folders
     if registry.broken:
         folder, reason = next(iter(registry.broken.items()))
         remedy = "" if "→" in reason else "mend it"

@@ -16,6 +16,7 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import PACKAGE
+from medtasks_ext.registry.languages import three_letter_names
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, near
 from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, TASK_FILE, Registry, facts_of
@@ -94,7 +95,7 @@ class Question:
                 f"unknown value {text!r}{near(text, self.choices)}",
                 where=self.flag.rstrip(" ="),
                 remedy=f"use {'any of' if self.many else 'one of'}: {', '.join(self.shown)}"
-                + ("" if self.offered is None else ", or another code of ISO 639-1"),
+                + ("" if self.offered is None else ", or another code of ISO 639"),
             )
         return text
 
@@ -130,7 +131,7 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
 
 def _language(tasks: Registry, suite: Suite) -> Question:
     """Any language may be given; those that datasets have are shown."""
-    known = suite.terms(TERMS["language"])
+    known = {**suite.terms(TERMS["language"]), **three_letter_names()}
     used = {item.metadata.language for item in tasks.datasets.values()}
     return Question(
         "language", "Language of the documents", known, offered=tuple(code for code in known if code in used)

@@ -30,7 +30,8 @@ from pydantic import (
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import answer_kinds
-from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.folders import own_folders, tasks_folder
+from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.yamlfile import read_mapping
 
 if TYPE_CHECKING:
@@ -81,6 +82,18 @@ def near(value: str, known: Iterable[str]) -> str:
 
 def _named(key: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {f"{key}.{name}": part for name, part in parts.items()}
+
+
+def language_name(code: str) -> str | None:
+    """The English name of a language by its code of ISO 639; None where there is none."""
+    return vocabulary()["languages"].get(code) or three_letter_name(code)
+
+
+def no_language(code: str) -> str:
+    """What is said of a text that is no code of a language."""
+    meant = code_of(code)
+    hint = f" (did you mean {meant}?)" if meant else ""
+    return f"{code!r} is no code of ISO 639, two letters where a language has them, else three{hint}"
 
 
 class _Strict(BaseModel):
@@ -335,8 +348,8 @@ class Suite(_Strict):
     @classmethod
     def _are_languages(cls, given: dict[str, Lines]) -> dict[str, Lines]:
         for code in given:
-            if code not in vocabulary()["languages"]:
-                raise ValueError(f"{code!r} is no language code of ISO 639-1")
+            if language_name(code) is None:
+                raise ValueError(no_language(code))
         return given
 
     @model_validator(mode="after")
@@ -449,6 +462,11 @@ class Suite(_Strict):
         """The values of one of its own or the shared axes, with titles."""
         return self.axes[axis].titles if axis in self.axes else self.terms(TERMS[axis])
 
+    def title_of_value(self, axis: str, value: str) -> str:
+        """What readers see of a value, which another suite may have added to the vocabulary."""
+        name = language_name(value) if axis == "language" else None
+        return self.titles(axis).get(value) or name or value
+
     def title_of(self, axis: str) -> str:
         """What readers see of an axis."""
         return (self.axes[axis].title if axis in self.axes else None) or axis.replace("_", " ")
@@ -481,22 +499,36 @@ def suite_of(folder: Path) -> Suite:
     return no_suite()
 
 
-@lru_cache(maxsize=1)
 def no_suite() -> Suite:
-    """In place of a suite, for datasets that belong to none, so that they have groups and rows."""
-    found = Suite(
-        title="Own datasets",
-        about="datasets of your own that belong to no suite",
-        citation="",
-        order=1000,
-        groups={"language": "", "task_type": "", "specialties": "spec_", "stage": "stage_"},
-        partition=["language"],
-        main_axes=["language", "task_type"],
-        sections="task_type",
-        assigned_by="medtasks",
-    )
-    found._folder = Path(NO_SUITE)
-    return found
+    """In place of a suite, for datasets that belong to none, so that they have groups and rows.
+
+    Raises:
+        MedtasksError: a `vocabulary.yaml` in a folder of one's own is not as it should be.
+    """
+    files = (folder / VOCABULARY_FILE.name for folder in own_folders())
+    return _no_suite(tuple((file, file.stat().st_mtime_ns) for file in files if file.is_file()))
+
+
+@lru_cache(maxsize=8)
+def _no_suite(files: tuple[tuple[Path, int], ...]) -> Suite:
+    said: dict[str, Any] = {
+        "title": "Own datasets",
+        "about": "datasets of your own that belong to no suite",
+        "citation": "",
+        "order": 1000,
+        "groups": {"language": "", "task_type": "", "specialties": "spec_", "stage": "stage_"},
+        "partition": ["language"],
+        "main_axes": ["language", "task_type"],
+        "sections": "task_type",
+        "assigned_by": "medtasks",
+    }
+    added: dict[str, Terms] = {}
+    for file, _ in files:
+        words = read_mapping(file)
+        _validated({**said, "vocabulary": words}, file, Path(NO_SUITE))
+        for kind, terms in words.items():
+            added[kind] = {**added.get(kind, {}), **terms}
+    return Suite.model_validate({**said, "vocabulary": added}, context=Path(NO_SUITE))
 
 
 def check_suite_name(file: Path, others: Iterable[Path]) -> None:
@@ -547,8 +579,12 @@ def read_suite(folder: Path) -> Suite:
 
 @lru_cache(maxsize=64)
 def _read(file: Path, _time: int, _size: int) -> Suite:
+    return _validated(read_mapping(file), file, file.parent)
+
+
+def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
     try:
-        return Suite.model_validate(read_mapping(file), context=file.parent)
+        return Suite.model_validate(said, context=folder)
     except ValidationError as error:
         raise MedtasksError(
             "; ".join(_fault(item) for item in error.errors()),

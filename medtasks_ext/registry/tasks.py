@@ -6,6 +6,7 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from medtasks_ext.registry.suites import (
     TERMS,
     Suite,
     check_suite_name,
+    language_name,
     near,
     no_suite,
     read_suite,
@@ -356,7 +358,9 @@ class Registry:
     def suites(self) -> dict[str, Suite]:
         """The suites that are declared, by name, in their order; those that cannot be read are left out."""
         declared = suites_below(file.parent for file in self.suite_files)
-        return {**declared, **({NO_SUITE: no_suite()} if self.own else {})}
+        with suppress(MedtasksError):  # what is wrong with the vocabulary, its datasets say
+            return {**declared, **({NO_SUITE: no_suite()} if self.own else {})}
+        return declared
 
     @cached_property
     def _listing(self) -> dict[str, list[Suite]]:
@@ -400,6 +404,8 @@ class Registry:
         for suite in suites:
             for axis in (*TERMS, *suite.axes):
                 found[axis] = {**suite.titles(axis), **found.get(axis, {})}
+        for code in dict.fromkeys(item.metadata.language for item in self.datasets.values()):
+            found["language"].setdefault(code, language_name(code) or code)
         found["suite"] = {suite.id: suite.title for suite in suites}
         return found
 
