@@ -37,7 +37,7 @@ def print_report(report: Report, *, files: bool) -> None:
     """
     rows = [row for row in report.groups if row.entry.kind != "published"]
     suites = [row for row in rows if row.group.axis == "suite"]
-    whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row, suites)) > 1]
+    whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row)) > 1]
     sections = _sections([*report.tasks.suites, "all"], [*suites, *whole])
     console().print(_main_table(report, sections))
     console().print(
@@ -58,11 +58,12 @@ def print_report(report: Report, *, files: bool) -> None:
         _print_lines(heading, lines)
 
 
-def _suites_of(row: GroupScore, suites: Sequence[GroupScore]) -> set[str]:
+def _suites_of(row: GroupScore) -> set[str]:
+    """The suites in whose folders the scored tasks of an entry and strategy lie."""
     return {
-        item.group.value
-        for item in suites
-        if item.entry is row.entry and item.strategy == row.strategy and item.scored
+        item.dataset.suite.id
+        for item in row.entry.experiments.values()
+        if item.strategy == row.strategy and item.score is not None and not item.dataset.metadata.twin_of
     }
 
 

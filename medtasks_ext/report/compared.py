@@ -75,7 +75,7 @@ def compared(
         tasks: the registry.
         strategies: of the report.
     """
-    scored = _scored(entries)
+    scored = _scored(entries, tasks)
     found = [
         item
         for suite in groups_of(tasks)
@@ -125,13 +125,14 @@ def _with_upper(matrix: Array, values: Array) -> Array:
 _Scored = dict[tuple[str, str, bool], dict[int, dict[str, "Experiment"]]]
 
 
-def _scored(entries: Sequence[Entry]) -> _Scored:
+def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
     found: _Scored = {}
     for place, entry in enumerate(entries):
         for item in entry.experiments.values():
-            record = item.dataset.metadata
-            if item.score is not None and not record.twin_of:
-                key = (record.suite, item.strategy, item.sample)
+            if item.score is None or item.dataset.metadata.twin_of:
+                continue
+            for suite in tasks.suites_of(item.dataset):
+                key = (suite.id, item.strategy, item.sample)
                 found.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
     return found
 

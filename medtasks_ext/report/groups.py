@@ -121,14 +121,14 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
     """All groups that hold a dataset: all tasks, suites, their axes, and axes across suites."""
     members: dict[tuple[str, str, str | None], list[str]] = {}
     for dataset in tasks.datasets.values():
-        record = dataset.metadata
-        if record.twin_of:
+        if dataset.metadata.twin_of:
             continue
-        suite = record.suite
-        places = [(ALL, ALL, None), ("suite", suite, suite)]
-        for axis in (*ACROSS, *record.axes):
-            for value in record.axis(axis):
-                places += [(axis, value, suite), *([(axis, value, None)] if axis in ACROSS else [])]
+        places: list[tuple[str, str, str | None]] = [(ALL, ALL, None)]
+        for suite in tasks.suites_of(dataset):
+            places.append(("suite", suite.id, suite.id))
+            for axis in (*ACROSS, *suite.axes):
+                for value in dataset.values(suite, axis):
+                    places += [(axis, value, suite.id), *([(axis, value, None)] if axis in ACROSS else [])]
         for place in dict.fromkeys(places):
             members.setdefault(place, []).append(dataset.id)
     return tuple(_group(tasks, *place, tuple(ids)) for place, ids in members.items())
@@ -142,7 +142,7 @@ def _group(tasks: Registry, axis: str, value: str, suite: str | None, ids: tuple
     else:
         name = tasks.suites[suite].group_name(axis, value) or ""
     if name not in tasks.groups:
-        of_paper = tuple(one for one in ids if suite and tasks.datasets[one].of_paper)
+        of_paper = tuple(one for one in ids if suite and tasks.suites[suite].lists(tasks.datasets[one].key))
         return Group(axis, value, suite, "", ids, (of_paper or ids,))
     return Group(axis, value, suite, name, ids, tuple(tuple(part) for part in tasks.parts(name)))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.registry.tasks import Dataset, Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -25,8 +25,8 @@ SCHEMA = 1
 _Columns = dict[str, tuple[str, "Callable[[Any], Any]"]]
 
 
-def _listed(axis: str) -> Callable[[Dataset], str | None]:
-    return lambda dataset: ";".join(dataset.metadata.axis(axis)) or None
+def _listed(axis: str, tasks: Registry) -> Callable[[Dataset], str | None]:
+    return lambda dataset: ";".join(tasks.values(dataset, axis)) or None
 
 
 def _axes() -> list[str]:
@@ -34,12 +34,12 @@ def _axes() -> list[str]:
     return ["language", "task_type", "stage", "specialties", "documents", "access", *suite_axes()]
 
 
-def _of_dataset() -> _Columns:
+def _of_dataset(tasks: Registry) -> _Columns:
     return {
         "suite": ("string", lambda dataset: dataset.metadata.suite),
         "dataset": ("string", lambda dataset: dataset.id),
         "name": ("string", lambda dataset: dataset.metadata.name),
-        **{axis: ("string", _listed(axis)) for axis in _axes()},
+        **{axis: ("string", _listed(axis, tasks)) for axis in _axes()},
         "twin_of": ("string", lambda dataset: dataset.metadata.twin_of),
     }
 
@@ -158,7 +158,7 @@ def results(report: Report) -> Results:
     return Results(
         _table(
             {
-                **_taken(_columns(_of_dataset(), datasets), of_dataset),
+                **_taken(_columns(_of_dataset(report.tasks), datasets), of_dataset),
                 **_taken(_columns(_OF_ENTRY, report.entries), of_entry),
                 **_columns(_OF_EXPERIMENT, experiments),
                 "usd": pa.array(usd, pa.float64()),

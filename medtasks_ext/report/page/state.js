@@ -18,7 +18,7 @@ const filterValues = new Map(
 function firstSuite() {
   const weight = new Map();
   results.entry.forEach((entry, row) => {
-    const { suite } = datasets[results.dataset[row]];
+    const suite = homeOf(datasets[results.dataset[row]]);
     weight.set(suite, (weight.get(suite) ?? 0) + (isOwn(entry) ? 1e6 : 1));
   });
   return [...weight].sort((one, other) => other[1] - one[1])[0]?.[0];
