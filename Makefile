@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test tasks lint engine-env engine-test bench clean
+.PHONY: demo test tasks lint lock-dev engine-env engine-test bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,10 +30,18 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/yamllint --strict .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/medtasks build --check
 	$(BIN)/medtasks lock --check
+
+# The versions with which the tests last passed, for `pip install -r requirements/dev.txt`.
+UV := uv==0.13.9
+lock-dev: $(STAMP)
+	$(BIN)/python -m pip install --quiet $(UV)
+	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra dev --universal --python-version 3.10 \
+	  --custom-compile-command "make lock-dev" --output-file requirements/dev.txt
 
 # The real vLLM engine on the CPU. torch first: a plain install would bring CUDA builds.
 ENGINE ?= .venv-engine
