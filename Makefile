@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test tasks lint lock-dev engine-env engine-test bench clean
+.PHONY: demo test nightly tasks lint lock-dev engine-env engine-test bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,7 +25,11 @@ tasks: $(STAMP)
 	$(BIN)/medtasks build
 
 test: $(STAMP)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install"
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly"
+
+# All of `make test`, and more: long series, every place of a fault, other random examples each time.
+nightly: $(STAMP)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install" --hypothesis-profile=nightly
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,8 +23,10 @@ os.environ.pop("COLUMNS", None)
 if find_spec("hypothesis"):  # the environment of the engine tests has none
     from hypothesis import settings
 
-    settings.register_profile("any machine", deadline=None)  # a busy one takes its time
-    settings.load_profile("any machine")
+    # a busy machine takes its time
+    settings.register_profile("every day", deadline=None, derandomize=True, max_examples=40)
+    settings.register_profile("nightly", deadline=None, max_examples=400, print_blob=True)
+    settings.load_profile("every day")
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -120,6 +125,13 @@ def data_dir(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("MEDTASKS_DATA_DIR", str(folder))
     return folder
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen) -> None:
+    """Wait for what a process does, as long as the process lives: a busy machine takes its time."""
+    while not condition():
+        assert process.poll() is None, f"ended with {process.returncode} before that"
+        time.sleep(0.01)
 
 
 def write_jsonl(path: Path, rows: list[dict]) -> Path:

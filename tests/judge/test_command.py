@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import signal
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from medtasks_ext.judge import engine, procedures
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.client import Pace
 from medtasks_ext.registry import Registry
-from tests.conftest import ROOT, rewrite_answers
+from tests.conftest import ROOT, rewrite_answers, wait_for
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
-from tests.judge.processes import process, wait_for
+from tests.judge.processes import process
 from tests.judge.server import Reply, fair, verdict
 
 TASK = "medhelm_qa"
@@ -362,17 +363,29 @@ def test_with_everything_judged_no_server_is_needed(run, jury, medtasks, metrics
     assert medtasks("judge", "run", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
+        signal.SIGTERM,
+    ],
+)
 def test_a_run_that_is_stopped_goes_on_and_pays_nothing_twice(
     run, jury, medtasks, metrics, server, data_dir, tasks, tmp_path, sign
 ):
     make_rows(data_dir, "qa", rows(80))
-    server.script = lambda asked, seen: Reply(verdict(asked.axes, 1 + number(asked) % 5), delay=0.02)
+    children = []
+
+    def script(asked, seen):
+        if len(server.asked) == 90:
+            children[0].send_signal(sign)
+        return Reply(verdict(asked.axes, 1 + number(asked) % 5), delay=0.02)
+
+    server.script = script
     folder, path = run("qa"), jury("one", "two", "three", max_concurrent=2)
-    child = process("run", "--jury", path, cwd=tmp_path)
-    wait_for(lambda: len(judgements(folder)) >= 60)
-    child.send_signal(sign)
-    _, err = child.communicate(timeout=60)
+    children.append(child := process("run", "--jury", path, cwd=tmp_path))
+    _, err = child.communicate()
     assert "Traceback" not in err
     kept = judgements(folder)
     if sign != signal.SIGKILL:
@@ -408,14 +421,16 @@ def test_a_damaged_line_is_named(run, jury, medtasks):
 
 
 def test_two_processes_on_one_run_are_refused(run, jury, medtasks, server, tmp_path):
-    server.script = lambda asked, seen: Reply(verdict(asked.axes, 4), delay=0.5)
+    may_answer = threading.Event()
+    server.script = lambda asked, seen: Reply(verdict(asked.axes, 4), until=may_answer)
     folder, path = run("qa"), jury("one", max_concurrent=1)
     child = process("run", "--jury", path, cwd=tmp_path)
-    wait_for(lambda: server.asked)
+    wait_for(lambda: server.asked, child)
     outcome = medtasks("judge", "run", "--jury", path)
     assert outcome.code == 2 and f"medtasks judge works in this folder (process {child.pid}" in outcome.err
-    assert child.wait(timeout=60) == 0
+    may_answer.set()
     child.communicate()
+    assert child.returncode == 0
     assert len(judgements(folder)) == 6
 
 
