@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test nightly tasks lint lock-dev engine-env engine-test bench clean
+.PHONY: demo test test-task nightly tasks lint lock-dev engine-env engine-test bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,14 @@ tasks: $(STAMP)
 
 test: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly"
+
+# One dataset folder, in less than a minute: make test-task TASK=medhelm_medqa
+BY_DATASET := tests/test_all_tasks.py tests/answers tests/metrics/test_properties.py tests/registry \
+  tests/results/test_statistics.py tests/rows/test_scored_rows.py tests/runner/test_lock.py tests/cli/test_preview.py
+test-task: $(STAMP)
+	$(BIN)/medtasks validate $(TASK)
+	$(BIN)/medtasks lock --check $(TASK)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not nightly" --task $(TASK) $(BY_DATASET)
 
 # All of `make test`, and more: long series, every place of a fault, other random examples each time.
 nightly: $(STAMP)

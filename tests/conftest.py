@@ -31,6 +31,26 @@ if find_spec("hypothesis"):  # the environment of the engine tests has none
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--task", help="of the tests that are parametrised over datasets, those of this one")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep what concerns the dataset of `--task`."""
+    if dataset := config.getoption("--task"):
+        names = {dataset, f"{dataset}_cot", f"{dataset}_5shot"}
+        chosen = [item for item in items if names & names_of(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+def names_of(item: pytest.Item) -> set[str]:
+    """The texts with which a test is called, and the names of datasets."""
+    called = getattr(item, "callspec", None)
+    values = called.params.values() if called else ()
+    return {str(getattr(value, "id", value)) for value in values}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a command printed and returned."""

@@ -74,11 +74,11 @@ def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
         assert one.read_documents().scores == pytest.approx(other.read_documents().scores)
 
 
-def as_lm_eval(folder, target):
+def as_lm_eval(folder, target, model_args="pretrained=org/model,dtype=float32"):
     content = json.loads((folder / "results.json").read_text())
     content["config"] = {
         "model": "random-label",
-        "model_args": "pretrained=org/model,dtype=float32",
+        "model_args": model_args,
         "gen_kwargs": {},
     }
     target.mkdir()
@@ -86,6 +86,17 @@ def as_lm_eval(folder, target):
     for task in content["configs"]:
         shutil.copy(folder / f"samples_{task}.jsonl", target / f"samples_{task}_2026-01-01T00-00-00.jsonl")
     return target
+
+
+def test_plain_lm_eval_output_is_an_entry_of_its_own_beside_a_run_of_the_same_settings(run, tmp_path):
+    plain = as_lm_eval(run("other", tasks=OTHER), tmp_path / "plain", model_args="")
+    results = read(run("run"), plain)
+    one, other = results.entries
+    assert one.settings == other.settings and one.model == other.model
+    assert [(entry.kind, list(entry.experiments)) for entry in (one, other)] == [
+        ("medtasks", [TASK]), ("lm_eval", [OTHER]),
+    ]  # fmt: skip
+    assert one.label != other.label
 
 
 def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
