@@ -569,7 +569,17 @@ def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
     assert lines == ["  ✗ nothing is left to fill in"] * 2
 
 
-@pytest.mark.parametrize("kind", kinds(no_suite()))
+#: of each sort one: a letter, a label, a list, a text
+EVERY_DAY = ("option_letter", "label_word", "entity_list", "free_text")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in EVERY_DAY else pytest.param(kind, marks=pytest.mark.nightly)
+        for kind in kinds(no_suite())
+    ],
+)
 def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
     """A new dataset of no suite lacks nothing but what a person must write."""
     tasks = registry()

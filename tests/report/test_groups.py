@@ -75,7 +75,7 @@ def test_a_group_is_scored_as_the_plain_roll_up_does(strategy, share):
     assert compared > 80
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(st.tuples(st.integers(0, 99), st.sampled_from([0.2, 0.9, 1.0])), min_size=1, max_size=5))
 def test_a_rank_counts_entries_that_are_better_on_all_of_the_entrys_tasks(given_):
     entries = [entry(seed, share, label=str(number)) for number, (seed, share) in enumerate(given_)]
