@@ -195,13 +195,13 @@ class _Builder:
         self.in_system = spec.prompt.instruction_role == "system" and system_role
         self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
         self.format: AnswerFormat = answer_format(spec.answer, where=dataset.file)
-        self.strategy = strategy_line(dataset, cot=cot)
+        self.strategy = strategy_line(dataset, spec, cot=cot)
         self.template = {
             name: _compile(getattr(spec.prompt, name), dataset.file)
-            for name in ("instruction", "input", "target")
+            for name in ("instruction", "input", "cue", "target")
         }
         if spec.judge:
-            self.template["question"] = _compile(spec.judge.question, dataset.file)
+            self.template["question"] = _compile(spec.judge.question or spec.prompt.input, dataset.file)
         self.cluster = _expression(spec.rows.cluster or "none", dataset.file)
         self.wording = "official" if rows.instruction else "own"
         self.same_for_all = _reads(spec.prompt.instruction) <= {"strategy", "answer_format"}
@@ -514,6 +514,8 @@ class _Builder:
             fields["schema"] = self.database.schema
         instruction = self._instruction(fields)
         text = alone = self._render("input", fields)
+        if self.spec.prompt.cue and not self.cot:
+            text = f"{text}\n{self._render('cue', fields)}"
         if self.in_first_turn:
             text = f"Input:\n{text}"
             text = f"{instruction}\n\n{text}" if first else text
@@ -598,7 +600,7 @@ class _Builder:
             return self._with_strategy(self.rows.instruction)
         if not self._has_official_instruction(fields):
             if self.own_instruction is None or not self.same_for_all:
-                self.own_instruction = self._render("instruction", fields)
+                self.own_instruction = self._render("instruction", fields).rstrip()
             return self.own_instruction
         own = fields["instruction"]
         self.wording = "official"
@@ -663,7 +665,8 @@ class _Builder:
             return self.template[name].render(fields)
         except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
             judge = self.spec.judge
-            template = getattr(self.spec.prompt, name, judge.question if judge else "")
+            question = (judge and judge.question) or self.spec.prompt.input
+            template = getattr(self.spec.prompt, name, question)
             raise RowError(
                 f"prompt.{name} cannot be rendered for {fields['_row']}: {what_happened(error, template)}",
                 row=fields["_row"],
