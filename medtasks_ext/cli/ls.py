@@ -154,6 +154,8 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "scoreable": metadata.scoreable,
         "primary_metric": metadata.primary_metric,
         "n_test": metadata.n_test,
+        "official_budget": metadata.official_budget,
+        "published_strategy": metadata.published_strategy,
         "version": dataset.version,
         "twin_of": metadata.twin_of,
         "data": origin,

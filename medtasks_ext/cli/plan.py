@@ -111,6 +111,7 @@ def _counted(
     settings = Settings(
         apply_chat_template=template is not None,
         system_role=takes_system and way.model.metadata.get("system_role", True),
+        official_budget=not way.thinks,
     )
     counted, faults = [], {}
     for name in names:

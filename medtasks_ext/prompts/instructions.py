@@ -28,7 +28,7 @@ class Instructions:
 
     def __init__(self, dataset: Dataset, spec: DatasetSpec, given: str | None, *, cot: bool) -> None:
         self.dataset, self.given, self.cot = dataset, given, cot
-        self.strategy = strategy_line(dataset, cot=cot)
+        self.strategy = strategy_line(dataset, spec, cot=cot)
         self.wording = "official" if given else "own"
         self._template = PromptTemplate("instruction", spec.prompt.instruction, dataset.file)
         self._same_for_all = self._template.variables <= {"strategy", "answer_format"}
@@ -50,7 +50,7 @@ class Instructions:
         if (own := row.official_instruction) is not None:
             return self._official(own, row)
         if self._rendered is None or not self._same_for_all:
-            self._rendered = self._template.of(row, values)
+            self._rendered = self._template.of(row, values).rstrip()
         return self._rendered
 
     def _official(self, own: str, row: ReadRow) -> str:

@@ -44,8 +44,11 @@ class Renderer:
         self.answers = answer_format(spec.answer, where=dataset.file)
         self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot)
         self.input = PromptTemplate("input", spec.prompt.input, dataset.file)
+        asks = spec.prompt.cue and not cot
+        self.cue = PromptTemplate("cue", spec.prompt.cue, dataset.file) if asks else None
         self.golds = Golds(dataset, spec, self.answers)
-        self.question = spec.judge and PromptTemplate("question", spec.judge.question, dataset.file)
+        question = spec.judge and (spec.judge.question or spec.prompt.input)
+        self.question = PromptTemplate("question", question, dataset.file) if question else None
         self.cluster = expression(spec.rows.cluster or "none", dataset.file)
         self.systems: dict[str, Instruction] = {}
         wanted = spec.rows.database
@@ -77,6 +80,8 @@ class Renderer:
             values["schema"] = self.database.schema
         instruction = self.instructions.of(row, values)
         text = alone = self.input.of(row, values)
+        if self.cue:
+            text = f"{text}\n{self.cue.of(row, values)}"
         if self.in_first_turn:
             text = f"Input:\n{text}"
             text = f"{instruction}\n\n{text}" if first else text

@@ -172,6 +172,9 @@ def _section(dataset: Dataset) -> list[str]:
         "; ".join(shared[:3]),
         "; ".join([*shared[3:], *own]),
         f"score: `{record.primary_metric}`{_scored_by(dataset)}; test rows: {record.n_test:,}",
+        *(f"official budget: {record.official_budget:,} tokens" for _ in [0] if record.official_budget),
+        *("the paper's zero-shot prompt asks to reason first: its scores stand beside the chain of thought"
+          for _ in [0] if record.published_strategy == "cot"),
         f"access: {_access(record)}; licence: {record.licence}; <{record.url}>",
         *_rows(dataset),
         *(f"control for [{record.twin_of}](#{record.twin_of}), whose rows it asks in another form"

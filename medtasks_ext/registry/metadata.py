@@ -147,6 +147,9 @@ class Metadata(Strict):
             `suite.yaml`).
         oracle_max: what a perfect answer gets; 1 unless the official rule prevents it; `unbounded` if it can
             exceed 1; `per_document` if it depends on the rows, and the answer format knows.
+        published_strategy: the strategy whose prompt asks as the paper's did; a score that the paper calls
+            zero-shot stands beside ours of that strategy.
+        official_budget: tokens that an answer may have in the suite's own runs of models that do not reason.
         verify: what could not be settled, one sentence each.
         twin_of: the dataset whose rows this one asks in another form, as a control; it belongs to no group.
     """
@@ -167,6 +170,8 @@ class Metadata(Strict):
     n_test: int
     primary_metric: str = Field(default="", validate_default=True)
     oracle_max: float | Literal["unbounded", "per_document"] = 1.0
+    published_strategy: Literal["zero_shot", "cot"] = "zero_shot"
+    official_budget: int | None = Field(default=None, ge=1)
     verify: list[str] = []
     twin_of: str | None = None
 

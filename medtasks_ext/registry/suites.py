@@ -57,7 +57,18 @@ RESERVED = frozenset(
     {
         *TERMS,
         *("all", "suite", "id", "kind", "name", "summary", "url", "licence", "citation", "n_test", "verify"),
-        *("primary_metric", "oracle_max", "twin_of", "axes", "suite_words", "scoreable", "metric", "version"),
+        *(
+            "primary_metric",
+            "oracle_max",
+            "published_strategy",
+            "official_budget",
+            "twin_of",
+            "axes",
+            "suite_words",
+            "scoreable",
+            "metric",
+            "version",
+        ),
         *("assigned", "added", "left_out"),
     }
 )

@@ -55,7 +55,8 @@ def published_experiments(
         tasks: the registry.
         suite: whose paper prints them.
         scores: (name of the dataset in the paper's tables, strategy) -> score, 0-1; names that the
-            registry does not hold are left out.
+            registry does not hold are left out. What a paper calls zero-shot may have asked to reason first;
+            such a score goes where the dataset says (`published_strategy`).
     """
     of_suite = (item for item in tasks.datasets_of(suite) if suite.lists(item.key))
     by_name = {item.metadata.name: item for item in of_suite}
@@ -65,6 +66,8 @@ def published_experiments(
         assert strategy in STRATEGIES
         if (dataset := by_name.get(aliases.get(name, name))) is None:
             continue
+        if strategy == "zero_shot":
+            strategy = dataset.metadata.published_strategy
         task = dataset.task(strategy)
         found[task] = Experiment(
             task=task,

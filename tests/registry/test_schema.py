@@ -153,7 +153,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("prompt.instruction_role", "sytem"), "should be 'system' or 'user'"),
         (changed("answer.letters", rename="leters"), "did you mean letters?"),
         (changed("answer.kind", "exact_leter"), "did you mean exact_letter?"),
-        (changed("judge", {"protocol": "likert_jury"}), "judge.question: missing key"),
+        (changed("judge", {"protocol": "likert_jury"}), "judge.role: missing key"),
         *(
             (changed(key), f"task.yaml: {key}: missing key → ")
             for key in ("class", "dataset", "rows", "prompt", "answer", "about", "metadata")
