@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import parts_of, tags_of
+from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import NO_SUITE, near, read_suite
-from medtasks_ext.registry.tasks import STRATEGIES, TASK_FILE, Dataset, Registry
+from medtasks_ext.registry.tasks import TASK_FILE, Dataset, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Collection

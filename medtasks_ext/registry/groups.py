@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.tasks import SUFFIX
+from medtasks_ext.registry.strategies import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

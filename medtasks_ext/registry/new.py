@@ -16,8 +16,9 @@ import yaml
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, near
-from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, TASK_FILE, Registry, facts_of
+from medtasks_ext.registry.tasks import TASK_CLASS, TASK_FILE, Registry, facts_of
 from medtasks_ext.registry.yamlfile import yaml_text
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import Family, check_kind, family_of
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.metadata import Facts, Metadata
+from medtasks_ext.registry.strategies import STRATEGIES, dataset_and_strategy, suffix_of
 from medtasks_ext.registry.suites import (
     NO_SUITE,
     SUITE_FILE,
@@ -33,11 +34,6 @@ from medtasks_ext.registry.yamlfile import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-STRATEGIES = ("zero_shot", "cot", "five_shot")
-#: suffix of task, tag and group names, by strategy
-SUFFIX = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}
-STRATEGY_TITLES = {"zero_shot": "zero-shot", "cot": "chain of thought", "five_shot": "5-shot"}
 
 #: What the key `class` of a task file names.
 TASK_CLASS = "medtasks_ext.task.MedicalTask"
@@ -175,7 +171,7 @@ class Dataset:
 
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
-        return self.id + SUFFIX[strategy]
+        return self.id + suffix_of(strategy)
 
 
 def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:
@@ -367,6 +363,14 @@ class Registry:
             for item in self.datasets.values()
             for strategy in STRATEGIES
         }
+
+    def asked(self, name: str) -> tuple[Dataset, str] | None:
+        """Dataset and strategy behind the name of a result: of a task, or of one with other shots."""
+        if name in self.tasks:
+            return self.tasks[name]
+        found = dataset_and_strategy(name)
+        dataset = self.datasets.get(found[0]) if found else None
+        return (dataset, found[1]) if found and dataset else None
 
     @cached_property
     def tags(self) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX
+from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.report.axes import order, title
 
 if TYPE_CHECKING:

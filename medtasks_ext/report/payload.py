@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext import __version__
-from medtasks_ext.registry.tasks import STRATEGY_TITLES
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.pages import task_page
+from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +59,7 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "mean_rules": [
             f"{suite.title}: {suite.mean_rule}" for suite in report.tasks.suites.values() if suite.mean_rule
         ],
-        "strategies": [[strategy, STRATEGY_TITLES[strategy]] for strategy in report.strategies],
+        "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
         **_results(report, place),
         "groups": _groups(report, axes),
         "comparisons": [_comparison(item, place) for item in report.comparisons],
@@ -174,7 +175,7 @@ def _axes(report: Report) -> dict[str, list[str]]:
 
 _RESULTS = (
     *("entry", "dataset", "strategy", "score", "low", "high", "sd", "n", "valid", "cut", "unclosed"),
-    *("inputs_cut", "usd", "settings"),
+    *("inputs_cut", "usd", "judged", "otherwise", "settings"),
 )
 
 
@@ -212,6 +213,8 @@ def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[st
         "unclosed": number(item.metrics.get("unclosed_reasoning")),
         "inputs_cut": number(item.share_cut("inputs_cut")),
         "usd": number(report.costs[index].of(item)),
+        "judged": None if item.covered == 1 else number(item.covered),
+        "otherwise": "; ".join(unlike_the_paper(item, entry.settings)) or None,
     }
 
 

@@ -71,6 +71,8 @@ _OF_EXPERIMENT: _Columns = {
     "data": ("string", lambda item: item.settings.get("data")),
     "rows": ("string", lambda item: item.settings.get("rows") or None),
     "rebuilt": ("bool", lambda item: item.settings.get("rebuilt") == "yes"),
+    "jury": ("string", lambda item: item.settings.get("jury")),
+    "judged": ("float64", lambda item: item.covered),
     "sample": ("bool", lambda item: item.sample),
 }
 _OF_METRIC = {"metric": "string", "value": "float64", "interval_low": "float64", "interval_high": "float64"}
@@ -94,6 +96,8 @@ _OF_GROUP: _Columns = {
     "documents": ("int64", lambda row: row.documents),
     "valid": ("float64", lambda row: row.valid),
     "cut": ("float64", lambda row: row.cut),
+    "pending": ("int64", lambda row: len(row.pending)),
+    "asked_otherwise": ("int64", lambda row: len(row.unlike)),
     "rank": ("int64", lambda row: row.rank),
     "rank_of": ("int64", lambda row: row.of),
 }
@@ -182,7 +186,18 @@ _FIRST = ("suite", "dataset", "name", "task", "strategy", "entry", "model", "kin
 def _last() -> tuple[str, ...]:
     return (
         *("n", "valid", "cut", "inputs_cut", "unclosed", *_axes(), "twin_of", "task_version", "prompt"),
-        *("data", "rows", "rebuilt", "input_tokens", "output_tokens", "usd", "settings", "started"),
+        *(
+            "data",
+            "rows",
+            "rebuilt",
+            "jury",
+            "judged",
+            "input_tokens",
+            "output_tokens",
+            "usd",
+            "settings",
+            "started",
+        ),
         *("medtasks_version", "lm_eval_version"),
     )
 

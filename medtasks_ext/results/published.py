@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import function
-from medtasks_ext.registry.tasks import STRATEGIES
 from medtasks_ext.results.experiments import Entry, Experiment
 
 if TYPE_CHECKING:

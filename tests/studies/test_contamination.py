@@ -15,7 +15,7 @@ import pytest
 from medtasks_ext.prompts import load, load_documents
 from medtasks_ext.registry import Dataset, registry
 from tests.conftest import ROOT, sft_row
-from tests.contamination.models import Bytes, GoneError, Memory
+from tests.studies.contamination_models import Bytes, GoneError, Memory
 
 FLAGS = ("--tasks", "bridge_chip_ctc", "--model", "memory", "-o", "probe")
 
@@ -165,7 +165,7 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
     slow.write_text(
         "import json, sys, time\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from tests.contamination.models import Memory\n"
+        "from tests.studies.contamination_models import Memory\n"
         f"Memory.texts = json.loads({json.dumps(json.dumps(Memory.texts))})\n"
         "answer = Memory._continue\n"
         "def slowly(self, prompt, n):\n"

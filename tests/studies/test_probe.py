@@ -17,7 +17,7 @@ from medtasks_ext.studies.contamination.probe import (
     tally,
 )
 from medtasks_ext.studies.contamination.tokenizer import ModelTokenizer
-from tests.contamination.models import Bytes, LooksAhead, Plain, SentencePieceWords, Words
+from tests.studies.contamination_models import Bytes, LooksAhead, Plain, SentencePieceWords, Words
 
 
 def words(n: int) -> str:

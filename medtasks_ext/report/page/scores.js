@@ -65,6 +65,8 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
     unclosed: shares("unclosed"),
     inputsCut: shares("inputs_cut"),
     usd: costOf(entry, rows),
+    pending: rows.filter((row) => isNumber(results.judged?.[row])).length,
+    otherwise: rows.filter((row) => results.otherwise?.[row]).map((row) => results.otherwise[row]),
   };
   for (const { axis, value, suite } of asGroups) {
     const row = groupRow.get([entry, strategy, axis, value, suite].join(" "));
