@@ -62,7 +62,7 @@ class ExactLetter(AnswerFormat):
         letters = self._letters(document)
         options = document.get("options", ())
         found = read_letters(reply_of(text), options, LETTERS if options else "".join(letters), several=False)
-        letter = None if found.answer is None else letters[found.answer[0]]
+        letter = None if found.answer is None else (LETTERS if options else letters)[found.answer[0]]
         return {"gold": document.get("gold"), "answer": letter, "span": found.span, "why": found.why}
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:

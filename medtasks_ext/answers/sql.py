@@ -60,7 +60,7 @@ class Sql(AnswerFormat):
         span, why = sql_of(reply), "the statement"
         unclosed = reply.begin >= reply.end and has_unclosed_reasoning(text)
         if span:
-            answer = {"empty": False, "sql": text[slice(*span)].strip()}
+            answer = {"empty": False, "sql": text[slice(*span)].strip().rstrip(";").rstrip()}
         elif not unclosed and (
             ends_with_marker(reply) or is_abstention(reply.text[slice(*after_last_marker(reply))])
         ):

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.answers.tolerant.markers import Marker, end_of_answer, markers
-from medtasks_ext.answers.tolerant.reply import NOTHING, Found, Reply
+from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply, narrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ _EXPLAINS = re.compile(
     re.IGNORECASE,
 )
 _RIGHT = re.compile(
-    r"(?<![A-Za-z])([A-Z])[)\]*\"']{0,4}\s{0,2}(?:选项|项)?\s{0,2}"
+    r"(?<![A-Za-z])([A-Z]{1,10})[)\]*\"']{0,4}\s{0,2}(?:选项|项)?\s{0,2}"
     r"(?:(?:is|is\s+the)\s+(?:most\s+likely\s+|single\s+)?(?:correct|right|best|most\s+appropriate|answer)\b"
     r"|(?:是|为)?(?:唯一)?(?:正确|最佳|符合题意|最合适))"
 )
@@ -182,6 +182,10 @@ class _Reader:
     def _next(self, end: int) -> tuple[int, int] | None:
         """The next letter on the line that belongs to the answer: (its place, the end)."""
         text, limit = self.text, self.end
+        place = self._place(text[end - 1])
+        own = _plain(self.options[place]) if place < len(self.options) else ""
+        if own and _plain(text[end : end + len(own) + 8]).startswith(own[:40]):
+            return None
         end = _CLOSED.match(text, end, limit).end()  # type: ignore[union-attr]
         for joint, sure in ((_JOINT, True), (_COMMA, False)):
             between = joint.match(text, end, limit)
@@ -260,6 +264,8 @@ class _Reader:
             has_text = self._begins_with_option(group)
             if not has_text and not _AT_START.match(self.text, group.end, self.end):
                 return None
+        if len(group.letters) == self._size > 1 and "\n" in self.text[group.start : group.end]:
+            return ()
         others = self._begun(group)
         if others and not self.several:
             return () if self._lists(group, others) else group
@@ -289,15 +295,16 @@ class _Reader:
         between = self.text[group.end : others[0][1]]
         if _EXPLAINS.search(between) or "\n\n" in between.strip(" "):
             return False
-        if group.letters == (0,) and others[0][0] == 1:
+        if group.letters == tuple(range(others[0][0])):
             return True
         return len({place for place, _ in others}) < 2
 
     def _called_right(self) -> Found | None:
-        said = {}
-        for match in _RIGHT.finditer(self.text, max(self.begin, self.end - 20_000), self.end):
-            if match[1] in self.allowed and self._place(match[1]) < self._size:
-                said[self._place(match[1])] = match.span(1)
+        said: dict[int, tuple[int, int]] = {}
+        for match in _RIGHT.finditer(self.text, max(self.begin, self.end - LONGEST), self.end):
+            places = [self.allowed.find(letter) for letter in match[1]]
+            if (len(places) == 1 or self.several) and all(0 <= place < self._size for place in places):
+                said.update(dict.fromkeys(places, match.span(1)))
         if not said:
             return None
         if len(said) > 1 and not self.several:
@@ -328,4 +335,4 @@ _LINE_LETTER = re.compile(
 @lru_cache(maxsize=4_096)
 def _plain(text: str) -> str:
     """Without markup, blanks and marks around it, in one case."""
-    return _MARKUP.sub(" ", text).strip(" .。,，;；:：!！()[]{}$\\、-").casefold()
+    return _MARKUP.sub(" ", narrow(text)).strip(" .。,，;；:：!！()[]{}$\\、-").casefold()

@@ -46,6 +46,7 @@ _NOUNS = [
     "prediction",
     "classification",
     "output",
+    "label",
     "答案",
     "结果",
     "结论",
@@ -77,7 +78,6 @@ _NOUNS = [
 _OPTIONS = [
     "option",
     "choice",
-    "label",
     "diagnosis",
     "letter",
     "选项",

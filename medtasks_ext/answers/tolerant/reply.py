@@ -39,7 +39,7 @@ class Reply:
     """The part of a response that is meant for the reader.
 
     Attributes:
-        text: the whole response, full-width forms made half-width, of the same length.
+        text: the response, full-width forms made half-width, what stands before the reply blank, of the same length.
         begin: first character of the reply.
         end: last + 1.
         traced: whether a reasoning trace was left out.
@@ -148,6 +148,8 @@ def reply_of(response: str) -> Reply:
         if stop := _TURN_END.search(text, begin, end):
             before = text[begin : stop.start()]
             end = stop.start() if before.strip() else end
+    if begin:
+        text = "\n" * begin + text[begin:]  # what was cut is no neighbour of what is left
     part = text[begin:end]
     begin += len(part) - len(part.lstrip())
     return Reply(text, begin, max(begin, end - len(part) + len(part.rstrip())), traced)
