@@ -60,7 +60,9 @@ class DrugList(AnswerFormat):
     def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The items of a list in any form; what stands behind a dash or colon explains an item."""
         found = items_of(text, reply_of(text))
-        parts = [part for item in found.items for part in _LIST_END.split(_EXPLAINED.sub("", item))]
+        parts = [
+            part for item in found.items for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ "))
+        ]
         items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
         why = "a list" if items else "no list was found"
         return {

@@ -29,8 +29,9 @@ def both(
         return result(document, parsed)
     repaired = parsed["repaired"]
     answer = parsed["answer"]
-    metrics = statistics(document, document["gold"], answer)
-    if repaired["answer"] == answer and repaired["gold"] == document["gold"]:
+    gold = repaired["gold"] if parsed.get("reader") == "repaired" else document["gold"]
+    metrics = statistics(document, gold, answer)
+    if repaired["answer"] == answer and repaired["gold"] == gold:
         score = metrics.get("score")
     else:
         score = statistics(document, repaired["gold"], repaired["answer"]).get("score")

@@ -1,4 +1,4 @@
-"""Replies whose answer is known by construction: frames (`frames/*.yaml`) filled with answers to sample rows."""
+"""Replies whose answer is known by construction: frames (`frames/*.yaml`) filled with answers to rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def frames(name: str) -> list[Frame]:
         for item in items:
             said = item if isinstance(item, dict) else {"frame": item}
             kinds = tuple(said.get("kinds", ()))
-            found.append(Frame(language, said["frame"], said.get("text", False), said.get("unread", False), kinds))
+            found.append(
+                Frame(language, said["frame"], said.get("text", False), said.get("unread", False), kinds)
+            )
     return found
 
 
@@ -70,14 +72,27 @@ def letters(name: str) -> Iterator[Reply]:
         for chosen in _choices(document, kind):
             other = next(place for place in range(len(options)) if place not in chosen)
             single, plain = len(chosen) == 1, options[chosen[0]]
-            says_more = len(plain.strip()) > 1 and [item.strip().lower() for item in options].count(plain.strip().lower()) == 1
+            says_more = (
+                len(plain.strip()) > 1
+                and [item.strip().lower() for item in options].count(plain.strip().lower()) == 1
+            )
             for frame in frames("letters"):
                 if frame.text and not (single and says_more):
                     continue
                 text = frame.frame.replace("%L", "".join(ascii_uppercase[place] for place in chosen))
-                text = text.replace("%T", plain).replace("%W", ascii_uppercase[other]).replace("%X", options[other])
-                text = text.replace("%O", "\n".join(f"{ascii_uppercase[i]}. {item}" for i, item in enumerate(options)))
-                names = sorted(options[place] for place in chosen) if kind == "marked_letters" else ascii_uppercase[chosen[0]]
+                text = (
+                    text.replace("%T", plain)
+                    .replace("%W", ascii_uppercase[other])
+                    .replace("%X", options[other])
+                )
+                text = text.replace(
+                    "%O", "\n".join(f"{ascii_uppercase[i]}. {item}" for i, item in enumerate(options))
+                )
+                names = (
+                    sorted(options[place] for place in chosen)
+                    if kind == "marked_letters"
+                    else ascii_uppercase[chosen[0]]
+                )
                 yield Reply(name, kind, frame.language, document, text, None if frame.unread else names)
 
 
@@ -99,7 +114,14 @@ def words(name: str) -> Iterator[Reply]:
             other = labels[(place + 1) % len(labels)]
             for frame in frames("words"):
                 text = frame.frame.replace("%L", label).replace("%W", other)
-                yield Reply(name, block["kind"], frame.language, document, text, None if frame.unread else label.lower())
+                yield Reply(
+                    name,
+                    block["kind"],
+                    frame.language,
+                    document,
+                    text,
+                    None if frame.unread else label.lower(),
+                )
 
 
 def texts(name: str, read: Any) -> Iterator[Reply]:

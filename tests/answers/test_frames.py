@@ -12,7 +12,9 @@ from medtasks_ext.registry import registry
 from tests.answers import frames
 
 KINDS = sorted({item.blocks["answer"]["kind"] for item in registry().datasets.values()})
-OTHERS = [kind for kind in KINDS if kind not in (*frames.LETTER_KINDS, *frames.WORD_KINDS, *frames.TEXT_KINDS)]
+OTHERS = [
+    kind for kind in KINDS if kind not in (*frames.LETTER_KINDS, *frames.WORD_KINDS, *frames.TEXT_KINDS)
+]
 
 
 def read(name: str, document: Any, text: str) -> Any:

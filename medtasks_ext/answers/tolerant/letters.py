@@ -13,16 +13,19 @@ from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MARKS = r"[\s*_`\"'(\[{<$\\#>~•:-]{0,12}"
+_MARKS = r"[\s*_`\"'(\[{$\\#>~•:-]{0,12}"
 _OPENING = (
     rf"{_MARKS}(?:(?:(?i:boxed|fbox|text|textbf|mathrm|mathbf|option|choice|letter|answer|is|the|la|el|le|die|das|der|det|opción|"
     rf"opção|réponse|вариант|alternativ[ae]?|antwort)(?![A-Za-z])|选项|选择|选|項){_MARKS}){{0,3}}"
 )
 # a letter that begins no word: what follows is none of `Despite`, `D-dimer`, `A's`, `2.5`
-_NO_WORD = r"(?![A-Za-z0-9_']|-[A-Za-z0-9]|[.,]\d|[À-ɏа-яА-Я])"
+# or a word of Chinese, as in A型, B超, C反应蛋白
+_TERM = "型|类|族|级|期|组|区|段|带|波|线|超|链|环|酸|肽|细胞|淋巴|抗原|抗体|受体|因子|反应|二聚|胆固醇"
+_NO_WORD = rf"(?![A-Za-z0-9_]|'[a-z]|-[A-Za-z0-9]|[.,]\d|[À-ɏа-яА-Я]|{_TERM})"
 # several letters without anything between them: what follows is no word of any script, but `项` and the like
 _RUN_END = (
-    r"(?=[A-Z]{0,26}(?![A-Za-z0-9_'À-ɏа-яА-Я]|-[A-Za-z0-9]|[.,]\d|[\u3400-\u9fff](?<![选项都均和与及或])))"
+    r"(?=[A-Z]{0,26}(?![A-Za-z0-9_À-ɏа-яА-Я]|'[a-z]|-[A-Za-z0-9]|[.,]\d"
+    r"|[\u3400-\u9fff](?<![选项都均和与及或])))"
 )
 _CLOSED = re.compile(r"[*_`\"')\]}>$\\]{0,12}")
 _END = re.compile(r"[*_`\"')\]}>$\\.。!！,，;；]{0,12}[^\S\n]*(?:\n|\Z)")
@@ -32,15 +35,17 @@ _JOINT = re.compile(
 )
 _COMMA = re.compile(r"[^\S\n]*(?:[,，;；][^\S\n]*(?:and|or|和|及)?|)[^\S\n]*")
 _AFTER_COMMA = re.compile(
-    r"[*_`\"')\]}>$\\.。!！]*[^\S\n]*(?:\n|\Z|[,，、;；/&和与及](?=[^\S\n]*[A-Z](?![A-Za-z]))|。)"
+    r"[*_`\"')\]}>$\\.。!！]*[^\S\n]*(?:\n|\Z|(?:[^\S\n]*[,，、;；/&和与及]|[^\S\n]+(?:and\b)?)(?=[^\S\n]*[A-Z](?![A-Za-z]))|。)"
 )
 # after a letter: the sentence is a question, or says that it is wrong
 _DENIED = re.compile(
     r"[^\S\n]*(?:选项|项)?[^\S\n]*(?:吗|是?错|不对|不正确|不是|不符|有误|is\s+(?:not|wrong|incorrect|false)|isn't|was\s+(?:not|wrong))"
 )
-_ARTICLE = re.compile(r"[^\S\n]+(?!(?:is|was|because|since|as|and|or|due|which|that|for)\b)[a-zA-Zà-ÿ0-9]")
+_ARTICLE = re.compile(
+    r"[^\S\n]+(?!(?:is|was|because|since|as|and|or|due|which|that|for)\b|[A-Z](?![A-Za-z]))[a-zA-Zà-ÿ0-9]"
+)
 # behind the first letter of a line
-_AT_START = re.compile(r"[*_`\"')\]}>$]*(?:[.．:：)、,，;；。]|[^\S\n]*(?:\n|\Z)|[^\S\n]+[-–—=>]|选?项)")
+_AT_START = re.compile(r"[*_`\"')\]}>$]*(?:[.．:：)、,，;；。!！]|[^\S\n]*(?:\n|\Z)|[^\S\n]+[-–—=>(]|选?项)")
 _EXPLAINS = re.compile(
     r"explanation|rationale|reason|because|analysis|解析|分析|理由|解释|说明|因为|由于"
     r"|explicación|explication|erklärung|begründung|explicação|justific|объяснение|обоснование|解説|forklaring"
@@ -262,7 +267,8 @@ class _Reader:
             return None
         if match and match.start(1) == group.start:
             has_text = self._begins_with_option(group)
-            if not has_text and not _AT_START.match(self.text, group.end, self.end):
+            joined = len(group.letters) > 1 and not self.several
+            if not has_text and not joined and not _AT_START.match(self.text, group.end, self.end):
                 return None
         if len(group.letters) == self._size > 1 and "\n" in self.text[group.start : group.end]:
             return ()
@@ -325,7 +331,7 @@ class _Reader:
 
 
 _LETTER = re.compile(
-    r"[*_`\"'(\[{$\\]*(?:[Oo]ption\s+|选项\s*)?[*_`\"'(\[]*([A-Z0-9])(?![a-z0-9_']|-[A-Za-z0-9]|[.,]\d|[À-ɏа-яА-Я])"
+    r"[*_`\"'(\[{$\\]*(?:[Oo]ption\s+|选项\s*)?[*_`\"'(\[]*([A-Z0-9])(?![a-z0-9_]|'[a-z]|-[A-Za-z0-9]|[.,]\d|[À-ɏа-яА-Я])"
 )
 _LINE_LETTER = re.compile(
     r"\n[\s*_`\"'(\[#>•-]{0,8}(?:[Oo]ption\s+|选项\s*)?[*(\[]*([A-Z0-9])[*_`\"')\]]*[.．:：)、]"

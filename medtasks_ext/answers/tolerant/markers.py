@@ -200,7 +200,8 @@ def _announcement(text: str, low: str, word: str, start: int, begin: int, end: i
     line = low.rfind("\n", 0, start) + 1
     lead = low[max(line, start - _LONGEST_LEAD) : start]
     headed = start - line <= _LONGEST_LEAD and bool(_LEAD.fullmatch(lead))
-    if not (word in _BY_THEMSELVES or _ADJECTIVE.search(lead)):
+    behind = low[start + len(word) : connect.end() - begin]
+    if not (word in _BY_THEMSELVES or _ADJECTIVE.search(lead) or "correct" in behind or "exact" in behind):
         return None
     if not (headed or connect["colon"] or connect["is"]):
         return None

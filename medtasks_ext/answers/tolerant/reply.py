@@ -39,7 +39,7 @@ class Reply:
     """The part of a response that is meant for the reader.
 
     Attributes:
-        text: the response, full-width forms made half-width, what stands before the reply blank, of the same length.
+        text: the response, full-width forms made half-width, blank before the reply, of the same length.
         begin: first character of the reply.
         end: last + 1.
         traced: whether a reasoning trace was left out.

@@ -29,7 +29,7 @@ def _patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
     label = rf"({anyof})(?![A-Za-z0-9_À-ɏа-яА-Я]|-[A-Za-z0-9]|'[a-z])"
     return (
         re.compile(
-            rf"{_MARKS}(?:(?:the\s+)?(?:label|answer|relation|class)\s+(?:is\s+)?)?{_MARKS}{label}",
+            rf"{_MARKS}(?:(?:the\s+)?(?:label|answer|relation|class)\s+(?:is\s+)?)?(?:\\?(?:text|textbf|mathrm)\{{)?{_MARKS}{label}",
             re.IGNORECASE,
         ),
         re.compile(
