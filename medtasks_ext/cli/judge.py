@@ -20,8 +20,9 @@ from rich.table import Table
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
+from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import counted
+from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -54,7 +55,7 @@ def judge_command(
     max_cost: float | None = None,
     ratings: str | None = None,
     decisions: str | None = None,
-    allow_gated: bool = False,
+    allow_hosts: Sequence[str] = (),
     requests: str | None = None,
     responses: list[str] | None = None,
 ) -> int:
@@ -74,7 +75,7 @@ def judge_command(
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.lease import Lease
 
-    jury = load_jury(jury_name)
+    jury, egress = load_jury(jury_name), Egress.of(allow_hosts)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
@@ -89,6 +90,9 @@ def judge_command(
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements)
             _say_changed(run, store)
+            if egress.allowed and not dry_run:
+                run.manifest.allow(sorted(egress.allowed))
+                run.save()
             if not dry_run:
                 stack.callback(_seal, run, store)
             to_judge[name] = RunToJudge(chosen, store)
@@ -100,12 +104,13 @@ def judge_command(
             else None
         )
         stores = [item.store for item in to_judge.values()]
-        engine = Engine(jury, list(to_judge.values()), budget_of(max_cost, jury, stores), say=say)
+        budget = budget_of(max_cost, jury, stores)
+        engine = Engine(jury, list(to_judge.values()), budget, say=say, egress=egress)
         asks = engine.pending()
         possible = engine.possible(asks)
         check_prices(jury, max_cost)
         if dry_run:
-            warn_gated(jury, [*asks, *possible])
+            warn_withheld(engine, [*asks, *possible])
             print_estimates(engine.estimates([*asks, *possible]), engine.budget)
             if possible:
                 typer.echo(
@@ -113,7 +118,7 @@ def judge_command(
                 )
             return DONE
         if requests:
-            check_gated(jury, asks, allow_gated=allow_gated)
+            engine.check(asks)
             return _write_requests(engine, asks, Path(requests), _again(folders, jury_name))
         outcome, sound = None, True
         if responses:
@@ -122,7 +127,7 @@ def judge_command(
         elif asks:
             needed = {ask.request.judge for ask in (*asks, *possible)}
             check_keys([judge for judge in jury.models if judge.name in needed])
-            check_gated(jury, [*asks, *possible], allow_gated=allow_gated)
+            engine.check([*asks, *possible])
             outcome = ask_all(engine, asks)
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
         code = _finish(jury, runs, to_judge, outcome, people, engine.budget, again)
@@ -144,17 +149,6 @@ def check_flags(
             "has no meaning with files: nobody is asked",
             where="--dry-run" if dry_run else "--max-cost",
             remedy="leave it out; --requests says what the files cost at most",
-        )
-
-
-def check_gated(jury: Jury, asks: Sequence[Ask], *, allow_gated: bool) -> None:
-    """Refuse to let text leave this machine that is not open, unless that is allowed."""
-    if warn_gated(jury, asks) and not allow_gated:
-        raise MedtasksError(
-            "texts that are not open to everyone would leave this machine (see above)",
-            where="--jury",
-            remedy="use judges on this machine (--jury local), or add --allow-gated if the data-use "
-            "agreement permits it",
         )
 
 
@@ -227,21 +221,12 @@ def check_prices(jury: Jury, max_cost: float | None) -> None:
         )
 
 
-def warn_gated(jury: Jury, asks: Sequence[Ask]) -> bool:
-    """Say once which texts would leave this machine, if they are not open; whether there are any."""
-    away = {judge.name: judge.base_url for judge in jury.models if not judge.is_local}
-    counts = Counter(
-        ask.task.name
-        for ask in asks
-        if ask.request.judge in away and not ask.task.open_access and not ask.case.synthetic
-    )
-    if counts:
-        typer.echo(
-            f"warning: text of {counted(len(counts), 'task')} is not open to everyone ({', '.join(counts)}); "
-            f"it would be sent to {', '.join(dict.fromkeys(away.values()))}",
-            err=True,
-        )
-    return bool(counts)
+def warn_withheld(engine: Engine, asks: Sequence[Ask]) -> None:
+    """Say which texts a judge's server may not receive."""
+    try:
+        engine.check(asks)
+    except MedtasksError as error:
+        typer.echo(f"warning: {error}", err=True)
 
 
 def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: bool) -> None:
@@ -493,6 +478,7 @@ def _finish(
     if outcome and outcome.out_of_money:
         typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
     for run in runs.values():
+        say_sent(run.folder)
         typer.echo(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}", err=True)
     if outcome and outcome.interrupted:
         typer.echo("medtasks: interrupted; the same command continues", err=True)

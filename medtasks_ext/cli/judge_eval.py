@@ -13,12 +13,13 @@ from rich.table import Table
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
+from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
@@ -34,7 +35,7 @@ def judge_eval_command(
     jury: str | None,
     *,
     out: str,
-    allow_gated: bool,
+    allow_hosts: Sequence[str],
     published: bool,
 ) -> int:
     """Compare judges with experts, or recompute the published table; returns the exit code."""
@@ -55,7 +56,7 @@ def judge_eval_command(
     truth = expert_decisions(cases, [Path(file) for file in expert])
     interrupted = False
     if jury:
-        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_gated=allow_gated)
+        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_hosts)
     else:
         by_judge = {name: decisions_about(cases, Path(name)) for name in decided}
     found = {name: evaluate(cases, truth, decisions) for name, decisions in by_judge.items()}
@@ -145,7 +146,11 @@ def _print_published() -> None:
 
 
 def _ask(
-    cases: Mapping[str, Case], truth: Mapping[PointKey, bool], name: str, out: Path, *, allow_gated: bool
+    cases: Mapping[str, Case],
+    truth: Mapping[PointKey, bool],
+    name: str,
+    out: Path,
+    allow_hosts: Sequence[str],
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
     from medtasks_ext.cli.judge import ask_all, check_installed
@@ -161,18 +166,11 @@ def _ask(
 
     jury = load_jury(name)
     check_keys(jury.judges)
-    away = [judge.base_url for judge in jury.judges if not judge.is_local]
-    if away and not allow_gated and not _all_open(cases):
-        raise MedtasksError(
-            f"texts that are not open to everyone would be sent to {', '.join(dict.fromkeys(away))}",
-            where="--jury",
-            remedy="serve the judge on this machine; --allow-gated if the data-use agreement permits it",
-        )
-    task, keys = points_to_judge(cases, truth)
+    task, keys = points_to_judge(cases, truth, registry())
     store = JudgementStore(out)
     with Lease(out, "medtasks judge-eval"), closing(store):
         store.open()
-        engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0))
+        engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0), egress=Egress.of(allow_hosts))
         asks = engine.pending()
         outcome = ask_all(engine, asks) if asks else None
         for judge, reason in (outcome.stopped if outcome else {}).items():
@@ -183,9 +181,3 @@ def _ask(
         for (judge, reason), count in reasons.most_common():
             typer.echo(f"missing: {judge}: {count:,} ({reason})", err=True)
         return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)
-
-
-def _all_open(cases: Mapping[str, Case]) -> bool:
-    tasks = registry().tasks
-    named = {case.task for case in cases.values()}
-    return all(name in tasks and tasks[name][0].metadata.access == "open" for name in named)

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from medtasks_ext import __version__
 from medtasks_ext.cli.human import human
+from medtasks_ext.cli.words import ALLOW_HOST
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.registry.folders import add_own_folders
@@ -282,9 +283,7 @@ def judge(
         str | None,
         typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
     ] = None,
-    allow_gated: Annotated[
-        bool, typer.Option("--allow-gated", help="Send text that is not open to judges elsewhere.")
-    ] = False,
+    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
     requests: Annotated[
         str | None,
         typer.Option(
@@ -315,7 +314,7 @@ def judge(
             max_cost=max_cost,
             ratings=ratings,
             decisions=decisions,
-            allow_gated=allow_gated,
+            allow_hosts=allow_host or [],
             requests=requests,
             responses=responses,
         )
@@ -411,9 +410,7 @@ def judge_eval(
         str | None, typer.Option("--jury", help="Jury file: ask these judges about each point; resumable.")
     ] = None,
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
-    allow_gated: Annotated[
-        bool, typer.Option("--allow-gated", help="Send text that is not open to judges elsewhere.")
-    ] = False,
+    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
     published: Annotated[
         bool, typer.Option("--published", help="Recompute what follows from the paper's own table.")
     ] = False,
@@ -435,7 +432,7 @@ def judge_eval(
             judge_files or [],
             jury,
             out=out,
-            allow_gated=allow_gated,
+            allow_hosts=allow_host or [],
             published=published,
         )
     )

@@ -22,7 +22,7 @@ from medtasks_ext.cli.run import (
     wanted_tasks,
 )
 from medtasks_ext.cli.words import counted
-from medtasks_ext.engines.address import is_loopback
+from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import TaskState
 
@@ -46,6 +46,7 @@ server is asked, so that neither its address nor a key is needed. Besides lm-eva
                       FILE-00001-of-00003.jsonl and so on; those of an earlier call are replaced
   --strict            stop if the data of any task is missing
   --data ORIGIN       as for `medtasks run`
+  --allow-host HOST   write gated or private text for a provider at this host, too
 
 For models behind an interface: local-chat-completions, local-completions, openai-chat-completions,
 openai-completions, anthropic-chat (Anthropic's format). Without --output_path the run is runs/MODEL.
@@ -63,6 +64,7 @@ def requests_command(arguments: list[str]) -> int:
 
     from medtasks_ext.engines.batch import BatchFiles
     from medtasks_ext.runner.batch import interface_of, write_requests
+    from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.lease import Lease
     from medtasks_ext.runs.manifest import Batch
@@ -78,6 +80,8 @@ def requests_command(arguments: list[str]) -> int:
             return _nothing_left(run, wanted)
         model = create_model(config, endpoint=None).lm
         waiting, settings = fitted(run, model, waiting, wanted)
+        if server := _server(config, model):
+            wanted.egress.check(server, [text_of(task) for task in waiting.values()])
         with BatchFiles(Path(own.o)) as files:
             amount, watch = write_requests(run, model, waiting, settings, files)
             if amount.requests:  # noted before the files are there, so that the folder keeps its settings

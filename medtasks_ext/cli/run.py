@@ -14,11 +14,13 @@ import typer
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
+from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry import registry
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
+from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,6 +49,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
                       or sample (synthetic rows, marked everywhere)
+  --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
+                      such text goes to this machine and to MEDTASKS_TRUSTED_HOSTS alone
 
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.
@@ -76,6 +80,7 @@ class Wanted:
         choices: task -> which of its documents.
         built: the tasks whose rows are here.
         missing: task -> why it cannot be asked.
+        egress: which servers may receive which text.
     """
 
     registry: Registry
@@ -85,6 +90,7 @@ class Wanted:
     choices: dict[str, Choice]
     built: dict[str, Any]
     missing: dict[str, str]
+    egress: Egress
 
 
 def run_command(arguments: list[str]) -> int:
@@ -123,6 +129,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
     """
     from medtasks_ext.runner.run import build_tasks, check_data, nothing_to_run
 
+    egress = Egress.of(own.allow_host)
     tasks, resolved = requested_tasks(config)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
@@ -141,7 +148,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
             f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
         )
     missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
-    return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing)
+    return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
 def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any]:
@@ -158,6 +165,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
         wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
     for name, reason in wanted.missing.items():
         run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
+    run.manifest.allow(sorted(wanted.egress.allowed))
     built, choices = wanted.built, wanted.choices
     waiting = {name: task for name, task in built.items() if not run.is_current(name, task, choices[name])}
     run.choose({name: task for name, task in built.items() if name not in waiting}, choices)
@@ -286,6 +294,7 @@ def _execute(
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.runner.ranks import ranks_of
+    from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
@@ -295,7 +304,12 @@ def _execute(
     waiting, settings = fitted(run, model, waiting, wanted)
     places = {name: run.places(task) for name, task in waiting.items()}
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
-    engine = loaded.engine(quotes=lambda request: public[request.task] or shows_text(), say=_say)
+    engine = loaded.engine(
+        quotes=lambda request: public[request.task] or shows_text(),
+        say=_say,
+        egress=wanted.egress.recording(SentLog(run.folder).add),
+    )
+    engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings)
@@ -453,6 +467,7 @@ def own_flags() -> argparse.ArgumentParser:
     own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own_parser.add_argument("--strict", action="store_true")
     own_parser.add_argument("--data")
+    own_parser.add_argument("--allow-host", action="append", default=[])
     return own_parser
 
 

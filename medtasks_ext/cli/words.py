@@ -1,4 +1,7 @@
-"""Words of messages."""
+"""Words of messages and of help."""
+
+#: Help of an option that several commands have.
+ALLOW_HOST = "Send text that is gated or private to this host, too; repeatable."
 
 
 def counted(n: int, noun: str) -> str:

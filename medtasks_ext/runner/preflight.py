@@ -17,7 +17,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.runner.evaluate import Reader
 from medtasks_ext.runner.prompts import Counter, counter_of, rendered_prompt
-from medtasks_ext.runner.requests import RequestBuilder
+from medtasks_ext.runner.requests import RequestBuilder, text_of
 from medtasks_ext.runner.run import loaded_record
 from medtasks_ext.runner.stored import readable
 from medtasks_ext.runner.trouble import stopped
@@ -168,8 +168,9 @@ def preflight(
 
     Raises:
         MedtasksError: the context takes no prompt whole, whatever the task; or no request to this server can
-            work (key, credit, name of the model).
+            work (key, credit, name of the model); a text may not be sent to the server.
     """
+    engine.check(text_of(task) for name, task in tasks.items() if places[name])
     count = _counter(model)
     warnings = [*_without_template(model, settings), *_too_long(model, count, tasks, places, settings)]
     name = next(name for name in tasks if places[name])
