@@ -11,6 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import create_model, model_name, output_folder
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.studies.contamination.folder import ProbeFolder
+
+app = command_app()
+
 
 _DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
 test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
@@ -64,6 +68,22 @@ _REFUSED = {
     "wandb_args": "log contamination.json afterwards",
     "trackio_args": "log contamination.json afterwards",
 }
+
+
+@app.command(
+    "contamination",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def contamination(context: typer.Context) -> int:
+    """Probe whether a model knows test inputs by heart.
+
+    Resumable.
+
+    Example: medtasks contamination --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL
+
+    Exit code 1: a task failed, or its data is missing.
+    """
+    return contamination_command(context.args)
 
 
 def contamination_command(arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import ALLOW_HOST
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
-human = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Blinded forms for experts, and their votes."
-)
+app = command_app()
 
 
-@human.command("export")
+@app.callback()
+def human() -> None:
+    """Blinded forms for experts, and their votes."""
+
+
+@app.command("export")
 def export(
     sources: Annotated[
         list[str],
@@ -76,7 +80,7 @@ def export(
     _say_export(made, Path(out))
 
 
-@human.command("ingest")
+@app.command("ingest")
 def ingest(
     files: Annotated[list[str], typer.Argument(metavar="FORM.csv...", help="Filled forms.")],
     key_file: Annotated[str, typer.Option("--key", help="key.json of the export.")],
@@ -128,7 +132,7 @@ def ingest(
     typer.echo(f"results: {folder}")
 
 
-@human.command("jury")
+@app.command("jury")
 def jury(
     runs: Annotated[list[str], typer.Argument(metavar="RUN_A RUN_B", help="Two runs.")],
     jury_name: Annotated[str, typer.Option("--jury", help="Jury file, or a bundled one: medhelm, local.")],
@@ -157,21 +161,22 @@ def jury(
 
     Exit code 1: comparisons are missing.
     """
-    from medtasks_ext.cli import judge as asking
+    from medtasks_ext.cli import judging as asking
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
     asking.check_installed()
     from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.judge.checks import check_jury, check_prices
     from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.lease import Lease
 
     judges, compared = load_jury(jury_name), comparisons(drawn)
-    asking.check_jury(judges, compared)
-    asking.check_prices(judges, max_cost)
+    check_jury(judges, compared)
+    check_prices(judges, max_cost)
     store = JudgementStore(folder)
     with nullcontext() if dry_run else Lease(folder, "medtasks human jury"), closing(store):
         store.open(write=not dry_run)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import ALLOW_HOST
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -24,21 +26,41 @@ if TYPE_CHECKING:
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
 
+app = command_app()
+
+
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
-def judge_eval_command(
-    files: list[str],
-    expert: list[str],
-    decided: list[str],
-    jury: str | None,
-    *,
-    out: str,
-    allow_hosts: Sequence[str],
-    published: bool,
+@app.command("judge-eval")
+def judge_eval(
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="CASES...", help="JSONL files of cases.")
+    ] = None,
+    expert: Annotated[
+        list[str] | None, typer.Option("--expert", help="Decisions of experts, if not in CASES.")
+    ] = None,
+    decided: Annotated[
+        list[str] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
+    ] = None,
+    jury: Annotated[
+        str | None, typer.Option("--jury", help="Jury file: ask these judges about each point; resumable.")
+    ] = None,
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
+    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="Recompute what follows from the paper's own table.")
+    ] = False,
 ) -> int:
-    """Compare judges with experts, or recompute the published table; returns the exit code."""
+    """Compare judges' decisions with experts'.
+
+    On scoring points, as MLB does.
+
+    Example: medtasks judge-eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+
+    Exit code 1: decisions are missing.
+    """
     quiet()
     if published:
         _print_published()
@@ -53,12 +75,12 @@ def judge_eval_command(
     from medtasks_ext.studies.judge_sft import decisions_about, expert_decisions, read_cases
 
     cases = read_cases([Path(file) for file in files])
-    truth = expert_decisions(cases, [Path(file) for file in expert])
+    truth = expert_decisions(cases, [Path(file) for file in expert or []])
     interrupted = False
     if jury:
-        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_hosts)
+        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_host or [])
     else:
-        by_judge = {name: decisions_about(cases, Path(name)) for name in decided}
+        by_judge = {name: decisions_about(cases, Path(name)) for name in decided or []}
     found = {name: evaluate(cases, truth, decisions) for name, decisions in by_judge.items()}
     write_json(
         Path(out) / "judge_eval.json",
@@ -153,7 +175,7 @@ def _ask(
     allow_hosts: Sequence[str],
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
-    from medtasks_ext.cli.judge import ask_all, check_installed
+    from medtasks_ext.cli.judging import ask_all, check_installed
 
     check_installed()
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files
 from medtasks_ext.cli.model import create_model, output_folder
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.batch import Amount
     from medtasks_ext.runner.run import Run
 
+app = command_app()
+
+
 _DESCRIPTION = """Write the requests of a run to files for a batch interface: OpenAI's and others' at half
 price, `vllm run-batch`, Ray Data. Takes the flags and --config files of `medtasks run`, opens or continues
 the same folder, and writes what has no answer there yet; `medtasks responses` takes the results back. No
@@ -55,6 +59,21 @@ _EXAMPLE = "--tasks bridge_zh --model openai-chat-completions --model_args model
 _SHARD = "files need no shards: more than one are written where one would be too large"
 #: Bytes of a prompt that count as one token in an estimate.
 BYTES_PER_TOKEN = 4
+
+
+@app.command(
+    "requests",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def requests(context: typer.Context) -> int:
+    """Write a run's requests to files for a batch interface.
+
+    Example: medtasks requests --tasks bridge_zh --model openai-chat-completions --model_args model=NAME
+    --apply_chat_template -o requests.jsonl
+
+    Exit code 1: requests cannot be put, or data is missing.
+    """
+    return requests_command(context.args)
 
 
 def requests_command(arguments: list[str]) -> int:

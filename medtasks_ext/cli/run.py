@@ -1,4 +1,4 @@
-"""`medtasks run` and `medtasks rescore`."""
+"""`medtasks run`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import argparse
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
-from medtasks_ext.registry import registry
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
@@ -35,6 +34,9 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.ranks import Ranks
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import ShardRun
+
+app = command_app()
+
 
 _DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once; tasks run one by one; every response is stored as it comes. The same
@@ -91,6 +93,21 @@ class Wanted:
     built: dict[str, Any]
     missing: dict[str, str]
     egress: Egress
+
+
+@app.command(
+    "run",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def run(context: typer.Context) -> int:
+    """Run tasks with lm-eval's own flags; resumable.
+
+    Example: medtasks run --tasks bridge_zh,medhelm_admin --model vllm --model_args pretrained=ORG/MODEL
+    --apply_chat_template
+
+    Exit code 1: a task failed, or its data is missing.
+    """
+    return run_command(context.args)
 
 
 def run_command(arguments: list[str]) -> int:
@@ -225,23 +242,6 @@ def _say_without_gold(built: dict[str, Any]) -> None:
             "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files",
             err=True,
         )
-
-
-def rescore_command(folder: str) -> int:
-    """Rescore a run; returns the exit code."""
-    quiet()
-    from medtasks_ext.results.reading import unknown_tasks
-    from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
-
-    run = Run(Path(folder), registry())
-    run.load()
-    if not run.known_names():
-        fault = unknown_tasks(list(run.manifest.tasks), folder)
-        raise MedtasksError(fault.what, where=fault.where, remedy="call it with the folder of these tasks")
-    with Lease(run.folder, "medtasks rescore"):
-        run.rescore(lambda task, what: typer.echo(f"{task}: {what}", err=True))
-        return finish(run, 0)
 
 
 def _keep_judgements(run: Run) -> None:
@@ -395,12 +395,12 @@ def fitted(run: Run, model: LM, waiting: dict[str, Any], wanted: Wanted) -> tupl
     Raises:
         MedtasksError: the model cannot be asked these tasks with these settings.
     """
-    from medtasks_ext.runner.preflight import check_chat_template
+    from medtasks_ext.runner.preflight import check_budget, check_chat_template
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
     settings = wanted.settings
-    _check_budget(model, waiting)
+    check_budget(model, waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
         typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
@@ -516,17 +516,3 @@ def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]
             where="--samples",
             remedy='write {"TASK": [0, 1, 2]}, or draw a list with `medtasks sample`',
         ) from None
-
-
-def _check_budget(model: LM, tasks: dict[str, Any]) -> None:
-    """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away."""
-    longest = getattr(model, "max_length", None)
-    if not isinstance(longest, int) or getattr(model, "tokenizer", None) is None:
-        return  # of an API model lm-eval only guesses the context
-    budget = max(int(task.config.generation_kwargs.get("max_gen_toks") or 0) for task in tasks.values())
-    if budget >= longest:
-        raise MedtasksError(
-            f"the answer budget of {budget} tokens leaves no room in a context of {longest}",
-            where="--gen_kwargs max_gen_toks",
-            remedy=f"lower it, for example --gen_kwargs max_gen_toks={longest // 4}, or raise max_model_len",
-        )

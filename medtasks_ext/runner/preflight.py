@@ -145,6 +145,24 @@ def check_chat_template(model: LM, settings: Settings) -> None:
         )
 
 
+def check_budget(model: LM, tasks: Mapping[str, Task]) -> None:
+    """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away.
+
+    Raises:
+        MedtasksError: it leaves none.
+    """
+    longest = getattr(model, "max_length", None)
+    if not isinstance(longest, int) or getattr(model, "tokenizer", None) is None:
+        return  # of an API model lm-eval only guesses the context
+    budget = max(_budget(task) for task in tasks.values())
+    if budget >= longest:
+        raise MedtasksError(
+            f"the answer budget of {budget} tokens leaves no room in a context of {longest}",
+            where="--gen_kwargs max_gen_toks",
+            remedy=f"lower it, for example --gen_kwargs max_gen_toks={longest // 4}, or raise max_model_len",
+        )
+
+
 def preflight(
     run: Run,
     model: LM,
