@@ -43,7 +43,10 @@ def _datasets(words: Sequence[str] | None) -> list[Dataset]:
 
 @app.command("template")
 def data_template(
-    name: Annotated[str, typer.Argument(help="Dataset or group, for example medhelm_clear.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Datasets or groups, for example medhelm_clear."),
+    ],
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
@@ -59,7 +62,7 @@ def data_template(
 
     tasks = registry()
     root = Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data")
-    leaves = [leaf for members in tasks.resolve([name]).values() for leaf in members]
+    leaves = [leaf for members in tasks.resolve(names).values() for leaf in members]
     for dataset in dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves):
         template = write_template(dataset, root)
         for path in template.written:
@@ -71,7 +74,7 @@ def data_template(
                 f"no    {template.folder / 'test.jsonl'}: these rows are downloaded; yours would replace them"
             )
     typer.echo(f"fill test.jsonl, then: medtasks data check {root}")
-    typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run --tasks {name} …")
+    typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} …")
     return 0
 
 

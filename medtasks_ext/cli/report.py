@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +19,7 @@ from medtasks_ext.report.gather import Report, gather
 from medtasks_ext.report.tidy import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 app = command_app()
 
@@ -67,15 +68,10 @@ def report(
             where="--include-text --no-examples",
             remedy="give one of them",
         )
-    if out:
-        from medtasks_ext.report.write import check_folder
-
-        check_folder(Path(out))
-    with collector_paused():  # thousands of results are read, and all of them stay
-        report = gather(
-            [Path(folder) for folder in folders], registry(), _strategies(strategy or []), published
-        )
-        written = _write(Path(out), report, "none" if no_examples else text) if out else []
+    strategies = _strategies(strategy or [])
+    with _folder(out) as folder, collector_paused():  # thousands of results are read, and all of them stay
+        report = gather([Path(name) for name in folders], registry(), strategies, published)
+        written = _write(folder, report, "none" if no_examples else text) if folder else []
     if as_json:
         typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
     else:
@@ -83,6 +79,26 @@ def report(
     for path in written:
         typer.echo(path, err=True)
     return 1 if any(fault.skipped for fault in report.faults) else 0
+
+
+@contextmanager
+def _folder(out: str | None) -> Iterator[Path | None]:
+    """The folder to write to; one that was made for a report that fails does not stay."""
+    if out is None:
+        yield None
+        return
+    from medtasks_ext.report.write import check_folder
+
+    folder = Path(out)
+    is_new = not folder.exists()
+    check_folder(folder)
+    try:
+        yield folder
+    except MedtasksError:
+        if is_new:
+            with suppress(OSError):  # it holds something
+                folder.rmdir()
+        raise
 
 
 def _strategies(given: Sequence[str]) -> list[str]:

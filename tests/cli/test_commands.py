@@ -299,3 +299,16 @@ def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
     arguments = "run --model oracle --tasks bridge_mie --data sample --output_path run --include_path"
     outcome = medtasks(*arguments.split(), medtasks("path").out.strip())
     assert outcome.code == 0 and "1.0000" in outcome.out
+
+
+def test_a_report_that_fails_leaves_no_folder(medtasks, tmp_path):
+    (tmp_path / "own").mkdir()
+    for folder in ("new", "own"):
+        assert medtasks("report", "nowhere", "-o", folder).code == 2
+    assert not (tmp_path / "new").exists() and (tmp_path / "own").is_dir()
+
+
+def test_templates_of_several_datasets_are_written_by_one_command(medtasks, tmp_path):
+    outcome = medtasks("data", "template", "medhelm_clear", "medhelm_ehrshot", "-o", "own")
+    assert outcome.code == 0 and "medtasks run medhelm_clear medhelm_ehrshot" in outcome.out
+    assert {path.name for path in (tmp_path / "own" / "medhelm").iterdir()} == {"clear", "ehrshot"}
