@@ -194,6 +194,7 @@ def _ask(
         store.open()
         engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0), egress=Egress.of(allow_hosts))
         asks = engine.pending()
+        engine.check(asks)
         outcome = ask_all(engine, asks) if asks else None
         for judge, reason in (outcome.stopped if outcome else {}).items():
             typer.echo(f"✗ judge {judge}: {reason}", err=True)
