@@ -71,7 +71,8 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     as entries of their own.
 
     Args:
-        paths: folders of `medtasks run`, of `lm_eval --output_path`, `results_….json` files, or stores.
+        paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`,
+            `results_….json` files, or stores.
         tasks: the registry that names of tasks are looked up in.
 
     Raises:
@@ -86,11 +87,29 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
             from medtasks_ext.results.store.read import read_store
 
             read.extend(read_store(path, tasks, found.faults))
+        elif runs := runs_below(path):
+            read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, found.faults))
         else:
             read.extend(read_runs(path, tasks, found.faults))
     found.entries = _joined(read, found.faults)
     told_apart(found.entries)
     return found
+
+
+def runs_below(path: Path) -> list[Path]:
+    """The folders of runs that a folder holds; none where the folder is a run itself."""
+    if not path.is_dir() or (path / "run.json").is_file():
+        return []
+    return sorted(file.parent for file in path.glob("*/run.json"))
+
+
+def _read_if_it_can(run: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
+    """A run of several in a folder; where one cannot be read, the others are."""
+    try:
+        return read_runs(run, tasks, faults)
+    except MedtasksError as error:
+        faults.append(Fault(str(run), error.what, error.remedy))
+        return []
 
 
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:

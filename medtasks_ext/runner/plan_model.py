@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from medtasks_ext.batching import VLLM_MODELS
-from medtasks_ext.cli.arguments import bundled_configs, find_config
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.runner.model_configs import bundled_configs, find_config
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.model_size import Size
