@@ -31,8 +31,10 @@ def cite(
 
     Example: medtasks cite runs/MODEL > references.bib
     """
-    datasets = _datasets(names, registry())
-    entries, used = entries_of(datasets), cited_by(datasets)
+    tasks = registry()
+    datasets = _datasets(names, tasks)
+    suites = [tasks.suites[name] for name in names if name in tasks.suites]
+    entries, used = entries_of(datasets, suites), cited_by(datasets, suites)
     for key, of in used.items():
         if key not in entries:
             raise MedtasksError(

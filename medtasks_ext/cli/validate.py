@@ -29,7 +29,7 @@ def validate(
 ) -> int:
     """Check dataset folders.
 
-    Schema, prompts, sample rows, an oracle, garbage.
+    Schema, prompts, sample rows, an oracle, garbage; and the files of their suites.
 
     Example: medtasks validate medhelm_hospice_referral
 
@@ -40,15 +40,20 @@ def validate(
 
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     tasks = registry()
-    chosen = _chosen(names) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
+    suites = {file.parent.name: reason for file, reason in tasks.suite_faults.items()}
+    suites = {name: reason for name, reason in suites.items() if not names or name in names}
+    for reason in suites.values():
+        _say(f"✗ {reason}", "bold red")
+    named = [name for name in names or [] if name not in suites]
+    chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
     failed = 0
     for dataset in chosen:
         checks = checks_of(tasks, dataset)
         wrong = any(check.problems for check in checks)
         failed += wrong
         _print(dataset, checks, every=wrong or len(chosen) == 1)
-    _say(f"{len(chosen)} checked, {failed} with problems")
-    return 1 if failed else 0
+    _say(f"{len(chosen) + len(suites)} checked, {failed + len(suites)} with problems")
+    return 1 if failed or suites else 0
 
 
 def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
