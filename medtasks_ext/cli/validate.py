@@ -27,9 +27,9 @@ app = command_app()
 def validate(
     names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,
 ) -> int:
-    """Check dataset folders, and the files of their suites.
+    """Check dataset folders.
 
-    Schema, prompts, sample rows, an oracle, garbage.
+    Schema, prompts, sample rows, an oracle, garbage; and the files of their suites.
 
     Example: medtasks validate medhelm_hospice_referral
 
@@ -44,7 +44,7 @@ def validate(
     suites = {name: reason for name, reason in suites.items() if not names or name in names}
     for reason in suites.values():
         _say(f"✗ {reason}", "bold red")
-    named = [name for name in names or () if name not in suites]
+    named = [name for name in names or [] if name not in suites]
     chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
     failed = 0
     for dataset in chosen:

@@ -43,11 +43,11 @@ def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
     left = {
         task: item
         for task, item in found.items()
-        if all(value in item.metadata.axis(key) for key, value in filters)
+        if all(value in tasks.values(item, key) for key, value in filters)
     }
     if not left:
         counts = [
-            f"{key}={value} has {sum(value in item.metadata.axis(key) for item in tasks.datasets.values())}"
+            f"{key}={value} has {sum(value in tasks.values(item, key) for item in tasks.datasets.values())}"
             for key, value in filters
         ]
         raise MedtasksError(
@@ -97,7 +97,7 @@ def _filter(tasks: Registry, word: str) -> tuple[str, str]:
             where=word,
             remedy=(f"did you mean {' or '.join(close)}? " if close else "") + f"fields: {', '.join(fields)}",
         )
-    used = {item: None for dataset in tasks.datasets.values() for item in dataset.metadata.axis(key)}
+    used = {item: None for dataset in tasks.datasets.values() for item in tasks.values(dataset, key)}
     if value in used:
         return key, value
     raise MedtasksError(
