@@ -1,21 +1,21 @@
 """From files to documents: layouts, instructions, few-shot pools, prompts."""
 
+import hashlib
 import json
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts import load_documents
+from medtasks_ext.prompts import load_documents, strategies
 from medtasks_ext.registry import Dataset, registry
 from tests.conftest import sft_row, write_jsonl
 
 TASKS = registry().datasets
 CHIP_CTC = TASKS["bridge_chip_ctc"].folder
 HOSPICE = TASKS["medhelm_hospice_referral"].folder
-OFFICIAL = (
-    "Name the category.\nReturn your answer in the following format. DO NOT GIVE ANY EXPLANATION:\n"
-    "clinical trial criterion: label"
-)
+#: Stands for the sentence that asks for the answer alone, whose words are not ours.
+SENTENCE = "Say this and no more:"
+OFFICIAL = f"Name the category.\n{SENTENCE}\nclinical trial criterion: label"
 
 
 def test_bridge_official_layout_is_read(chip_ctc):
@@ -66,16 +66,16 @@ def test_the_strategies_differ_in_one_line(chip_ctc):
     assert "Result:" in cot and "Result:" not in direct
 
 
-def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_ctc):
+def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_ctc, monkeypatch):
+    digest = hashlib.sha256(SENTENCE.encode()).hexdigest()
+    monkeypatch.setattr(strategies, "DIRECT_SENTENCE", (len(SENTENCE), digest))
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     rows = [{**row, "instruction": OFFICIAL} for row in json.loads(path.read_text())]
     path.write_text(json.dumps(rows))
     direct, cot = (load_documents(Dataset(CHIP_CTC), cot=cot)["test"][0] for cot in (False, True))
     assert direct["system"] == OFFICIAL
     assert direct.loaded.instruction == "official"
-    before, _, after = OFFICIAL.partition(
-        "Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:"
-    )
+    before, _, after = OFFICIAL.partition(SENTENCE)
     assert cot["system"].startswith(before) and cot["system"].endswith("Result:" + after)
     assert cot.loaded.instruction == "official, own strategy line"
 
