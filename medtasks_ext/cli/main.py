@@ -248,6 +248,12 @@ def merge(
 @app.command("rescore")
 def rescore(
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
+    disagreements: Annotated[
+        bool,
+        typer.Option(
+            "--disagreements", help="Compute nothing: list answers that the two readings see differently."
+        ),
+    ] = False,
 ) -> None:
     """Compute every metric again, without a model.
 
@@ -257,6 +263,10 @@ def rescore(
 
     Exit code 1: a task failed or is missing.
     """
+    if disagreements:
+        from medtasks_ext.cli.disagreements import disagreements_command
+
+        raise typer.Exit(disagreements_command(folder))
     from medtasks_ext.cli.run import rescore_command
 
     raise typer.Exit(rescore_command(folder))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.preview import Answer, Preview
 
 #: Metrics that say something else than how good an answer is.
-_NO_QUALITY = ("score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA")
+_NO_QUALITY = ("score", "valid", "readable_repaired", "scored", "unclosed_reasoning", "SAMPLE_DATA")
 
 
 def preview_command(
@@ -134,9 +134,12 @@ def _text(title: str, prompt: str, own_text: str, remark: str = "") -> None:
 def _print_answer(answer: Answer, seen: Preview, *, sample: bool) -> None:
     _say(f"{answer.name}: {answer.response!r}", "bold")
     if answer.valid:
-        _say(f"  read as {_short(answer.parsed)}")
+        _say(f"  {answer.reader} reading: {_short(answer.parsed)}{_where(answer.span, answer.why)}")
     else:
         _say("  no answer can be read in it; it counts as the suite's rule says (docs/metrics.md)", "red")
+    if answer.reader == "official":
+        where = _where(answer.repaired_span, answer.repaired_why)
+        _say(f"  repaired reading: {'none' if answer.repaired is None else _short(answer.repaired)}{where}")
     mark = "SAMPLE " if sample else ""
     score = answer.metrics.get("score")
     if seen.judged:
@@ -149,6 +152,13 @@ def _print_answer(answer: Answer, seen: Preview, *, sample: bool) -> None:
         _say("  no score: what its metric needs is not installed, as the warning says", "yellow")
     if others := {key: value for key, value in answer.metrics.items() if key not in _NO_QUALITY}:
         _say(f"  {mark}{', '.join(f'{key} {value:.4g}' for key, value in others.items())}", "dim")
+
+
+def _where(span: tuple[int, int] | None, why: str) -> str:
+    """By which sign an answer was found, and the place: characters from 1."""
+    place = f"characters {span[0] + 1} to {span[1]}" if span else ""
+    said = "; ".join(part for part in (why, place) if part)
+    return f" ({said})" if said else ""
 
 
 def _heading(title: str) -> None:

@@ -50,7 +50,7 @@ class Instructions:
         if (own := row.official_instruction) is not None:
             return self._official(own, row)
         if self._rendered is None or not self._same_for_all:
-            self._rendered = self._template.of(row, values).rstrip()
+            self._rendered = self._template.of(row, values).rstrip()  # the strategy's line may be empty
         return self._rendered
 
     def _official(self, own: str, row: ReadRow) -> str:

@@ -44,11 +44,11 @@ class Renderer:
         self.answers = answer_format(spec.answer, where=dataset.file)
         self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot)
         self.input = PromptTemplate("input", spec.prompt.input, dataset.file)
-        asks = spec.prompt.cue and not cot
-        self.cue = PromptTemplate("cue", spec.prompt.cue, dataset.file) if asks else None
+        cue = "" if cot else spec.prompt.cue
+        self.cue = cue and PromptTemplate("cue", cue, dataset.file)
         self.golds = Golds(dataset, spec, self.answers)
-        question = spec.judge and (spec.judge.question or spec.prompt.input)
-        self.question = PromptTemplate("question", question, dataset.file) if question else None
+        asked = (spec.judge and spec.judge.question) or spec.prompt.input
+        self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
         self.cluster = expression(spec.rows.cluster or "none", dataset.file)
         self.systems: dict[str, Instruction] = {}
         wanted = spec.rows.database

@@ -261,9 +261,9 @@ def unlike_the_paper(item: Experiment, settings: Mapping[str, str]) -> list[str]
     dataset = item.dataset
     if item.settings.get("version") == "published" or not dataset.of_paper or dataset.suite.published is None:
         return []
-    printed = Asked(
-        item.strategy, wording="official", source="suite", documents="all", n=dataset.metadata.n_test
-    )
+    # what a paper calls zero-shot may ask to reason first
+    strategy = dataset.metadata.published_strategy if item.strategy == "zero_shot" else item.strategy
+    printed = Asked(strategy, wording="official", source="suite", documents="all", n=dataset.metadata.n_test)
     return comparable(asked(item, settings), printed).reasons
 
 

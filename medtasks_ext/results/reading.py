@@ -510,7 +510,6 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
         "system instruction": str(settings.get("system_instruction") or "none"),
         "shots as turns": "yes" if (bool(template) if multiturn is None else multiturn) else "no",
         "decoding": _words(settings.get("gen_kwargs") or {}) or _OWN,
-        "budget": "the suite's own" if settings.get("official_budget") else _OWN,
         "documents": " or ".join(sorted(documents)) + ", by task" * (len(documents) > 1) or "all",
         "rows": "synthetic" if any(item.sample for item in experiments.values()) else "real",
         **({"jury": " or ".join(sorted(juries))} if juries else {}),

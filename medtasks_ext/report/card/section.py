@@ -93,10 +93,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _remarks(entry: Entry, pending: Sequence[str]) -> list[str]:
     """What a reader must know beside the scores."""
-    known = (
-        *("chat template", "instruction in", "shots as turns", "decoding", "budget", "model arguments"),
-        "documents",
-    )
+    known = ("chat template", "instruction in", "shots as turns", "decoding", "model arguments", "documents")
     lines = [
         "Settings: "
         + "; ".join(f"{name}: {entry.settings[name]}" for name in known if entry.settings.get(name))
