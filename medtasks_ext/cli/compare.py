@@ -6,22 +6,27 @@ import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import SUFFIX, registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from medtasks_ext.registry import Registry
     from medtasks_ext.results.changes import GroupChange, TaskChange
     from medtasks_ext.results.experiments import Entry, Fault
+
+app = command_app()
+
 
 ALPHA = 0.05
 SHOWN = 15  # lines of a table that are printed without --all
@@ -72,10 +77,29 @@ class Line:
         }
 
 
-def compare_command(
-    paths: list[str], out: str | None, documents: int, *, everything: bool, as_json: bool
+@app.command("compare")
+def compare(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="BEFORE AFTER", help="Two runs; or one folder that holds two models."),
+    ],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Folder for groups.csv, tasks.csv and flipped.csv.")
+    ] = None,
+    documents: Annotated[
+        int, typer.Option("--documents", min=0, help="Print so many documents of each task that changed.")
+    ] = 0,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print all groups and tasks, not the largest changes alone.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Compare two entries; returns the exit code."""
+    """Show what changed between two runs or two models.
+
+    By group and by task, with intervals and adjusted p-values, and the documents that changed.
+
+    Example: medtasks compare runs/BASE runs/TUNED --documents 5
+    """
     from medtasks_ext.results.changes import group_changes, settings_that_differ, task_changes
     from medtasks_ext.results.reading import read_results
 
@@ -91,7 +115,7 @@ def compare_command(
             f"{first.label} and {second.label} have no scored task in common that can be compared",
             remedy="run both on the same tasks and rows",
         )
-    groups = _lines(group_changes(changes, tasks), "name")
+    groups = _group_lines(group_changes(changes, tasks), tasks)
     lines = _lines(changes, "task")
     content = {
         "before": first.label,
@@ -141,20 +165,36 @@ def _say(faults: Sequence[Fault]) -> None:
         typer.echo(str(fault), err=True)
 
 
+def _group_lines(changes: Sequence[GroupChange], tasks: Registry) -> list[Line]:
+    """Suites and strategies are one family of tests; other groups, each set of tasks once, a second."""
+    suites = _suite_names(tasks)
+    known = {frozenset(tasks.leaves(item.name)) for item in changes if item.name in suites}
+    others: dict[frozenset[str], GroupChange] = {}
+    for item in changes:
+        members = frozenset(tasks.leaves(item.name))
+        if item.name not in suites and members not in known:
+            others.setdefault(members, item)
+    first = [item for item in changes if item.name in suites]
+    return [*_lines(first, "name"), *_lines(list(others.values()), "name")]
+
+
+def _suite_names(tasks: Registry) -> set[str]:
+    return {suite + suffix for suite in tasks.suites for suffix in SUFFIX.values()}
+
+
 def _lines(changes: Sequence[Any], name: str) -> list[Line]:
     from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 
+    if not changes:
+        return []
     raw = np.array([change.comparison.p_value for change in changes])
     adjusted = zip(changes, holm(raw), benjamini_hochberg(raw), strict=True)
     return [Line(change, getattr(change, name), float(one), float(other)) for change, one, other in adjusted]
 
 
-def _is_main(line: Line, tasks: Any) -> bool:
+def _is_main(line: Line, tasks: Registry) -> bool:
     """Whether a group is shown without --all: whole suites, and what has changed."""
-    from medtasks_ext.registry.tasks import SUFFIX
-
-    suites = {item.metadata.suite for item in tasks.datasets.values()}
-    return line.significant or line.name in {suite + suffix for suite in suites for suffix in SUFFIX.values()}
+    return line.significant or line.name in _suite_names(tasks)
 
 
 def _head(first: Entry, second: Entry, settings: Any) -> None:

@@ -43,6 +43,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
         acc=correct,
         f1_macro=pair,
         f1_micro=pair,
+        score_repaired=float(counts[1] == counts[2] == 0),
         acc_repaired=float(counts[1] == counts[2] == 0),
         f1_micro_repaired=counts,
     )

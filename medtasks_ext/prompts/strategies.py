@@ -10,6 +10,10 @@ from medtasks_ext.registry.suites import Lines
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.spec import DatasetSpec
+
+#: Answers that are texts of any length: "nothing but the answer" would ask for a short one.
+_OPEN = "free_text"
 
 #: Where a suite says nothing else (`strategy_lines` of its `suite.yaml`).
 LINES = Lines(
@@ -22,8 +26,21 @@ LINES = Lines(
 DIRECT_SENTENCE = (72, "94f52a806e0f65ed89a3881c3d8db70a87e08acd3cc287cda9289ea4b711a491")
 
 
-def strategy_line(dataset: Dataset, *, cot: bool) -> str:
-    """The strategy line of a dataset: its suite's in the dataset's language, else in English, else ours."""
+def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
+    """The strategy line of a dataset: its own, else its suite's in its language, else in English, else ours.
+
+    Free text that is answered at once has none, unless the dataset says so.
+
+    Args:
+        dataset: whose prompt it stands in.
+        spec: what the dataset's file says.
+        cot: whether the prompt asks to reason first.
+    """
+    own = spec.prompt.strategy_lines
+    if (line := own.reason if cot else own.answer) is not None:
+        return line
+    if not cot and spec.answer.get("kind") == _OPEN:
+        return ""
     given = dataset.suite.strategy_lines
     lines = given.get(dataset.metadata.language) or given.get("en") or LINES
     return lines.reason if cot else lines.answer

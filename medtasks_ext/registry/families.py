@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
 #: What every task reports besides its family's metrics.
-_SHARED = (("valid", True), ("unclosed_reasoning", False), ("scored", True), ("SAMPLE_DATA", False))
+_SHARED = (
+    ("valid", True),
+    ("readable_repaired", True),
+    ("unclosed_reasoning", False),
+    ("scored", True),
+    ("SAMPLE_DATA", False),
+)
+#: The score of the repaired reading, in every family that has a score.
+REPAIRED = "score_repaired"
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ def families() -> tuple[Family, ...]:
 
 def _read(path: Path) -> Family:
     said = read_yaml(path)
+    repaired = [{**item, "metric": REPAIRED} for item in said["metric_list"] if item["metric"] == "score"]
     shared = [{"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _SHARED]
     return Family(
         name=path.stem,
@@ -61,7 +70,7 @@ def _read(path: Path) -> Family:
         runs=said.get("runs", False),
         primary=said.get("primary", ""),
         process_results=said["process_results"],
-        metric_list=(*said["metric_list"], *shared),
+        metric_list=(*said["metric_list"], *repaired, *shared),
     )
 
 
@@ -88,6 +97,39 @@ def family_of(said: Mapping[str, Any], *, where: object) -> Family:
         where=where,
         remedy="leave `judge:` or `rows.runs` out, or state `process_results` and `metric_list`",
     )
+
+
+def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
+    """Refuse metrics that do not belong to the answers, as a task has that changes the answers of another.
+
+    Args:
+        said: what the task file says, includes resolved.
+        where: the file.
+
+    Raises:
+        MedtasksError: no family has such answers, `metric_list` lacks a metric that documents get, or
+            `about.primary_metric` is none of the metrics.
+    """
+    if said.get("process_results"):
+        return  # which metrics documents get is known to that function alone
+    family, kind = family_of(said, where=where), _mapping(said.get("answer")).get("kind")
+    metrics = [str(metric["metric"]) for metric in family.metric_list]
+    if stated := said.get("metric_list"):
+        listed = [metric.get("metric") for metric in stated if isinstance(metric, dict)]
+        if lacking := [name for name in metrics if name not in listed]:
+            raise MedtasksError(
+                f"metric_list: lacks {', '.join(lacking)}, which answers of kind {kind!r} get",
+                where=where,
+                remedy="leave `metric_list` out, or state `process_results`, too",
+            )
+    primary = _mapping(said.get("about")).get("primary_metric")
+    # what judges score has the name that the paper gives to it
+    if primary and family.primary and not family.judge and primary not in metrics:
+        raise MedtasksError(
+            f"about.primary_metric: {primary!r} is no metric of answers of kind {kind!r}",
+            where=where,
+            remedy=f"leave it out: the score is then {family.primary}",
+        )
 
 
 def answer_kinds() -> list[str]:

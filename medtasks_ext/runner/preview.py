@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline, Oracle
-from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task, official_budget
 from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
 from medtasks_ext.runs.choice import Choice
 
@@ -40,8 +40,14 @@ class Answer:
     Attributes:
         name: whose response it is.
         response: the whole text.
-        parsed: the answer that was read in it; None where there is none.
-        valid: whether an answer could be read.
+        parsed: the answer that is scored; None where there is none.
+        valid: whether it could be read.
+        reader: whose reading that is: `official`, or `repaired` where the suite has released none.
+        span: (first, last + 1) of it in the response, where the reader says so.
+        why: by which sign it was found.
+        repaired: the repaired reading; None where it finds no answer.
+        repaired_span: as `span`.
+        repaired_why: as `why`, or why there is none.
         metrics: metric -> its value on this document alone; `score` is missing where judges give it.
     """
 
@@ -49,6 +55,12 @@ class Answer:
     response: str
     parsed: Any
     valid: bool
+    reader: str
+    span: tuple[int, int] | None
+    why: str
+    repaired: Any
+    repaired_span: tuple[int, int] | None
+    repaired_why: str
     metrics: dict[str, float]
 
 
@@ -73,6 +85,8 @@ class Preview:
         trial: which of several askings of one question this is.
         judged: whether judges give the score.
         generation: lm-eval's settings of the request.
+        official_budget: tokens that the answer of a model that does not reason may have in a run; None where
+            they are those of `generation`.
         answers: example answers, read and scored.
     """
 
@@ -88,6 +102,7 @@ class Preview:
     shots: int
     generation: dict[str, Any]
     judged: bool
+    official_budget: int | None = None
     trial: int | None = None
     chat_prompt: str | None = None
     system_turn: bool = True
@@ -144,6 +159,7 @@ def preview(
         shots=int(task.config.num_fewshot or 0),
         generation=dict(task.config.generation_kwargs or {}),
         judged=bool(dataset.blocks.get("judge")),
+        official_budget=official_budget(dataset, strategy),
         trial=document.get("trial"),
         answers=[_answer(task, settings, place, title, model) for title, model in models.items()],
     )
@@ -190,6 +206,12 @@ def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) ->
         response=sample["resps"][0][0],
         parsed=read["answer"],
         valid=read["valid"],
+        reader=read["reader"],
+        span=read["span"],
+        why=read["why"],
+        repaired=read["repaired"]["answer"],
+        repaired_span=read["repaired"].get("span"),
+        repaired_why=read["repaired"].get("why", ""),
         metrics=_of_one_document(task, sample, outcome.metrics),
     )
 

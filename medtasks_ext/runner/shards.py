@@ -30,6 +30,7 @@ from medtasks_ext.runner.run import Run, differences, loaded_record, pool_hash, 
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, TaskEntry, TaskState, identity_of
 from medtasks_ext.runs.outcomes import OutcomeLog, Stored, read_outcomes
+from medtasks_ext.runs.sent import SentLog, read_sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -220,6 +221,7 @@ def merge_shards(
     run = Run(Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".part", dir=_made(out.parent))), registry)
     run.manifest = _joined_manifest(shards)
     try:
+        SentLog(run.folder).join(item for shard in shards for item in read_sent(shard.folder))
         gaps = _Gaps(shards)
         tasks = _join_all(run, shards, gaps)
         if gaps.by_task and not partial:
@@ -339,6 +341,7 @@ def _joined_manifest(shards: Sequence[_Folder]) -> Manifest:
         system_role=False if any(manifest.system_role is False for manifest in manifests) else None,
         merged={"shards": shards[0].shard.of},
         sessions=[session for manifest in manifests for session in manifest.sessions],
+        allowed_hosts=list(dict.fromkeys(host for manifest in manifests for host in manifest.allowed_hosts)),
     )
 
 

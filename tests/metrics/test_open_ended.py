@@ -12,7 +12,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import open_ended
-from tests.metrics.build import INVALID, columns, documents, examples
+from tests.metrics.build import INVALID, columns, documents
 
 ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 REFERENCE = RougeScorer(list(ROUGE.values()), use_stemmer=True)
@@ -46,7 +46,6 @@ def results(answer: str | dict, reference: str, **fields: str) -> dict[str, list
     return columns(open_ended.process_results, documents([reference], **fields), [answer])
 
 
-@examples
 @given(WORDS | st.text(max_size=60), WORDS | st.text(max_size=60))
 def test_rouge_is_that_of_the_reference_package_with_stemming(text, reference):
     expected = REFERENCE.score(reference, text)
@@ -101,15 +100,15 @@ def test_there_is_no_score_before_judges_have_read_the_answers():
 
 def test_without_reference_only_validity_is_reported():
     [document] = documents([None])
-    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False}
+    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False, "repaired": {"answer": "rest"}}
     got = open_ended.process_results(document, [parsed])
-    assert got == {"valid": 1, "unclosed_reasoning": 0, "scored": 0}
+    assert got == {"valid": 1, "readable_repaired": 1, "unclosed_reasoning": 0, "scored": 0}
 
 
 def test_sample_rows_are_marked():
     [document] = documents(["rest"])
     document["data"] = "sample"
-    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False}
+    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False, "repaired": {"answer": "rest"}}
     assert open_ended.process_results(document, [parsed])["SAMPLE_DATA"] == 1
 
 

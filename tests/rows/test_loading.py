@@ -133,6 +133,31 @@ def test_without_a_pool_five_rows_are_held_out_of_the_five_shot_task_alone(data_
     assert not test & pool and test | pool == {document["prompt"] for document in zero["test"]}
 
 
+def test_rows_that_read_like_one_held_out_are_no_test_rows(data_dir):
+    """Each note stands there twice, with other white space: none is both a shot and a test row."""
+    rows = [
+        {"prompt": "Q", "context": text, "label": label}
+        for i in range(10)
+        for text, label in ((f"note  {i}", "A"), (f"note {i} \n", "B"))
+    ]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    five = load_documents(Dataset(HOSPICE), cot=False, shots=5)
+    test, pool = ({" ".join(item["prompt"].split()) for item in five[split]} for split in ("test", "fewshot"))
+    assert len(five["fewshot"]) == 5 and not test & pool
+    assert len(five["test"]) == 2 * (10 - len(pool)) and len(test | pool) == 10
+
+
+@pytest.mark.parametrize("shown", ["note 3", "  note\n3 "], ids=["to the letter", "with other white space"])
+def test_an_example_that_is_also_a_test_row_is_refused(data_dir, shown):
+    folder = data_dir / "medhelm" / "hospice_referral"
+    shots = ["example 0", "example 1", "example 2", "example 3", shown]
+    for name, notes in (("test", [f"note {i}" for i in range(6)]), ("fewshot", shots)):
+        rows = [{"prompt": "Q", "context": note, "label": "A"} for note in notes]
+        write_jsonl(folder / f"{name}.jsonl", rows)
+    with pytest.raises(MedtasksError, match="few-shot row 5 is also test row 4: an example must not be"):
+        load_documents(Dataset(HOSPICE), cot=False, shots=5)
+
+
 def test_helm_draws_its_thousand_rows_by_numpy_seed_0(data_dir):
     import numpy as np
 

@@ -1,0 +1,126 @@
+"""What a plan comes to: hours and money."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, gpu_hours, gpus_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medtasks_ext.runner.model_size import Size
+    from medtasks_ext.runner.plan import TaskPlan
+    from medtasks_ext.runner.plan_model import PlannedModel
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What the user says of the machine.
+
+    Attributes:
+        gpus: that work together.
+        gpu_hour_price: US dollars for an hour of one of them.
+        throughput: measured tokens per second, prompt and output, of all of them.
+    """
+
+    gpus: int | None = None
+    gpu_hour_price: float | None = None
+    throughput: float | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a plan comes to; None where it is not known.
+
+    Attributes:
+        rule: how the figures came about, in words.
+        gpus: that work together; None where a provider answers.
+        gpu_hours: of all of them.
+        hours: from beginning to end.
+        cost: US dollars, of the GPUs or of the provider's tokens.
+        most_cost: of a provider, if every answer filled its budget.
+        batch_cost: of a provider that takes batches.
+    """
+
+    rule: str
+    gpus: int | None = None
+    gpu_hours: float | None = None
+    hours: float | None = None
+    cost: float | None = None
+    most_cost: float | None = None
+    batch_cost: float | None = None
+
+
+def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, given: Hardware) -> Estimate:
+    """Hours and money for all tasks of a plan.
+
+    Args:
+        model: whose configuration may name prices and GPUs.
+        plans: of the tasks.
+        size: of the model, if known.
+        given: by the user; goes before what the configuration says.
+    """
+    prompt, output, most = (
+        sum(getattr(plan, name) for plan in plans)
+        for name in ("prompt_tokens", "output_tokens", "most_output_tokens")
+    )
+    if model.provider:
+        hours = (prompt + output) / given.throughput / 3600 if given.throughput else None
+        return replace(_of_tokens(model, prompt, output, most), hours=hours)
+    return _of_gpus(model, prompt, output, size, given)
+
+
+def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> Estimate:
+    price = model.metadata.get("price")
+    if not price:
+        return Estimate("cost: no price is known; put metadata.price into a copy of the file")
+    cost, highest = ((prompt * price["input"] + n * price["output"]) / 1e6 for n in (output, most))
+    share = price.get("batch")
+    rule = (
+        f"cost: {price['input']:g} USD per million prompt tokens, {price['output']:g} per million output "
+        f"tokens ({model.config})"
+        + (f", {share:.0%} of that in a batch" if share else "")
+        + f"; at most {money(highest)}, if every answer filled its budget"
+    )
+    return Estimate(rule, cost=cost, most_cost=highest, batch_cost=cost * share if share else None)
+
+
+def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, given: Hardware) -> Estimate:
+    gpus = given.gpus or model.gpus or (gpus_for(size) if size else 1)
+    if given.throughput:
+        total = (prompt + output) / given.throughput / 3600 * gpus
+        rule = (
+            f"GPU hours: prompt and output tokens over {given.throughput:,.0f} tokens per second of "
+            f"{in_gpus(gpus)}, as given"
+        )
+    elif size:
+        total, rule = gpu_hours(size, prompt, output), _gpu_rule(size)
+    else:
+        rule = "GPU hours: the size of the model is not known; give --throughput, tokens per second"
+        return Estimate(rule, gpus)
+    price = given.gpu_hour_price
+    return Estimate(rule, gpus, total, total / gpus, None if price is None else total * price)
+
+
+def _gpu_rule(size: Size) -> str:
+    active = "" if size.active == size.total else f", {size.active / 1e9:,.3g} billion active"
+    return (
+        f"GPU hours: {size.total / 1e9:,.3g} billion parameters{active} ({size.source}), 2 operations for "
+        f"each active one and token, on an H100 ({PEAK / 1e12:.0f} TFLOPS in BF16, its data sheet) of which "
+        f"full batches are assumed to reach {PROMPT_SHARE:.0%} on prompts and {OUTPUT_SHARE:.0%} on output. "
+        "The shares are assumptions, not measurements: expect a factor of two or three either way, more for "
+        "mixtures of experts, and loading on top. Measure tokens per second (vllm bench throughput) and give "
+        "--throughput"
+    )
+
+
+def money(dollars: float) -> str:
+    """An estimate has no more than three figures to say."""
+    return f"{float(f'{dollars:.3g}'):,.{0 if dollars >= 100 else 2}f} USD"
+
+
+def in_gpus(n: int) -> str:
+    """`1 GPU`, `4 GPUs`."""
+    return "1 GPU" if n == 1 else f"{n} GPUs"
