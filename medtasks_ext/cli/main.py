@@ -191,7 +191,8 @@ def plan(
 
     Example: medtasks plan Qwen/Qwen3-8B --suite bridge --strategy cot --gpu-hour-price 2.50
     """
-    from medtasks_ext.cli.plan import Hardware, Options, plan_command
+    from medtasks_ext.cli.plan import Options, plan_command
+    from medtasks_ext.cli.plan_estimate import Hardware
 
     options = Options(
         tasks=tasks,

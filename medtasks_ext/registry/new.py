@@ -269,7 +269,8 @@ def _template(suite: Suite, kind: str) -> dict[str, Any]:
             where=suite.file,
             remedy=f"use any of: {', '.join(sorted({path.stem for path in TEMPLATES.glob('*/*.yaml')}))}",
         )
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
+    template: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return template
 
 
 def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Mapping[str, Any]) -> str:
