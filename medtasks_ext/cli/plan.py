@@ -145,7 +145,7 @@ def _chosen(tasks: Registry, options: Options) -> list[str]:
             remedy=f"use {', '.join(SUFFIX)}",
         )
     names = _names(options)
-    suites = sorted({dataset.metadata.suite for dataset in tasks.datasets.values()})
+    suites = [name for name in tasks.suites if name in tasks.groups]
     if options.suite is not None and options.suite not in suites:
         raise MedtasksError(
             f"unknown suite {options.suite!r}", where="--suite", remedy=f"use {', '.join(suites)}"

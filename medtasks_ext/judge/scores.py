@@ -241,12 +241,21 @@ def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[Documen
         stored["intervals"].pop(name, None)
     stored["metrics"] |= metrics
     stored["intervals"] |= intervals
-    stored["judged_metrics"] = list(metrics)
+    stored["judged_metrics"], stored["jury"] = list(metrics), jury_words(task, jury)
     save_resampled(run.files.resampled_file(task.name), resampled)
     samples = RunResults(run.folder, "", {}).samples(task.name)
     save_document_scores(run.files.scores_file(task.name), document_scores_of(samples, mean_of_runs))
     run.files.write_task(task.name, stored)
     return metrics
+
+
+def jury_words(task: JudgedTask, jury: Jury) -> str:
+    """Who judges a task and by which protocol: other words, other ratings."""
+    names = [
+        f"{judge.name} ({judge.model})" if judge.model != judge.name else judge.name for judge in jury.judges
+    ]
+    decides = f", {jury.adjudicator_name} decides" if task.rubric.protocol.dispute_above is not None else ""
+    return f"{' + '.join(names)}{decides}; {task.rubric.judging.protocol} {task.rubric.version[:8]}"
 
 
 def _snapshot(judge: Judge) -> dict[str, Any]:

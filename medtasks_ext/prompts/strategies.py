@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.suites import Lines
@@ -15,8 +17,9 @@ LINES = Lines(
     reason='First reason step by step. Then write "Result:" at the start of a line and after it '
     "nothing but the answer.",
 )
-#: The sentence of official instructions by which their code recognises a direct prompt (BRIDGE).
-DIRECT_SENTENCE = "Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:"
+#: The sentence of official instructions by which their code recognises a direct prompt (BRIDGE): its
+#: length and SHA-256, since its words are not ours.
+DIRECT_SENTENCE = (72, "94f52a806e0f65ed89a3881c3d8db70a87e08acd3cc287cda9289ea4b711a491")
 
 
 def strategy_line(dataset: Dataset, *, cot: bool) -> str:
@@ -36,4 +39,13 @@ def official_to_cot(instruction: str, line: str) -> str | None:
         instruction: the authors' own.
         line: the chain-of-thought line that takes the sentence's place.
     """
-    return instruction.replace(DIRECT_SENTENCE, line) if DIRECT_SENTENCE in instruction else None
+    sentence = direct_sentence(instruction)
+    return instruction.replace(sentence, line) if sentence else None
+
+
+@lru_cache(maxsize=256)  # the rows of a file share their instruction
+def direct_sentence(instruction: str) -> str | None:
+    """The sentence of an official instruction that asks for the answer alone, if it has one."""
+    length, digest = DIRECT_SENTENCE
+    windows = (instruction[start : start + length] for start in range(len(instruction) - length + 1))
+    return next((text for text in windows if hashlib.sha256(text.encode()).hexdigest() == digest), None)

@@ -2,10 +2,9 @@
 
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.registry.suites import Suite, vocabulary
 from medtasks_ext.registry.tasks import (
-    STRATEGIES,
-    SUFFIX,
     Dataset,
     Registry,
     registry,

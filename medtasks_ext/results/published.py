@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import function
-from medtasks_ext.registry.tasks import STRATEGIES
 from medtasks_ext.results.experiments import Entry, Experiment
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def published_experiments(
         scores: (name of the dataset in the paper's tables, strategy) -> score, 0-1; names that the
             registry does not hold are left out.
     """
-    of_suite = (item for item in tasks.datasets.values() if item.suite.id == suite.id and item.of_paper)
+    of_suite = (item for item in tasks.datasets_of(suite) if suite.lists(item.key))
     by_name = {item.metadata.name: item for item in of_suite}
     aliases = suite.published.aliases if suite.published else {}
     found = {}

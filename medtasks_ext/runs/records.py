@@ -112,9 +112,11 @@ class TaskRecord(_TaskRecord, total=False):
         conditions: under which the score came about (`runs.conditions`).
         config: the task's configuration without secrets.
         judged_metrics: metrics that judges gave, which a new scoring takes out.
+        jury: who judged, in words.
     """
 
     judged_metrics: list[str]
+    jury: str
 
 
 class ShardRecord(_AnyTask):
