@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.outline import Block
     from medtasks_ext.results.rollup import Row
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.records import TaskRecord
 
 #: Rows of axes in all; what does not fit is in the report.
 _AXIS_ROWS = 22
@@ -46,7 +47,7 @@ _NAME_OF_VALUE = re.compile(r"([\w-]+)['\"]?\s*[=:]")
 # ---------------------------------------------------------------------- the table
 
 
-def print_scores(run: Run, results: Mapping[str, dict[str, Any]]) -> None:
+def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
     """What was asked for: tasks and small groups a row each, suites with their main axes."""
     plan = outline(run.registry, run.known_names())
     single = run.rows(results, plan.single)
@@ -69,7 +70,7 @@ def print_scores(run: Run, results: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _axes_that_fit(
-    run: Run, results: Mapping[str, dict[str, Any]], blocks: Sequence[Block], shown: set[str]
+    run: Run, results: Mapping[str, TaskRecord], blocks: Sequence[Block], shown: set[str]
 ) -> dict[int, dict[str, list[Row]]]:
     """Place of a block -> axis -> rows: the first axis of each block, then the second, while there is room.
 
@@ -87,7 +88,7 @@ def _axes_that_fit(
     return found
 
 
-def _counts(run: Run, results: Mapping[str, dict[str, Any]], judged: int) -> str:
+def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:
     """How many of the tasks that were asked for stand where."""
     entries = run.manifest.tasks
     scored = sum("score" in item["metrics"] for item in results.values())

@@ -16,7 +16,7 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.registry.metadata import near
+from medtasks_ext.registry.suites import near
 from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
 

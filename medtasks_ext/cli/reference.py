@@ -94,7 +94,8 @@ def own_help(command: Any) -> str:
     from medtasks_ext.cli import contamination, requests, run
 
     modules = {"run": run, "requests": requests, "contamination": contamination}
-    return modules[command.name]._DESCRIPTION
+    said: str = modules[command.name]._DESCRIPTION
+    return said
 
 
 def _paragraphs(command: Any) -> list[str]:

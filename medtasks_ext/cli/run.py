@@ -248,7 +248,7 @@ def _say_without_gold(built: dict[str, Any]) -> None:
 
 def _keep_judgements(run: Run) -> None:
     """Put scores of judges back beside metrics that were computed anew."""
-    if not (run.folder / "judgements").is_dir():
+    if not run.files.judgements.is_dir():
         return
     try:
         from medtasks_ext.judge.scores import reattach
@@ -281,8 +281,11 @@ def _print_scores(run: Run) -> None:
 
 def _print_shard(run: ShardRun) -> None:
     run.write_results()
-    results = run.results()
-    asked, whole = (sum(item[key] for item in results.values()) for key in ("n", "n_all"))
+    results = run.covered()
+    asked, whole = (
+        sum(item["n"] for item in results.values()),
+        sum(item["n_all"] for item in results.values()),
+    )
     typer.echo(
         f"shard {run.shard}: responses to {asked:,} of {whole:,} documents of {len(results)} tasks, and no "
         "scores, since metrics of a part are not the task's"

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runs.records import ShardRecord
 
 _SHOWN = 5  # tasks that a message names
 
@@ -132,7 +133,7 @@ class ShardRun(Run):
             return False
         if not same_documents(task, self.state(name).choice, choice):
             return False
-        stored = self.files.read_task(name)
+        stored = self.files.read_shard_task(name)
         return (
             stored["version"] == str(task.VERSION)
             and stored["loaded"] == loaded_record(task)
@@ -154,17 +155,21 @@ class ShardRun(Run):
                 "loaded": loaded_record(task),
                 "pool_hash": pool_hash(task),
                 "cut": dict(records.cut),
-                "tokens": records.tokens and dict(records.tokens),
+                "tokens": dict(records.tokens) if records.tokens else None,
             },
         )
         return TaskEntry(state=TaskState.GENERATED, n=len(records.keys))
 
+    def covered(self) -> dict[str, ShardRecord]:
+        """Task -> what the shard covers of it, for tasks whose answers are complete."""
+        return {name: self.files.read_shard_task(name) for name in self.manifest.tasks if self.is_done(name)}
+
     def write_results(self) -> None:
         """`results.json`: what the shard covers, and no metric."""
-        results = self.results()
+        results = self.covered()
         manifest = {key: value for key, value in self.manifest.record().items() if key != "tasks"}
         write_json(
-            self.folder / "results.json",
+            self.files.results_file,
             {
                 "results": {},
                 "groups": {},
@@ -277,11 +282,11 @@ class _Folder:
         """The manifest's entry of a task; None where it was not asked for."""
         return self.manifest.tasks.get(task)
 
-    def record(self, task: str) -> dict[str, Any] | None:
+    def record(self, task: str) -> ShardRecord | None:
         """What the shard covers of a task; None where it did not finish it."""
         entry = self.state(task)
         done = entry is not None and entry.state is TaskState.GENERATED
-        return self.files.read_task(task) if done and self.files.task_file(task).is_file() else None
+        return self.files.read_shard_task(task) if done and self.files.task_file(task).is_file() else None
 
     def asked(self, task: str) -> list[Asked]:
         """The requests of a task; none where the shard did not finish it."""

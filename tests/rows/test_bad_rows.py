@@ -133,7 +133,7 @@ def replace(root, old, new):
     ("old", "new", "message"),
     [
         ("  language: zh", "  langage: zh", "about.langage: unknown key"),
-        ("  language: zh", "  language: xx", "'xx' is not in the vocabulary of languages"),
+        ("  language: zh", "  language: xx", "about.language: 'xx' is "),
         ("  n_test: 6080\n", "", "about.n_test: missing key"),
         ("    application: clinical_trial_matching\n", "", "axes: should be a mapping of keys"),
         ("application: clinical_trial_matching", "application: diagnosys", "did you mean diagnosis?"),
