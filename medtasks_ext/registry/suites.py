@@ -29,6 +29,7 @@ from pydantic import (
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.official import SuiteOfficial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -210,6 +211,7 @@ class Suite(_Strict):
         answers: the kinds of answers that its datasets have; by default any.
         jury: the bundled jury for open-ended answers.
         official_files: whether the authors' file of rows is named as each dataset of the paper.
+        official: where its own words stand, and how they become prompts.
         release: where inputs of open datasets are published without gold.
         official_interval: whether the paper's own interval stands beside ours.
         departments: whether rows may name departments.
@@ -240,6 +242,7 @@ class Suite(_Strict):
     answers: list[str] = []
     jury: str | None = None
     official_files: bool = False
+    official: SuiteOfficial | None = None
     release: Release | None = None
     official_interval: bool = False
     departments: bool = False
