@@ -67,10 +67,23 @@ class Adapters(Strict):
     folder: InsidePath
 
 
+class Sentence(Strict):
+    """A sentence that is recognised by its hash alone.
+
+    Attributes:
+        characters: how many it has.
+        sha256: of its text.
+    """
+
+    characters: int = Field(ge=3)
+    sha256: Sha256
+
+
 class StrategyLines(Strict):
     """The sentence of an instruction that asks for the answer at once, and the one that takes its place.
 
     Attributes:
+        sentence: the first of the former; our own line takes its place where the latter cannot be had.
         artefact: that holds both.
         file: the file in it; a single file is itself.
         answer: name of the list of sentences that ask for the answer at once.
@@ -81,6 +94,7 @@ class StrategyLines(Strict):
     file: InsidePath | None = None
     answer: str
     reason: str
+    sentence: Sentence | None = None
 
 
 class SuiteOfficial(Strict):
@@ -149,14 +163,14 @@ class Official(Strict):
     Attributes:
         adapter: name of the run spec that builds the adapter.
         wrapper: the text into which the row is put before the adapter gets it.
-        input: what the adapter gets where there is no wrapper.
+        input: what the adapter gets where there is no wrapper; with `text`, the whole prompt.
         pieces: name -> further texts, which templates call: `{{ persona() }}`.
         tables: dictionaries of the wrapper's file that expressions read.
         slots: what stands in a text, as its source writes it -> its value.
         references: the choices: labels, or an expression for a list.
         line_ends: whether the official code reads CR LF as LF.
-        text: a passage of the paper, which is the instruction.
-        whole: whether the passage is the whole prompt, so that the own input does not follow.
+        text: a passage of the paper, which is the instruction. Our own input follows, unless `input` says the
+            whole prompt, in which `{{ passage() }}` is the passage.
         budget: tokens that an answer may have.
     """
 
@@ -169,7 +183,6 @@ class Official(Strict):
     references: list[str] | str | Place | None = None
     line_ends: bool = False
     text: Passage | None = None
-    whole: bool = False
     budget: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")

