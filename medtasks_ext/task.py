@@ -18,7 +18,8 @@ from lm_eval.config.task import TaskConfig
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.load import HELD_OUT, flag, load_documents
+from medtasks_ext.prompts.load import flag, load_documents
+from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
 from medtasks_ext.registry.metadata import near

@@ -114,7 +114,7 @@ def test_a_floor_that_reads_the_input_is_below_the_ceiling(real):
 
 def test_both_schemas_of_pubmedqa_give_the_same_documents(data_dir):
     from medtasks_ext.prompts import load_documents
-    from medtasks_ext.prompts.load import HELD_OUT
+    from medtasks_ext.prompts.pool import HELD_OUT
 
     folder = TASKS.datasets["clinicbench_pubmedqa"].folder
     texts = []

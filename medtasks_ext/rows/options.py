@@ -9,9 +9,10 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import RowError
-from medtasks_ext.privacy import RowValueError, excerpt, shows_text
+from medtasks_ext.privacy import RowValueError, excerpt
 
 if TYPE_CHECKING:
+    from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.files import Row
 
 _OPTION = re.compile(r"\s*([A-Z])[\s.、．:：]+(.*)", re.DOTALL)
@@ -61,7 +62,7 @@ def as_letters(indices: Any) -> str:
     return "".join(sorted({ascii_uppercase[index] for index in indices}))
 
 
-def check_options(row: Row, where: str) -> Row:
+def check_options(row: ReadRow) -> ReadRow:
     """The row, if its options are such that answers can be compared by them.
 
     There are at least two, all different, the right ones among them.
@@ -69,7 +70,7 @@ def check_options(row: Row, where: str) -> Row:
     Raises:
         RowError: they are not; it names file and row.
     """
-    options, answer = row["options"], str(row["answer"])
+    options, answer = row.fields["options"], str(row.fields["answer"])
     problem = remedy = ""
     repeated = [option for place, option in enumerate(options) if option in options[:place]]
     outside = [letter for letter in answer if letter not in ascii_uppercase[: len(options)]]
@@ -84,9 +85,8 @@ def check_options(row: Row, where: str) -> Row:
             f"write letters from A to {ascii_uppercase[len(options) - 1]} (or their indices, counted from 0)"
         )
     if problem:
-        place = f"{row['_row']} (id {row['id']})" if shows_text() else row["_row"]
         column = "answer" if "answer" in problem else "options"
-        raise RowError(f"{place} {problem}", row=row["_row"], column=column, where=where, remedy=remedy)
+        raise RowError(f"{row.named} {problem}", row=row.place, column=column, where=row.where, remedy=remedy)
     return row
 
 
@@ -99,7 +99,7 @@ def permuted(row: Row, trials: int) -> list[Row]:
     all the same.
 
     Args:
-        row: a question that `check_options` accepts.
+        row: the fields of a question that `check_options` accepts.
         trials: how often it is asked.
     """
     options, gold = list(row["options"]), {ascii_uppercase.index(letter) for letter in row["answer"]}

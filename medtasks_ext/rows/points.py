@@ -4,20 +4,42 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
 
+from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import RowValueError, excerpt
+from medtasks_ext.rows.expressions import expression
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from medtasks_ext.rows.faults import Faults
+    from medtasks_ext.rows.fields import ReadRow
+    from medtasks_ext.rows.spec import Judging
 
 #: An id stands in prompts and is a key of a verdict.
 _ID = re.compile(r"[\w.-]{1,64}")
 _LARGEST = 1e9  # a weight beyond it is a slip
+_SHOWN = 3  # faults that a message spells out
+_REMEDY = (
+    "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
+    "its weights add up to it (docs/judging.md)"
+)
+
+
+class Point(TypedDict):
+    """A scoring point."""
+
+    id: str
+    text: str
+    weight: float
 
 
 class PointsError(RowValueError):
     """Points that cannot be scored; the message says why."""
 
 
-def read_points(value: Any, total: Any = None) -> list[dict[str, Any]]:
+def read_points(value: Any, total: Any = None) -> list[Point]:
     """The scoring points of a row.
 
     Args:
@@ -46,7 +68,39 @@ def read_points(value: Any, total: Any = None) -> list[dict[str, Any]]:
     return points
 
 
-def _point(item: Any, place: int) -> dict[str, Any]:
+def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, file: Path) -> list[ReadRow]:
+    """The rows with the scoring points of each, where the task has some.
+
+    Args:
+        rows: test rows.
+        judging: the task's.
+        faults: keeps what is wrong.
+        file: the task's file.
+
+    Raises:
+        MedtasksError: points of some rows cannot be scored, unless faults are kept.
+    """
+    if judging is None or judging.points is None:
+        return rows
+    points, total = expression(judging.points, file), expression(judging.total or "none", file)
+    faulty: dict[str, RowError] = {}
+    for row in rows:
+        try:
+            row.points = read_points(points.of_row_or_none(row.fields), total.of_row_or_none(row.fields))
+        except PointsError as error:
+            what = f"{row.named}: {error}"
+            fault = RowError(what, row=row.place, column="points", where=row.where, remedy=_REMEDY)
+            faulty[row.place] = fault
+    if faulty and not faults.check:
+        shown = [fault.what for fault in faulty.values()]
+        more = f"; and {len(shown) - _SHOWN} more rows" if len(shown) > _SHOWN else ""
+        raise MedtasksError("; ".join(shown[:_SHOWN]) + more, where=rows[0].where, remedy=_REMEDY)
+    for fault in faulty.values():
+        faults.add(fault)
+    return [row for row in rows if row.place not in faulty]
+
+
+def _point(item: Any, place: int) -> Point:
     if not isinstance(item, dict):
         raise PointsError(f"point {place} is no object")
     name, text, weight = str(item.get("id", f"p{place}")), item.get("text"), item.get("weight")
@@ -59,5 +113,5 @@ def _point(item: Any, place: int) -> dict[str, Any]:
     return {"id": name, "text": text.strip(), "weight": weight}
 
 
-def _is_positive(number: Any) -> bool:
+def _is_positive(number: Any) -> TypeGuard[float]:
     return isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < _LARGEST

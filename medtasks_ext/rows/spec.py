@@ -336,7 +336,7 @@ class Judging(Strict):
         role: who the judge is asked to be.
         axes: axis -> the question that it asks, the same for all rows.
         points: expression that gives a row's own scoring points in place of axes
-            (`data.points.read_points`).
+            (`rows.points.read_points`).
         total: expression for what the weights of a row's points must add up to; a row may have none.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
     """

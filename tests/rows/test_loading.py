@@ -224,8 +224,8 @@ def test_model_arguments_do_not_reach_the_loader(file, chip_ctc, built_tasks):
         metadata={"revision": "x", "language": "y", "source": "z", "medtasks_model": 1},
     )
     task = next(iter(manager.load([str(built_tasks / "bridge" / "chip_ctc" / file)])["tasks"].values()))
-    record = task.config.metadata["medtasks"]
-    assert record["language"] == "zh" and record["loaded"]["origin"] == "local"
+    loaded = task.config.metadata["medtasks"]["loaded"]
+    assert loaded["language"] == "zh" and loaded["origin"] == "local"
     assert len(task.eval_docs) == 8
 
 

@@ -20,8 +20,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.originals import read_original
-from medtasks_ext.rows.originals.spans import spans
 from medtasks_ext.rows.originals.split import drawn, n_drawn, pool
+from medtasks_ext.rows.spans import spans
 from medtasks_ext.rows.spec import Original, dataset_spec
 from tests.conftest import sft_row, write_jsonl
 from tests.rows.original_sources import SOURCES
@@ -547,7 +547,7 @@ def test_a_source_that_is_not_described_well_is_refused(change, message):
 
 def test_a_template_that_jinja_cannot_read_is_named():
     layout = Original(reader={"kind": "rows"}, test=["a.json"], split="drawn", input="{{ x", output="y")
-    with pytest.raises(MedtasksError, match=r"'{{ x': .*\n.*mend the Jinja"):
+    with pytest.raises(MedtasksError, match=r"template '{{ x': .*\n.*mend the Jinja"):
         read_original(layout, [], task="X", where="x")
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jinja2
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
+from medtasks_ext.rows.expressions import UNFIT, Template, expression, template
 from medtasks_ext.rows.originals.join import first_of_each, joined
 from medtasks_ext.rows.originals.readers import Record, lacks, records
-from medtasks_ext.rows.originals.spans import spans
 from medtasks_ext.rows.originals.split import drawn, pool
 from medtasks_ext.rows.originals.tree import SourceFile, matching
 from medtasks_ext.rows.spec import SourceReader
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.files import Row
     from medtasks_ext.rows.spec import Original
 
-_environment = jinja2.Environment(
-    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
-)
-_environment.filters["spans"] = spans
+_Made = TypeVar("_Made")
+#: The place of Jinja that a message names.
+_WHERE = "rows.original"
 
 
 def read_original(
@@ -88,11 +87,11 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
     if original.first:
         found = first_of_each(found, original.first)
     if original.where:
-        accepted, where = _template(original.where, expression=True), original.where
+        accepted = expression(original.where, _WHERE)
         found = (
             record
             for record in found
-            if _fitting(record, lambda record: bool(accepted(**record.fields)), where)
+            if _fitting(record, lambda record: bool(accepted.value(record.fields)), accepted.text)
         )
     return found
 
@@ -101,8 +100,7 @@ class _Fields:
     """From a record to a row of the source's own columns."""
 
     def __init__(self, original: Original) -> None:
-        self.texts = original.fields
-        self.fields = {name: _template(text, expression=True) for name, text in self.texts.items()}
+        self.fields = {name: expression(text, _WHERE) for name, text in original.fields.items()}
 
     def __call__(self, record: Record, number: int, split: str) -> Row | None:
         return {**record.fields, **self.added(record)}
@@ -112,12 +110,12 @@ class _Fields:
         return {name: self._value(name, record) for name in self.fields}
 
     def _value(self, name: str, record: Record) -> Any:
-        text = self.texts[name]
+        wanted = self.fields[name]
         value = _fitting(
-            record, lambda record: self.fields[name](**{**record.fields, "file": record.file}), text
+            record, lambda record: wanted.value({**record.fields, "file": record.file}), wanted.text
         )
         if isinstance(value, jinja2.Undefined):
-            _fitting(record, lambda _: str(value), text)  # says what is not defined
+            _fitting(record, lambda _: str(value), wanted.text)  # says what is not defined
         return value
 
 
@@ -128,8 +126,8 @@ class _Rendering:
         self.task, self.group = task, original.group
         self.texts = {file.path.stem: file for file in matching(files, original.texts)}
         self.fields = _Fields(original)
-        self.id = _template(original.id) if original.id else None
-        self.input, self.output = _template(original.input or ""), _template(original.output or "")
+        self.id = template(original.id, _WHERE) if original.id else None
+        self.input, self.output = (template(text or "", _WHERE) for text in (original.input, original.output))
         self.written = f"{original.id} {original.input} {original.output}"
 
     def __call__(self, record: Record, number: int, split: str) -> Row | None:
@@ -182,28 +180,16 @@ def _groups(found: Iterable[Record], names: list[str]) -> Iterator[Record]:
         yield Record({**dict(zip(names, key, strict=True)), "rows": rows}, members[0].where)
 
 
-def _template(text: str, *, expression: bool = False) -> Any:
-    """The compiled template, or the function of an expression."""
-    try:
-        if expression:
-            return _environment.compile_expression(text, undefined_to_none=False)
-        return _environment.from_string(text)
-    except jinja2.TemplateError as error:
-        raise MedtasksError(
-            f"{text[:60]!r}: {error}", where="rows.original", remedy="mend the Jinja in the task's YAML"
-        ) from None
+def _rendered(wanted: Template, record: Record, written: str) -> str:
+    return _fitting(record, lambda record: wanted.render(record.fields).strip().lstrip("\ufeff"), written)
 
 
-def _rendered(template: jinja2.Template, record: Record, written: str) -> str:
-    return _fitting(record, lambda record: template.render(record.fields).strip().lstrip("\ufeff"), written)
-
-
-def _fitting(record: Record, use: Callable[[Record], Any], template: str) -> Any:
+def _fitting(record: Record, use: Callable[[Record], _Made], written: str) -> _Made:
     try:
         return use(record)
-    except (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError) as error:
+    except UNFIT as error:
         raise MedtasksError(
-            f"does not fit the source's schema: {what_happened(error, template)}",
+            f"does not fit the source's schema: {what_happened(error, written)}",
             where=record.where,
             remedy="put the authors' file there, unchanged",
         ) from None

@@ -14,8 +14,8 @@ from medtasks_ext.privacy import columns_found
 from medtasks_ext.rows.files import parse_rows
 from medtasks_ext.rows.originals.brat import lines_of, read_brat
 from medtasks_ext.rows.originals.sheet import sheet_cells
-from medtasks_ext.rows.originals.spans import spans
 from medtasks_ext.rows.originals.tree import SourceFile, matching, only
+from medtasks_ext.rows.spans import spans
 from medtasks_ext.rows.spec import (
     BratReader,
     InlineReader,

@@ -1,0 +1,146 @@
+"""The few-shot pool: its rows, or test rows held out where the source has none."""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import TYPE_CHECKING, NamedTuple
+
+from medtasks_ext.errors import MedtasksError, RowError
+from medtasks_ext.rows.fields import ReadRow, words
+from medtasks_ext.seed import SEED
+
+if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import Documents
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.faults import Faults
+    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.spec import DatasetSpec, Source
+
+log = logging.getLogger(__name__)
+
+#: Test rows that serve as shots where a source has no pool.
+HELD_OUT = 5
+#: Rows of a pool that are kept: prompts carry the first few, in file order.
+POOL_ROWS = 100
+
+
+class Parts(NamedTuple):
+    """Test rows and pool, no row in both.
+
+    Attributes:
+        n_held_out: test rows that serve as shots.
+    """
+
+    test: list[ReadRow]
+    pool: list[ReadRow]
+    n_held_out: int
+
+
+def pool_rows(rows: list[Row], *, draw: bool) -> list[Row]:
+    """The rows of a pool that are kept: the first ones, or some that are drawn."""
+    if draw:
+        return random.Random(SEED).sample(rows, min(len(rows), POOL_ROWS))
+    return rows[:POOL_ROWS]
+
+
+def parts(
+    test: list[ReadRow],
+    pool: list[ReadRow],
+    *,
+    dataset: Dataset,
+    source: Source,
+    shots: int,
+    rows: Rows,
+    faults: Faults,
+) -> Parts:
+    """Test rows and pool, test rows held out where shots are wanted and the source has no pool.
+
+    Args:
+        test: the test rows.
+        pool: the source's own pool.
+        dataset: for messages.
+        source: says when rows are held out, and by which field rows are compared.
+        shots: how many a prompt will carry.
+        rows: where both come from.
+        faults: keeps rows of the pool that are test rows, too.
+
+    Raises:
+        MedtasksError: no test row is left, or there are too few rows for the shots.
+    """
+    if not test:
+        raise MedtasksError(
+            "no test row is left", where=rows.where, remedy="rows need split `test` and a gold answer"
+        )
+    if pool and len(pool) < shots:
+        raise MedtasksError(
+            f"{shots} shots asked for, the few-shot pool has {len(pool)} rows",
+            where=rows.fewshot_where or rows.where,
+            remedy="complete the file, or ask for fewer shots (--num_fewshot)",
+        )
+    found = Parts(test, pool, 0)
+    if not pool and (shots or source.held_out == "always"):
+        found = _held_out(test, dataset, source, shots, rows.where)
+    _check_disjoint(found, source.identity, dataset, faults)
+    return found
+
+
+def _held_out(test: list[ReadRow], dataset: Dataset, source: Source, shots: int, where: str) -> Parts:
+    if len(test) <= HELD_OUT and not shots:
+        return Parts(test, [], 0)  # nothing would be left to score
+    if len(test) <= HELD_OUT:
+        raise MedtasksError(
+            f"{len(test)} test rows are too few to hold {HELD_OUT} out as shots",
+            where=where,
+            remedy="put few-shot rows beside them (fewshot.jsonl)",
+        )
+    held = random.Random(SEED).sample(range(len(test)), HELD_OUT)
+    alike = {_identity(test[index], source.identity, dataset) for index in held}
+    log.warning("%s: no few-shot pool; %d of %d test rows serve as shots", dataset.id, HELD_OUT, len(test))
+    return Parts(
+        # rows with the same text as a shot cannot be scored, either
+        [row for row in test if _identity(row, source.identity, dataset) not in alike],
+        [test[index] for index in sorted(held)],
+        HELD_OUT,
+    )
+
+
+def _check_disjoint(found: Parts, name: str, dataset: Dataset, faults: Faults) -> None:
+    seen = {_identity(row, name, dataset): row.place for row in found.pool}
+    for row in found.test:
+        if other := seen.get(_identity(row, name, dataset)):
+            faults.add(
+                RowError(
+                    f"{other} is also {row.place}: an example must not be a test row",
+                    row=row.place,
+                    column=name,
+                    where=row.where,
+                    remedy="take one of the two out",
+                )
+            )
+
+
+def _identity(row: ReadRow, name: str, dataset: Dataset) -> str:
+    if name not in row.fields:
+        raise MedtasksError(
+            f"rows.identity names the unknown field {name!r}",
+            where=dataset.file,
+            remedy="name the field that holds the question or text",
+        )
+    return words(row.fields[name])
+
+
+def check_answers(documents: Documents, shots: int, spec: DatasetSpec, rows: Rows) -> None:
+    """Check that shots of a judged task have answers to show; elsewhere nothing may be the answer.
+
+    Raises:
+        MedtasksError: one has none.
+    """
+    for row, shot in enumerate(documents[:shots], start=1):
+        if spec.judge and not shot["target"].strip():
+            raise MedtasksError(
+                f"few-shot row {row} has no answer to show",
+                where=rows.fewshot_where or rows.where,
+                remedy="put few-shot rows with answers there",
+            )

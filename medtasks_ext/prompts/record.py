@@ -1,0 +1,82 @@
+"""The record of what was loaded for a task, which results carry."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from medtasks_ext.prompts.documents import Document, Documents, Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from medtasks_ext.prompts.render import Renderer
+    from medtasks_ext.rows.sources import Rows
+
+
+def loaded(
+    renderer: Renderer,
+    rows: Rows,
+    documents: Documents,
+    shots: Documents,
+    *,
+    rebuilt: bool,
+    n_held_out: int,
+    n_dropped: int,
+) -> Loaded:
+    """What was loaded.
+
+    Args:
+        renderer: what rendered the documents.
+        rows: where they come from.
+        documents: the test documents.
+        shots: the few-shot pool.
+        rebuilt: test rows are not the suite's own.
+        n_held_out: test rows moved to the pool.
+        n_dropped: rows left out since their gold is blank.
+    """
+    dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
+    wording, strategy = renderer.instructions.wording, renderer.instructions.strategy
+    prompt = spec.model_dump_json(include={"prompt", "answer"}, exclude={"answer": {"kind"}}) + strategy
+    if wording != "own":
+        prompt = rows.instruction or documents[0]["system"] or documents[0]["prompt"]
+    golds = [document["gold"] for document in documents if document["gold"] is not None]
+    labels = {label for gold in golds for label in answers.labels_of(gold)} if answers.has_label_pool else ()
+    database = renderer.database
+    return Loaded(
+        task=dataset.id,
+        language=dataset.metadata.language,
+        origin=rows.origin,
+        where=rows.where,
+        revision=rows.revision,
+        instruction=wording,
+        prompt_hash=digest([prompt]),
+        rows_hash=digest(map(_row_text, documents)),
+        rebuilt=rebuilt,
+        database=database.digest if database else None,
+        n_test=len(documents),
+        n_fewshot=len(shots),
+        n_held_out=n_held_out,
+        n_without_gold=sum(item["gold"] is None and "points" not in item for item in documents),
+        n_dropped=n_dropped,
+        labels=sorted(labels),
+        targets=sorted({document["target"] for document in documents if document["target"]}),
+        database_file=str(database.path) if database else None,
+        shots=shots,
+    )
+
+
+def digest(texts: Iterable[str]) -> str:
+    """Identifies texts in their order."""
+    found = sha256()
+    for text in texts:
+        found.update(text.encode(errors="surrogatepass") + b"\x1e")
+    return found.hexdigest()[:12]
+
+
+def _row_text(document: Document) -> str:
+    parts = [document["id"], document["prompt"], document["target"]]
+    if "points" in document:
+        parts.append(json.dumps(document["points"], ensure_ascii=False))
+    return "\x1f".join(parts)

@@ -1,0 +1,129 @@
+"""From a row's fields to a document: its turns, its gold answer, and what scores need to know of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from medtasks_ext.answers import answer_format
+from medtasks_ext.errors import RowError
+from medtasks_ext.prompts.documents import Document, Documents, Instruction
+from medtasks_ext.prompts.golds import Golds
+from medtasks_ext.prompts.instructions import Instructions
+from medtasks_ext.prompts.record import digest
+from medtasks_ext.prompts.templates import PromptTemplate
+from medtasks_ext.registry.departments import read_departments
+from medtasks_ext.rows.databases import find_database
+from medtasks_ext.rows.expressions import expression
+from medtasks_ext.rows.fields import words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.faults import Faults
+    from medtasks_ext.rows.fields import ReadRow
+    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.spec import DatasetSpec
+
+
+class Renderer:
+    """Renders the rows of one dataset for one strategy.
+
+    Attributes:
+        instructions: whose words the prompts use.
+        answers: the answer format.
+        database: on which answers are run, if they are SQL.
+    """
+
+    def __init__(
+        self, dataset: Dataset, spec: DatasetSpec, rows: Rows, *, cot: bool, shots: int, system_role: bool
+    ) -> None:
+        self.dataset, self.spec, self.origin, self.cot, self.shots = dataset, spec, rows.origin, cot, shots
+        self.in_system = spec.prompt.instruction_role == "system" and system_role
+        self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
+        self.answers = answer_format(spec.answer, where=dataset.file)
+        self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot)
+        self.input = PromptTemplate("input", spec.prompt.input, dataset.file)
+        self.golds = Golds(dataset, spec, self.answers)
+        self.question = spec.judge and PromptTemplate("question", spec.judge.question, dataset.file)
+        self.cluster = expression(spec.rows.cluster or "none", dataset.file)
+        self.systems: dict[str, Instruction] = {}
+        wanted = spec.rows.database
+        self.database = find_database(dataset, wanted, rows.origin) if wanted else None
+
+    def documents(self, rows: list[ReadRow], faults: Faults, *, first: Callable[[int], bool]) -> Documents:
+        """The documents of rows.
+
+        Args:
+            rows: test rows, or the pool.
+            faults: keeps rows that cannot be rendered.
+            first: whether the prompt of the row at that place stands in the first turn of a chat.
+        """
+        made = (
+            faults.tried(row.place, row.where, self.document, row, first=first(index))
+            for index, row in enumerate(rows)
+        )
+        return Documents(document for document in made if document is not None)
+
+    def document(self, row: ReadRow, *, first: bool) -> Document:
+        """The document of a row.
+
+        Raises:
+            RowError: the row lacks what a template reads, or its gold answer is none.
+        """
+        fields = row.fields
+        values = {**fields, "strategy": self.instructions.strategy, "answer_format": self.spec.answer}
+        if self.database:
+            values["schema"] = self.database.schema
+        instruction = self.instructions.of(row, values)
+        text = alone = self.input.of(row, values)
+        if self.in_first_turn:
+            text = f"Input:\n{text}"
+            text = f"{instruction}\n\n{text}" if first else text
+        elif not self.in_system:
+            text = f"{instruction}\n\n{text}"
+        target, gold = self.golds.of(row, values)
+        document = Document(
+            id=str(fields["id"]),
+            system=self._system(instruction if self.in_system else ""),
+            prompt=text,
+            target=target,
+            gold=gold,
+            cot=self.cot,
+            data=self.origin,
+        )
+        document.input, document.row = alone, row.place
+        for extra in ("options", "item", "trial"):
+            if extra in fields:
+                document[extra] = fields[extra]
+        cluster = self.cluster.of_row_or_none(fields)
+        if cluster is not None and (named := words(cluster)):
+            document["cluster"] = digest([named])  # it may be a whole note
+        if fields.get("department") and self.dataset.suite.departments:
+            document["department"] = _departments(row)
+        if self.spec.rows.runs:
+            document["run"] = str(fields[self.spec.rows.runs])
+        if self.question:
+            document["question"] = self.question.of(row, values)
+        if row.points is not None:
+            document["points"] = row.points
+        if self.in_first_turn and not self.shots:
+            document["turn"] = "instruction_in_user_turn"
+        return document
+
+    def _system(self, text: str) -> Instruction:
+        """One object for all documents that share the text."""
+        return self.systems.setdefault(text, Instruction(text))
+
+
+def _departments(row: ReadRow) -> list[str]:
+    try:
+        return read_departments(row.fields["department"])
+    except ValueError as error:
+        raise RowError(
+            f"{row.named}: department: {error}",
+            row=row.place,
+            column="department",
+            where=row.where,
+            remedy="name one to three of medtasks_ext/registry/departments.yaml, or 'No Department'",
+        ) from None

@@ -1,0 +1,52 @@
+"""The templates of a task's prompt; what a row lacks is a fault of the row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jinja2
+
+from medtasks_ext.errors import RowError
+from medtasks_ext.privacy import what_happened
+from medtasks_ext.rows.expressions import template
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from medtasks_ext.rows.fields import ReadRow
+    from medtasks_ext.rows.files import Row
+
+
+class PromptTemplate:
+    """One template of a task.
+
+    Attributes:
+        name: its key below `prompt`, or `question` of a judge.
+        variables: the names that it reads.
+    """
+
+    def __init__(self, name: str, text: str, file: Path) -> None:
+        self.name, self.compiled = name, template(text, file)
+        self.variables = self.compiled.variables()
+
+    def of(self, row: ReadRow, values: Row) -> str:
+        """The rendered text.
+
+        Args:
+            row: for messages.
+            values: what the template sees.
+
+        Raises:
+            RowError: the row lacks what the template reads.
+            MedtasksError: the template does what the sandbox forbids.
+        """
+        try:
+            return self.compiled.render(values)
+        except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
+            what = what_happened(error, self.compiled.text)
+            raise RowError(
+                f"prompt.{self.name} cannot be rendered for {row.place}: {what}",
+                row=row.place,
+                where=row.where,
+                remedy="the row lacks a field that the template uses",
+            ) from None

@@ -1,0 +1,138 @@
+"""The Jinja of task files, compiled once and run in a sandbox: templates, and expressions over columns."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import jinja2
+from jinja2 import meta
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.docx import blocks
+from medtasks_ext.rows.masking import masked
+from medtasks_ext.rows.objects import json_objects
+from medtasks_ext.rows.options import as_letters, lettered, split_options
+from medtasks_ext.rows.spans import spans
+
+if TYPE_CHECKING:
+    from medtasks_ext.rows.files import Row
+
+#: What evaluation raises where a row does not have what the Jinja reads.
+UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)
+_LONGEST_RANGE = 10_000
+_REMEDY = "mend the Jinja there"
+
+
+def _range(*limits: int) -> range:
+    """`range` of a template, which may not keep the machine busy."""
+    wanted = range(*limits)
+    if len(wanted) > _LONGEST_RANGE:
+        raise SecurityError(f"range() of more than {_LONGEST_RANGE:,} numbers")
+    return wanted
+
+
+_environment = ImmutableSandboxedEnvironment(
+    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+)
+_environment.globals["range"] = _range
+_environment.filters.update(
+    as_letters=as_letters,
+    blocks=blocks,
+    json_objects=json_objects,
+    lettered=lettered,
+    masked=masked,
+    spans=spans,
+    split_options=split_options,
+)
+
+
+class _Evaluate(Protocol):
+    def __call__(self, values: Row, /) -> Any: ...
+
+
+class Template:
+    """A compiled template.
+
+    Attributes:
+        text: as the task file has it.
+        where: the file, for messages.
+    """
+
+    def __init__(self, text: str, where: object) -> None:
+        self.text, self.where = text, where
+        try:
+            compiled = _environment.from_string(text)
+        except jinja2.TemplateError as error:
+            raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
+        compiled.globals = dict(compiled.globals)  # a chain of maps would be copied slowly at each rendering
+        self._compiled = compiled
+
+    def render(self, values: Row) -> str:
+        """The text.
+
+        Raises:
+            MedtasksError: the template does what the sandbox forbids.
+            Exception: one of `UNFIT`, or what a filter raises for a value that it was not made for.
+        """
+        try:
+            return self._compiled.render(values)
+        except SecurityError as error:
+            raise _forbidden(self.text, self.where, error) from None
+
+    def variables(self) -> set[str]:
+        """The names that the template reads."""
+        return meta.find_undeclared_variables(_environment.parse(self.text))
+
+
+class Expression:
+    """A compiled expression.
+
+    Attributes:
+        text: as the task file has it.
+        where: the file, for messages.
+    """
+
+    def __init__(self, text: str, where: object) -> None:
+        self.text, self.where = text, where
+        try:
+            self._evaluate: _Evaluate = _environment.compile_expression(text, undefined_to_none=False)
+        except jinja2.TemplateError as error:
+            raise MedtasksError(f"expression {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
+
+    def value(self, values: Row) -> Any:
+        """The value; it may be a `jinja2.Undefined`.
+
+        Raises:
+            MedtasksError: the expression does what the sandbox forbids.
+            Exception: one of `UNFIT`, or what a filter raises for a value that it was not made for.
+        """
+        try:
+            return self._evaluate(values)
+        except SecurityError as error:
+            raise _forbidden(self.text, self.where, error) from None
+
+    def of_row(self, row: Row) -> Any:
+        """The value over the columns of a row, which is also there whole, as `row`. Raises as `value`."""
+        return self.value({"row": row, **row})
+
+    def of_row_or_none(self, row: Row) -> Any:
+        """The value over the columns of a row; None where the row does not have what the expression names."""
+        try:
+            value = self.of_row(row)
+        except UNFIT:
+            return None
+        return None if isinstance(value, jinja2.Undefined) else value
+
+
+#: Compiled once per process, whatever the number of strategies that use it.
+template = lru_cache(maxsize=2048)(Template)
+expression = lru_cache(maxsize=2048)(Expression)
+
+
+def _forbidden(text: str, where: object, error: SecurityError) -> MedtasksError:
+    return MedtasksError(
+        f"the Jinja {text[:60]!r} does what a task file may not: {error}", where=where, remedy=_REMEDY
+    )

@@ -1,0 +1,67 @@
+"""Faults of rows: the first one stops the reading, or, in a check, all are kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from medtasks_ext.errors import MedtasksError, RowError
+from medtasks_ext.privacy import what_happened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+REMEDY = "check that row against the schema"
+
+
+@dataclass
+class Faults:
+    """What is wrong with the rows of a dataset.
+
+    Attributes:
+        check: keep faults, leave out their rows and go on; otherwise the first fault is raised.
+        kept: the faults so far.
+        blanks: in a check, column -> rows in which a column that must be there holds nothing.
+    """
+
+    check: bool = False
+    kept: list[MedtasksError] = field(default_factory=list)
+    blanks: Counter[str] = field(default_factory=Counter)
+
+    def add(self, fault: RowError) -> None:
+        """Keep the fault, or raise it."""
+        if not self.check:
+            raise fault
+        self.kept.append(fault)
+
+    def tried(
+        self,
+        place: str,
+        where: str,
+        make: Callable[_Given, _Made],
+        *args: _Given.args,
+        **named: _Given.kwargs,
+    ) -> _Made | None:
+        """What is made of a row; None where the row has a fault that was kept.
+
+        Args:
+            place: the row, for messages.
+            where: its file.
+            make: makes it. What it raises is a fault of the row, unless it is a `MedtasksError` of
+                something else.
+            args: what it is made of.
+            named: likewise.
+        """
+        try:
+            return make(*args, **named)
+        except RowError as error:
+            self.add(error)
+        except MedtasksError:
+            raise
+        except Exception as error:  # a value of a kind that nobody thought of
+            what = f"{place} cannot be used: {what_happened(error)}"
+            self.add(RowError(what, row=place, where=where, remedy=REMEDY))
+        return None

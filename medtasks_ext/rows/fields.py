@@ -1,0 +1,223 @@
+"""From the columns of a source's rows to the fields that prompts are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from medtasks_ext.errors import MedtasksError, RowError
+from medtasks_ext.privacy import columns_found, shows_text, what_happened
+from medtasks_ext.registry.suites import vocabulary
+from medtasks_ext.rows.expressions import UNFIT, Expression, expression
+from medtasks_ext.rows.faults import REMEDY
+from medtasks_ext.rows.spec import RowSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.faults import Faults
+    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.points import Point
+    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.spec import Source
+
+#: The schema of BRIDGE's own files.
+OFFICIAL = RowSchema(columns=["task", "split", "input", "output"])
+#: Language codes that official files use besides ISO 639-1.
+_OTHER_CODES = {"cn": "zh", "jp": "ja"}
+
+
+@dataclass(slots=True)
+class ReadRow:
+    """A row as its fields.
+
+    Attributes:
+        fields: its columns and what the schema derives from them.
+        place: which row it is, such as `test row 5, item 2`.
+        where: its file, for messages.
+        official: whether it is in the suite's own schema.
+        points: its scoring points, where the task has some.
+    """
+
+    fields: Row
+    place: str
+    where: str
+    official: bool = False
+    points: list[Point] | None = None
+
+    @property
+    def named(self) -> str:
+        """The row for messages; an id may name a patient."""
+        return f"{self.place} (id {self.fields['id']})" if shows_text() else self.place
+
+    @property
+    def official_instruction(self) -> str | None:
+        """The instruction that comes with an official row, if any."""
+        own = self.fields.get("instruction") if self.official else None
+        return own if isinstance(own, str) and own.strip() else None
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """The rows of a split.
+
+    Attributes:
+        n_dropped: rows left out since their gold is blank.
+        rebuilt: the schema says that they are not the suite's own.
+    """
+
+    rows: list[ReadRow]
+    n_dropped: int = 0
+    rebuilt: bool = False
+
+
+def words(value: object) -> str:
+    """A value as text in which only words count."""
+    return " ".join(str(value).split())
+
+
+class FieldReader:
+    """Reads the rows of one dataset."""
+
+    def __init__(self, dataset: Dataset, source: Source, rows: Rows, faults: Faults) -> None:
+        self.dataset, self.source, self.rows, self.faults = dataset, source, rows, faults
+
+    def read(self, rows: list[Row], split: str, *, keep_split: bool = True) -> ReadRows:
+        """The rows of a split.
+
+        Args:
+            rows: as the file has them.
+            split: `test` or `few-shot`, for messages.
+            keep_split: leave out official rows of another split.
+
+        Raises:
+            RowError: a row does not have what the schema reads, unless faults are kept.
+            MedtasksError: the rows fit no accepted schema.
+        """
+        if not rows:
+            return ReadRows([])
+        where = (self.rows.fewshot_where if split == "few-shot" else None) or self.rows.where
+        reader = _SchemaReader(self._schema(rows[0]), self.dataset, where, self.faults, keep_split=keep_split)
+        found: list[ReadRow] = []
+        for number, row in enumerate(rows, start=1):
+            place = f"{split} row {number}"
+            found += self.faults.tried(place, where, reader.read, row, place) or []
+        schema = reader.schema
+        if schema.distinct:
+            alike = {tuple(str(row.fields[name]) for name in schema.distinct): row for row in found}
+            found = list(alike.values())
+        kept = _without_blanks(found, "output" if schema is OFFICIAL else self.source.skip_blank)
+        return ReadRows(kept, len(found) - len(kept), schema.rebuilt and self.rows.origin != "sample")
+
+    def _schema(self, row: Row) -> RowSchema:
+        schemas = [*([OFFICIAL] if self.source.official_name else []), *self.source.schemas]
+        for schema in schemas:
+            if all(column in row for column in schema.columns):
+                return schema
+        closest = min(schemas, key=lambda item: len(set(item.columns) - set(row)))
+        missing = [column for column in closest.columns if column not in row]
+        raise MedtasksError(
+            f"column {', '.join(missing)} is missing ({columns_found(list(row), missing)})",
+            where=self.rows.where,
+            remedy="accepted schemas: " + " | ".join(", ".join(item.columns) for item in schemas),
+        )
+
+
+def _without_blanks(rows: list[ReadRow], name: str | None) -> list[ReadRow]:
+    """Leave out rows with a blank gold, as the official loaders do, unless none has a gold at all."""
+    if name is None:
+        return rows
+    return [row for row in rows if str(row.fields[name] or "").strip()] or rows
+
+
+class _SchemaReader:
+    """Reads the rows of one file, all of them in one schema."""
+
+    def __init__(
+        self, schema: RowSchema, dataset: Dataset, where: str, faults: Faults, *, keep_split: bool
+    ) -> None:
+        self.schema, self.dataset, self.where, self.faults = schema, dataset, where, faults
+        self.official, self.keep_split = schema is OFFICIAL, keep_split
+        file: Path = dataset.file
+        self.derived = {name: expression(text, file) for name, text in schema.fields.items()}
+        self.each = expression(schema.each, file) if schema.each else None
+        self.wanted = expression(schema.where, file) if schema.where else None
+
+    def read(self, row: Row, place: str) -> list[ReadRow]:
+        """The row, or the rows that it holds; none where it does not satisfy the schema's condition."""
+        found = []
+        for at, item in self._items(row, place):
+            if self.official:
+                self._check_language(item, at)
+                if self.keep_split and item.get("split", "test") != "test":
+                    continue
+            fields = dict(item)
+            for name, derive in self.derived.items():
+                fields[name] = self._value(derive, item, at, f"field {name}")
+            found.append(ReadRow(fields, at, self.where, self.official))
+        return found
+
+    def _items(self, row: Row, place: str) -> Iterator[tuple[str, Row]]:
+        """The row with its place for messages; the items of a row that holds several."""
+        columns = self.schema.columns
+        if missing := [column for column in columns if column not in row]:
+            raise RowError(
+                f"{place} has no column {', '.join(missing)}",
+                row=place,
+                column=missing[0],
+                where=self.where,
+                remedy=f"every row needs: {', '.join(columns)}",
+            )
+        if self.faults.check:
+            self.faults.blanks.update(name for name in columns if _is_blank(row[name]))
+        number = place.rpartition(" ")[2]
+        whole = {"id": number, **row}
+        items = [(place, whole)]
+        if self.each:
+            found = self._value(self.each, row, place, "each")
+            if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+                what = f"{place}: `each` gives no list of objects"
+                raise RowError(what, row=place, where=self.where, remedy=REMEDY)
+            items = [
+                (f"{place}, item {count}", {**whole, **item, "id": f"{whole['id']}-{count}"})
+                for count, item in enumerate(found, start=1)
+            ]
+        for at, item in items:
+            if self.wanted is None or self._value(self.wanted, item, at, "where"):
+                yield at, item
+
+    def _value(self, wanted: Expression, row: Row, place: str, name: str) -> Any:
+        try:
+            value = wanted.of_row(row)
+        except UNFIT as error:
+            what = f": {what_happened(error, wanted.text)}"
+        else:
+            if not isinstance(value, jinja2.Undefined):
+                return value
+            what = " has no value"
+        raise RowError(
+            f"{place}, {name}{what}",
+            row=place,
+            column=name.removeprefix("field "),
+            where=self.where,
+            remedy=REMEDY,
+        )
+
+    def _check_language(self, row: Row, place: str) -> None:
+        given, own = str(row.get("language") or "").lower(), self.dataset.metadata.language
+        if _OTHER_CODES.get(given, given) in vocabulary()["languages"].keys() - {own}:
+            raise RowError(
+                f"{place} is in language {given!r}, the task in {own!r}",
+                row=place,
+                column="language",
+                where=self.where,
+                remedy="put the task's own file there",
+            )
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
