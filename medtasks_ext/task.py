@@ -19,6 +19,7 @@ from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import flag, load_documents
+from medtasks_ext.prompts.official.choice import wish_of
 from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
@@ -74,6 +75,7 @@ class MedicalTask(ConfigurableTask):
         self.strategy: str = config.get("strategy", "zero_shot")
         self.own = {key: config[key] for key in OWN_KEYS if key in config}
         self.dataset_given = _dataset(config, self.strategy, source)
+        self.own_generation: Mapping[str, Any] = config.get("generation_kwargs") or {}
         _ = self.dataset_given.metadata
         super().__init__(config=self._complete(config), **kwargs)
 
@@ -160,9 +162,20 @@ class MedicalTask(ConfigurableTask):
             shots=int(metadata.get("shots", 0) if shots is None else shots),
             origin=forced_origin(metadata.get("data")),
             system_role=flag(metadata.get("system_role", True), "system_role"),
+            prompts=wish_of(metadata.get("prompts")),
         )
+        self._take_official_budget()
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record()}
+
+    def _take_official_budget(self) -> None:
+        """Give answers the suite's own budget: in its own words, to models that are known not to reason."""
+        budget = self.dataset["test"][0].loaded.official_budget
+        metadata = self.config.metadata  # lm-eval puts model arguments there, too
+        thinking = metadata.get("thinking", metadata.get("enable_thinking"))
+        said = self.own_generation.get("max_gen_toks")
+        if budget and said is None and thinking is not None and not flag(thinking, "thinking"):
+            self.set_config("generation_kwargs", {"max_gen_toks": budget}, update=True)
 
     def dump_config(self) -> dict[str, Any]:
         """The task as results record it: lm-eval's keys and those of the file."""

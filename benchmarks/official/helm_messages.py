@@ -412,8 +412,8 @@ def message_list(request):
 
 
 def digest(messages):
-    """The hash of a message list."""
-    return hashlib.sha256(json.dumps(messages, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
+    """The hash of a message list, its first 16 digits."""
+    return hashlib.sha256(json.dumps(messages, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def of_task(name, rows, folder, database):
@@ -453,7 +453,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             found[name] = of_task(name, rows, Path(folder), root / name / "sample_db.sql")
     made_by = {"package": "crfm-helm", "version": "0.5.16"}
-    out.write(json.dumps({"made_by": made_by, "tasks": found}, indent=1) + "\n")
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(proof)}" for name, proof in found.items())
+    out.write(f'{{"made_by": {json.dumps(made_by)},\n "tasks": {{\n{lines}\n}}}}\n')
 
 
 if __name__ == "__main__":

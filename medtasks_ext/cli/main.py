@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from medtasks_ext import __version__
 from medtasks_ext.cli.human import human
+from medtasks_ext.cli.prompts import prompts
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.registry.folders import add_own_folders
@@ -764,6 +765,7 @@ def lock(
 data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See, check, fetch and bring data.")
 app.add_typer(data, name="data")
 app.add_typer(human, name="human")
+app.add_typer(prompts, name="prompts")
 
 
 @data.command("status")

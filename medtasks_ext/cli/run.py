@@ -14,6 +14,7 @@ import typer
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
+from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry import registry
@@ -47,6 +48,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
                       or sample (synthetic rows, marked everywhere)
+  --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
+                      they can be had, and what is asked in ours is said
 
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.
@@ -99,6 +102,7 @@ def run_command(arguments: list[str]) -> int:
     shard = Shard.parse(own.shard) if own.shard is not None else None
     wanted = wanted_tasks(own, config)
     _say_without_gold(wanted.built)
+    say_wording(wanted.built)
     tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
     run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
     with Lease(run.folder, "medtasks run") if rank == 0 else nullcontext():
@@ -453,6 +457,7 @@ def own_flags() -> argparse.ArgumentParser:
     own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own_parser.add_argument("--strict", action="store_true")
     own_parser.add_argument("--data")
+    own_parser.add_argument("--prompts")
     return own_parser
 
 
@@ -473,11 +478,13 @@ def run_config(arguments: list[str], command: str, description: str, example: st
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     from medtasks_ext.prompts.load import flag
+    from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
 
     # lm-eval merges model arguments into metadata: only what no model argument says is ours
     ours = {key: value for key, value in config.metadata.items() if key not in config.model_args}
+    thinking = ours.get("thinking", config.model_args.get("enable_thinking"))
     return Settings(
         num_fewshot=config.num_fewshot,
         apply_chat_template=config.apply_chat_template,
@@ -485,6 +492,8 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         system_instruction=config.system_instruction,
         system_role=flag(ours.get("system_role", True), "system_role"),
         data=forced_origin(own.data or ours.get("data")),
+        prompts=None if (wish := wish_of(own.prompts or ours.get("prompts"))) == "auto" else wish,
+        thinking=None if thinking is None else flag(thinking, "thinking"),
         gen_kwargs=config.gen_kwargs or {},
         seed=config.seed[3] if isinstance(config.seed, list) else None,
     )

@@ -35,6 +35,9 @@ class Loaded:
         where: file or repository.
         revision: pinned revision of a download.
         instruction: official or own wording.
+        artefact: the released file that holds the official words, where the rows do not carry them.
+        artefact_revision: its version or commit.
+        official_budget: tokens that the suite gives an answer, where its words are asked.
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
         rebuilt: test rows come from the source, not from the suite.
@@ -59,6 +62,9 @@ class Loaded:
     prompt_hash: str
     rows_hash: str
     rebuilt: bool
+    artefact: str | None = None
+    artefact_revision: str | None = None
+    official_budget: int | None = None
     database: str | None = None
     n_test: int = 0
     n_fewshot: int = 0

@@ -15,8 +15,6 @@ LINES = Lines(
     reason='First reason step by step. Then write "Result:" at the start of a line and after it '
     "nothing but the answer.",
 )
-#: The sentence of official instructions by which their code recognises a direct prompt (BRIDGE).
-DIRECT_SENTENCE = "Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:"
 
 
 def strategy_line(dataset: Dataset, *, cot: bool) -> str:
@@ -24,16 +22,3 @@ def strategy_line(dataset: Dataset, *, cot: bool) -> str:
     given = dataset.suite.strategy_lines
     lines = given.get(dataset.metadata.language) or given.get("en") or LINES
     return lines.reason if cot else lines.answer
-
-
-def official_to_cot(instruction: str, line: str) -> str | None:
-    """An official instruction with its strategy sentence swapped for chain-of-thought.
-
-    Returns None where the instruction does not carry the sentence; the official code then keeps
-    the direct prompt (BRIDGE, `dataset/process.py`).
-
-    Args:
-        instruction: the authors' own.
-        line: the chain-of-thought line that takes the sentence's place.
-    """
-    return instruction.replace(DIRECT_SENTENCE, line) if DIRECT_SENTENCE in instruction else None

@@ -41,7 +41,9 @@ def wish_of(option: object = None) -> Wish:
     return value  # type: ignore[return-value]
 
 
-def chosen_words(dataset: Dataset, spec: DatasetSpec, wish: Wish, *, cot: bool, shots: int) -> Words | None:
+def chosen_words(
+    dataset: Dataset, spec: DatasetSpec, wish: Wish, *, cot: bool, shots: int, fetch: bool
+) -> Words | None:
     """The official words of the dataset's block `official`; None where ours, or those of its rows, are asked.
 
     Args:
@@ -50,6 +52,7 @@ def chosen_words(dataset: Dataset, spec: DatasetSpec, wish: Wish, *, cot: bool, 
         wish: whose words are wanted.
         cot: reasoning is asked for.
         shots: examples in a prompt.
+        fetch: whether `auto` may download the file that holds the words.
 
     Raises:
         MedtasksError: what holds the words is another file than the suite pins; or official words are wanted
@@ -67,7 +70,7 @@ def chosen_words(dataset: Dataset, spec: DatasetSpec, wish: Wish, *, cot: bool, 
         return None
     suite = dataset.suite.official
     artefact = artefact_of(spec.official, suite, dataset.file)
-    path = had(artefact, must=wish == "official")
+    path = had(artefact, must=wish == "official", fetch=fetch)
     return words_of(spec.official, suite, path, dataset.file) if path else None
 
 
@@ -80,12 +83,13 @@ def _not_asked(block: Official, *, cot: bool, shots: int) -> str:
     return ""
 
 
-def had(artefact: Artefact, *, must: bool) -> Path | None:
-    """The artefact on this machine, after one try to fetch it; None where it cannot be had.
+def had(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
+    """The artefact on this machine; None where it cannot be had.
 
     Args:
         artefact: the file.
         must: whether that is an error.
+        fetch: whether one try is made to download it otherwise.
 
     Raises:
         MedtasksError: it is another file than the suite pins; or it must be there and is not.
@@ -94,7 +98,7 @@ def had(artefact: Artefact, *, must: bool) -> Path | None:
         return path
     if must:
         return artefacts.fetched(artefact)
-    return _tried(artefact, artefacts.place_of(artefact))
+    return _tried(artefact, artefacts.place_of(artefact)) if fetch else None
 
 
 @lru_cache(maxsize=64)

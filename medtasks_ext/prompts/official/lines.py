@@ -14,7 +14,6 @@ from medtasks_ext.prompts.official.folding import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry.official import Artefact, Sentence, StrategyLines, SuiteOfficial
 
 
@@ -46,8 +45,13 @@ def _swapped(text: str, old: tuple[str, ...], new: tuple[str, ...]) -> str | Non
     return None
 
 
-def official_swap(suite: SuiteOfficial | None, wish: Wish) -> Swap | None:
+def official_swap(suite: SuiteOfficial | None, *, must: bool, fetch: bool) -> Swap | None:
     """The suite's own sentences; None where it has none, or they cannot be had.
+
+    Args:
+        suite: what its file says.
+        must: whether it is an error that they cannot be had.
+        fetch: whether they may be downloaded otherwise.
 
     Raises:
         MedtasksError: as for `choice.had`.
@@ -56,7 +60,7 @@ def official_swap(suite: SuiteOfficial | None, wish: Wish) -> Swap | None:
     if lines is None or suite is None:
         return None
     artefact = suite.artefacts[lines.artefact]
-    path = had(artefact, must=wish == "official")
+    path = had(artefact, must=must, fetch=fetch)
     return _read(artefact, path, lines) if path else None
 
 
