@@ -160,6 +160,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
     if run.settings.system_role != wanted.settings.system_role:  # found out when the run began
         wanted.settings = run.settings
         wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
+    wanted.built = run.in_begun_words(wanted.built)
     for name, reason in wanted.missing.items():
         run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
     built, choices = wanted.built, wanted.choices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -199,3 +200,24 @@ def test_a_run_says_what_is_asked_in_our_own_words(medtasks, small, data_dir):
     assert "asked in our own words, though the suite's are known: 1 of 1 tasks (medhelm_medec)" in run.text
     wrong = medtasks("run", "--tasks", "medhelm_medec", "--model", "oracle", "--prompts", "theirs")
     assert wrong.code == 2 and "use one of: auto, official, own" in wrong.text
+
+
+def test_a_run_goes_on_in_the_words_in_which_it_began(medtasks, helm, data_dir, monkeypatch, tmp_path):
+    sample = ROOT / "tasks/medhelm/medec/sample.jsonl"
+    folder = data_dir / "medhelm/medec"
+    folder.mkdir(parents=True)
+    shutil.copy(sample, folder / "test.jsonl")
+    run = ("run", "--tasks", "medhelm_medec", "--model", "oracle", "--output_path", tmp_path / "run")
+    record = tmp_path / "run/tasks/medhelm_medec.json"
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "without"))
+    assert medtasks(*run).code == 0
+    monkeypatch.setenv("MEDTASKS_CACHE", str(helm.parents[2]))  # now the wheel is here
+    again = medtasks(*run)
+    assert again.code == 0 and "1 of 1 tasks are done already" in again.text
+    assert medtasks("rescore", tmp_path / "run").code == 0
+    assert json.loads(record.read_text())["conditions"]["wording"]["origin"] == "own"
+    other = medtasks(*run[:-1], tmp_path / "other")
+    wording = json.loads((tmp_path / "other/tasks/medhelm_medec.json").read_text())["conditions"]["wording"]
+    assert other.code == 0 and wording["origin"] == "official"
+    assert (wording["artefact"], wording["revision"]) == (helm.name, "0.5.16")
+    assert medtasks(*run, "--prompts", "official").code == 2
