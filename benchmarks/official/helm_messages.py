@@ -8,6 +8,11 @@ Run in an environment of its own, where HELM's adapters import with torch and tr
         colorlog pillow numpy pandas pyyaml requests tqdm docopt openpyxl pyarrow filelock python-docx
     /tmp/helm/bin/python benchmarks/official/helm_messages.py tasks/medhelm > tasks/medhelm/official.json
 
+With a second folder, of real rows in the files of their authors, the same is done for these, for
+`tests/prompts/real_rows.json`:
+
+    /tmp/helm/bin/python benchmarks/official/helm_messages.py tasks/medhelm "$MEDTASKS_REAL_ROWS"
+
 Each sample row is written as the file that a scenario reads, the scenario makes its instances of it, and the
 adapter of the run spec makes the request. Only hashes are written.
 """
@@ -438,10 +443,66 @@ def of_task(name, rows, folder, database):
     }
 
 
+def _table(path):
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))
+
+
+def _lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _questions(path):
+    exams = json.loads(path.read_text(encoding="utf-8"))["exams"]
+    keys = ("qid", "name", "category", "year")  # which the hub adds, and no prompt shows
+    return [{**dict.fromkeys(keys), **row} for exam in exams.values() for row in exam["data"]]
+
+
+def _as_file(scenario):
+    """Scenarios that read the authors' own file get that file."""
+    return lambda path: scenario.process_csv(str(path), TEST_SPLIT)
+
+
+#: dataset -> file of real rows, and how rows, or instances, are read from it
+REAL = {
+    "aci_bench": ("aci_bench/challenge_data/valid.csv", _table),
+    "head_qa": ("headqa/HEAD_EN/test_HEAD_EN.json", _questions),
+    "medbullets": ("medbullets/medbullets_op5.csv", _as_file(medbullets_scenario.MedBulletsScenario())),
+    "medcalc_bench": ("medcalc_bench/test_data.csv", _table),
+    "medec": (
+        "medec/MEDEC-MS-ValidationSet-with-GroundTruth-and-ErrorType.csv",
+        _as_file(medec_scenario.MedecScenario()),
+    ),
+    "medhallu": ("medhallu/pqa_labeled.jsonl", _lines),
+    "medication_qa": ("medicationqa/hf_train.jsonl", _lines),
+    "medmcqa": ("medmcqa/train.jsonl", _lines),
+    "medqa": ("medqa_usmle/phrases_no_exclude_test.jsonl", _lines),
+    "pubmedqa": ("pubmedqa/ori_pqal.json", lambda path: list(json.loads(path.read_text()).values())),
+}
+
+
+def of_real_rows(root):
+    """Hashes of the message lists of real rows, by dataset."""
+    found = {}
+    for name, (file, read) in REAL.items():
+        rows = read(root / file)
+        with tempfile.TemporaryDirectory() as folder:
+            instances = rows if isinstance(rows[0], Instance) else TASKS[name][2](rows, Path(folder))
+        asked = requests(TASKS[name][0](), instances)
+        found[name] = {"file": file, "messages": [digest(message_list(request)) for request in asked]}
+    return found
+
+
 def main():
     """Hashes of the message lists of all datasets, as JSON."""
     root, found = Path(sys.argv[1]), {}
     out, sys.stdout = sys.stdout, sys.stderr
+    if len(sys.argv) > 2:
+        lines = ",\n".join(
+            f" {json.dumps(k)}: {json.dumps(v)}" for k, v in of_real_rows(Path(sys.argv[2])).items()
+        )
+        out.write(f"{{\n{lines}\n}}\n")
+        return
     for name in sorted(TASKS):
         lines = (root / name / "sample.jsonl").read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines]

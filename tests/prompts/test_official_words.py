@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from hashlib import sha256
 from pathlib import Path
 
@@ -239,3 +240,52 @@ def test_no_official_sentence_is_kept():
         for start in (match.start() for match in re.finditer("R", text))
     )
     assert all(sha256(part.encode()).hexdigest() != wanted for part in found)
+
+
+# ---------------------------------------------------------------------- the public release
+
+
+def release(data_dir: Path, instructions: list[str]) -> None:
+    """BRIDGE's release as it is carried to a machine without internet."""
+    folder = data_dir / "fetched/hub/YLab-Open/BRIDGE-Open/main"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"id": n, "instruction": text, "input": "年龄", "output": ""} for n, text in enumerate(instructions)
+    ]
+    with zipfile.ZipFile(folder / "Dataset.zip", "w") as archive:
+        archive.writestr("Dataset/CHIP-CTC.SFT.json", json.dumps(rows, ensure_ascii=False))
+
+
+def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released):
+    release(data_dir, ["Name the criterion.", "Name the criterion."])
+    document = one_document("bridge/chip_ctc")
+    assert document["system"] == "Name the criterion." and document["gold"] is not None
+    record = document.loaded.record()
+    assert record["instruction"] == "official" and record["artefact"] == "YLab-Open/BRIDGE-Open/Dataset.zip"
+    assert record["artefact_revision"].startswith("unpinned")
+    assert one_document("bridge/chip_ctc", prompts="own").loaded.instruction == "own"
+    assert one_document("bridge/mednli").loaded.instruction == "own"  # the release does not hold it
+
+
+def test_another_text_than_at_first_use_is_an_error(data_dir, released, tmp_path, monkeypatch):
+    release(data_dir, ["Name the criterion."])
+    assert one_document("bridge/chip_ctc").loaded.instruction == "official"
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(other))
+    release(other, ["Name it."])
+    with pytest.raises(MedtasksError, match="another one than at first use") as error:
+        one_document("bridge/chip_ctc")
+    assert "release.json" in str(error.value)
+
+
+def test_two_instructions_in_the_release_are_an_error(data_dir, released):
+    release(data_dir, ["Name the criterion.", "Name it."])
+    with pytest.raises(MedtasksError, match="2 different instructions"):
+        one_document("bridge/chip_ctc")
+
+
+def test_a_release_that_must_be_had_and_cannot(data_dir, released):
+    with pytest.raises(MedtasksError, match="the hub cannot be reached") as error:
+        one_document("bridge/chip_ctc", prompts="official")
+    assert "→" in str(error.value)
