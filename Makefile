@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test tasks lint engine-env engine-test bench clean
+.PHONY: demo test test-task nightly tasks lint lock-dev engine-env engine-test bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,15 +25,35 @@ tasks: $(STAMP)
 	$(BIN)/medtasks build
 
 test: $(STAMP)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install"
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly"
+
+# One dataset folder, in less than a minute: make test-task TASK=medhelm_medqa
+BY_DATASET := tests/test_all_tasks.py tests/answers tests/metrics/test_properties.py tests/registry \
+  tests/results/test_statistics.py tests/rows/test_scored_rows.py tests/runner/test_lock.py tests/cli/test_preview.py
+test-task: $(STAMP)
+	$(BIN)/medtasks validate $(TASK)
+	$(BIN)/medtasks lock --check $(TASK)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not nightly" --task $(TASK) $(BY_DATASET)
+
+# All of `make test`, and more: long series, every place of a fault, other random examples each time.
+nightly: $(STAMP)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install" --hypothesis-profile=nightly
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/yamllint --strict .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/medtasks build --check
 	$(BIN)/medtasks lock --check
+
+# The versions with which the tests last passed, for `pip install -r requirements/dev.txt`.
+UV := uv==0.13.9
+lock-dev: $(STAMP)
+	$(BIN)/python -m pip install --quiet $(UV)
+	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra dev --universal --python-version 3.10 \
+	  --custom-compile-command "make lock-dev" --output-file requirements/dev.txt
 
 # The real vLLM engine on the CPU. torch first: a plain install would bring CUDA builds.
 ENGINE ?= .venv-engine

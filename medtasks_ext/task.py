@@ -75,7 +75,6 @@ class MedicalTask(ConfigurableTask):
         self.strategy: str = config.get("strategy", "zero_shot")
         self.own = {key: config[key] for key in OWN_KEYS if key in config}
         self.dataset_given = _dataset(config, self.strategy, source)
-        self.own_generation: Mapping[str, Any] = config.get("generation_kwargs") or {}
         _ = self.dataset_given.metadata
         super().__init__(config=self._complete(config), **kwargs)
 
@@ -164,18 +163,8 @@ class MedicalTask(ConfigurableTask):
             system_role=flag(metadata.get("system_role", True), "system_role"),
             prompts=wish_of(metadata.get("prompts")),
         )
-        self._take_official_budget()
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record()}
-
-    def _take_official_budget(self) -> None:
-        """Give answers the suite's own budget: in its own words, to models that are known not to reason."""
-        budget = self.dataset["test"][0].loaded.official_budget
-        metadata = self.config.metadata  # lm-eval puts model arguments there, too
-        thinking = metadata.get("thinking", metadata.get("enable_thinking"))
-        said = self.own_generation.get("max_gen_toks")
-        if budget and said is None and thinking is not None and not flag(thinking, "thinking"):
-            self.set_config("generation_kwargs", {"max_gen_toks": budget}, update=True)
 
     def dump_config(self) -> dict[str, Any]:
         """The task as results record it: lm-eval's keys and those of the file."""

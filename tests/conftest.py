@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,10 +30,32 @@ os.environ.pop("COLUMNS", None)
 if find_spec("hypothesis"):  # the environment of the engine tests has none
     from hypothesis import settings
 
-    settings.register_profile("any machine", deadline=None)  # a busy one takes its time
-    settings.load_profile("any machine")
+    # a busy machine takes its time
+    settings.register_profile("every day", deadline=None, derandomize=True, max_examples=40)
+    settings.register_profile("nightly", deadline=None, max_examples=400, print_blob=True)
+    settings.load_profile("every day")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--task", help="of the tests that are parametrised over datasets, those of this one")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep what concerns the dataset of `--task`."""
+    if dataset := config.getoption("--task"):
+        names = {dataset, f"{dataset}_cot", f"{dataset}_5shot"}
+        chosen = [item for item in items if names & names_of(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+def names_of(item: pytest.Item) -> set[str]:
+    """The texts with which a test is called, and the names of datasets."""
+    called = getattr(item, "callspec", None)
+    values = called.params.values() if called else ()
+    return {str(getattr(value, "id", value)) for value in values}
 
 
 @dataclass(frozen=True)
@@ -148,6 +173,13 @@ def data_dir(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("MEDTASKS_DATA_DIR", str(folder))
     return folder
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen) -> None:
+    """Wait for what a process does, as long as the process lives: a busy machine takes its time."""
+    while not condition():
+        assert process.poll() is None, f"ended with {process.returncode} before that"
+        time.sleep(0.01)
 
 
 def write_jsonl(path: Path, rows: list[dict]) -> Path:

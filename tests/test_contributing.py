@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,19 @@ from medtasks_ext.registry import Registry, registry
 from tests.conftest import ROOT
 
 TASK = "medhelm_falls_clinic"
+#: a dataset in a language that no built-in one has, and whose score comes from judges
+POLISH, POLISH_TASK = "pytania_o_leki", "medhelm_pytania_o_leki"
+#: tests that count datasets, tasks, groups or languages, or go through all of them
+COUNTING = (
+    "tests/registry", "tests/report", "tests/results/test_coverage.py", "tests/results/test_departments.py",
+    "tests/results/test_reading.py", "tests/results/test_store.py", "tests/cli", "tests/data",
+    "tests/test_all_tasks.py", "tests/test_docs.py", "tests/test_rollup.py", "tests/test_medhelm_figures.py",
+    "tests/test_own_tasks.py", "tests/runner/test_lock.py", "tests/metrics/test_properties.py",
+    "tests/rows/test_row_schemas.py", "tests/answers", "tests/human", "tests/studies/test_sample.py",
+)  # fmt: skip
 COPIED = ("medtasks_ext", "tasks", "tasks.lock", "docs", "pyproject.toml")
+#: what a checkout has beside its files
+NOT_COPIED = (".git", ".venv", ".venv-engine", "build", "dist", "runs")
 _BLOCK = re.compile(
     r"^(?P<above>[^\n]+)\n\n```(?P<kind>\w+)\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -135,3 +148,48 @@ def test_what_follows_from_the_new_task_is_built_and_locked(copy):
     before, after = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, tree))
     (added,) = set(after) - set(before)
     assert added.startswith(f"{TASK} 1-A ") and set(before) < set(after)
+
+
+# ---------------------------------------------------------------------- the tests of the others
+
+
+def add_polish(tree: Path) -> None:
+    """The Polish dataset of tests/own_tasks as one of MedHELM, with its citation beside it."""
+    own, folder = ROOT / "tests" / "own_tasks" / "wards", tree / "tasks" / "medhelm" / POLISH
+    shutil.copytree(own / POLISH, folder)
+    shutil.copy(own / "citation.bib", folder)
+    file = folder / "task.yaml"
+    text = file.read_text(encoding="utf-8")
+    axes = "{category: patient_communication, subcategory: providing_patient_education_resources}"
+    for old, new in (
+        (f"wards_{POLISH}", POLISH_TASK),
+        (f"wards/{POLISH}", f"medhelm/{POLISH}"),
+        ("{unit: outpatient}", axes),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.nightly
+def test_datasets_that_were_added_make_no_other_test_red(copy):
+    """Counts of tests are over the papers' lists: with the example and a Polish dataset, all hold."""
+    tree = copy[0]
+    for source in ROOT.iterdir():
+        if source.is_dir() and not (tree / source.name).exists() and source.name not in NOT_COPIED:
+            shutil.copytree(source, tree / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.is_file() and not (tree / source.name).exists():
+            shutil.copy(source, tree)
+    add_polish(tree)
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    commands = (
+        ("medtasks_ext", "validate", POLISH_TASK),
+        ("medtasks_ext", "build"),
+        ("medtasks_ext", "lock", POLISH_TASK),
+        ("pytest", "-q", "-n", "0", "-m", "not engine and not install and not nightly", *COUNTING),
+    )
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=tree, env=environment, text=True, capture_output=True
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"

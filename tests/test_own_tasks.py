@@ -228,7 +228,7 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
     page = (folder.parent / "report" / "report.html").read_text(encoding="utf-8")
     assert "WardBench" in page and "Each unit counts once." in page and "Emergency department" in page
     [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert not re.search(r'"added": ?true', content)
+    assert all(item["added"] == [] for item in json.loads(content)["datasets"])
 
     outcome = medtasks("card", "run", "-o", "card")
     assert outcome.code == 0, outcome.text
@@ -425,6 +425,18 @@ def an_axis_of_no_suite(own: Path) -> None:
     change(own / ALONE / "task.yaml", "  access: private", "  axes: {unit: emergency}\n  access: private")
 
 
+def a_value_of_no_vocabulary(own: Path) -> None:
+    change(own / ALONE / "task.yaml", "specialties: [general]", "specialties: [geriatrics]")
+
+
+def no_vocabulary(own: Path) -> None:
+    (own / "vocabulary.yaml").write_text("specialities: {geriatrics: Geriatrics}", encoding="utf-8")
+
+
+def a_value_that_is_there(own: Path) -> None:
+    (own / "vocabulary.yaml").write_text("specialties: {general: General}", encoding="utf-8")
+
+
 def no_such_dataset(own: Path) -> None:
     change(own / "wards" / "suite.yaml", "epeigon]", "epeigo]")
 
@@ -454,6 +466,9 @@ def no_folder(own: Path) -> None:
         (no_yaml, "wards/epeigon/task.yaml:", "not valid YAML"),
         (no_value, "wards/epeigon/task.yaml", "'emergancy' is no value of unit (did you mean emergency?)"),
         (an_axis_of_no_suite, "allergie_farmaci/task.yaml", "only datasets of a suite have axes"),
+        (a_value_of_no_vocabulary, f"{ALONE}/task.yaml", "vocabulary.yaml in your folder, under specialties"),
+        (no_vocabulary, "mine/vocabulary.yaml", "vocabulary.specialities.[key]: should be 'task_types'"),
+        (a_value_that_is_there, "mine/vocabulary.yaml", "'general' is in vocabulary.yaml already"),
         (no_such_dataset, "wards/suite.yaml", "no dataset 'epeigo' in the folder (did you mean epeigon?)"),
         (no_suite_file, "wards/suite.yaml", "sections: 'ward' is no axis"),
         (no_task, "mine", "no task.yaml in this folder"),
@@ -473,6 +488,16 @@ def test_a_fault_is_one_message_with_file_and_remedy(medtasks, own, tmp_path, sp
         assert not (tmp_path / "run").exists()
     outcome = medtasks("doctor")
     assert outcome.code == 1 and sum(what in line for line in outcome.out.splitlines()) == 1
+
+
+def test_a_folder_adds_values_for_datasets_of_no_suite(medtasks, own):
+    change(own / ALONE / "task.yaml", "specialties: [general]", "specialties: [geriatrics]")
+    (own / "vocabulary.yaml").write_text("specialties: {geriatrics: Geriatrics}", encoding="utf-8")
+    forget()
+    assert registry().leaves("own_spec_geriatrics") == [ALONE]
+    assert registry().titles["specialties"]["geriatrics"] == "Geriatrics"
+    outcome = medtasks("validate", ALONE)
+    assert outcome.code == 0, outcome.text
 
 
 def test_a_part_of_a_suite_is_refused(medtasks, own, monkeypatch):
@@ -544,7 +569,17 @@ def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
     assert lines == ["  ✗ nothing is left to fill in"] * 2
 
 
-@pytest.mark.parametrize("kind", kinds(no_suite()))
+#: of each sort one: a letter, a label, a list, a text
+EVERY_DAY = ("option_letter", "label_word", "entity_list", "free_text")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in EVERY_DAY else pytest.param(kind, marks=pytest.mark.nightly)
+        for kind in kinds(no_suite())
+    ],
+)
 def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
     """A new dataset of no suite lacks nothing but what a person must write."""
     tasks = registry()

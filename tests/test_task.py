@@ -153,6 +153,37 @@ def test_metrics_that_a_file_states_win(mine):
     assert task.aggregation()["f1_micro"] is task.aggregation()["f1_macro"]
 
 
+@pytest.mark.parametrize(
+    ("said", "what", "remedy"),
+    [
+        (
+            {"answer": {"kind": "free_text"}, "metric_list": [{"metric": "acc", "aggregation": "mean"}]},
+            "metric_list: lacks score, rougeL, ",
+            "leave `metric_list` out, or state `process_results`, too",
+        ),
+        (
+            {"answer": {"kind": "free_text"}, "about": {"primary_metric": "acc"}},
+            "about.primary_metric: 'acc' is no metric of answers of kind 'free_text'",
+            "leave it out: the score is then rougeL",
+        ),
+        (
+            {"include": tasks_folder() / "medhelm" / "mediqa", "answer": {"kind": "label_word"}},
+            "answers of kind 'label_word' have no metrics that judges score by axes",
+            "leave `judge:` or `rows.runs` out",
+        ),
+    ],
+)
+def test_answers_of_another_kind_with_the_old_metrics_are_refused(mine, said, what, remedy):
+    include = said.pop("include", MEDNLI) / "task.yaml"
+    if "about" in said:
+        said["about"] = {**WHOLE["about"], **said["about"]}
+    path = mine(include=include, **said)
+    with pytest.raises(MedtasksError) as error:
+        built(path)
+    assert what in error.value.what and remedy in error.value.remedy
+    assert str(error.value.where) == str(path)
+
+
 def test_one_setting_of_generation_leaves_the_others_as_they_are(mine):
     settings = dict(built(mine(generation_kwargs={"max_gen_toks": 64})).config.generation_kwargs)
     assert settings == {"until": [], "max_gen_toks": 64, "do_sample": False, "temperature": 0}

@@ -69,7 +69,7 @@ def main():
     found = {}
     for file in sorted(root.glob("*/sample.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        found[file.parent.name] = {"messages": of_task(rows, config, process), "max_tokens": 3072, "stop": []}
+        found[file.parent.name] = {"messages": of_task(rows, config, process), "max_tokens": None, "stop": []}
     made_by = {"repository": "YLab-Open/BRIDGE", "commit": "838030090a937d6ee3caca51df0decef5c7853c6"}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(proof)}" for name, proof in found.items())
     sys.stdout.write(f'{{"made_by": {json.dumps(made_by)},\n "tasks": {{\n{lines}\n}}}}\n')

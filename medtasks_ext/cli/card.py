@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def card_command(folders: list[str], out: str) -> int:
     """Write a card; returns the exit code."""
     from medtasks_ext.report.card.every_eval_ever import every_eval_ever
+    from medtasks_ext.report.card.facts import without_pending
     from medtasks_ext.report.card.hub import eval_results, model_index
     from medtasks_ext.report.card.manifest import manifest
     from medtasks_ext.report.card.section import card_section
@@ -29,8 +30,8 @@ def card_command(folders: list[str], out: str) -> int:
     results = read_results([Path(name) for name in folders], tasks)
     for fault in results.faults:
         typer.echo(str(fault), err=True)
-    entry = _only(results.entries)
-    section = card_section(entry, tasks)
+    entry, pending = without_pending(_only(results.entries))
+    section = card_section(entry, tasks, pending)
     files = {"medical-evaluation.md": section}
     if entry.sample:
         typer.echo("SAMPLE DATA: the section says so; no results that machines read are written", err=True)

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 def cite_command(names: list[str]) -> int:
     """Print the BibTeX entries of tasks, groups, tags and runs; returns the exit code."""
-    datasets = _datasets(names, registry())
-    entries, used = entries_of(datasets), cited_by(datasets)
+    tasks = registry()
+    datasets = _datasets(names, tasks)
+    suites = [tasks.suites[name] for name in names if name in tasks.suites]
+    entries, used = entries_of(datasets, suites), cited_by(datasets, suites)
     for key, of in used.items():
         if key not in entries:
             raise MedtasksError(

@@ -15,11 +15,12 @@ from rich.table import Table
 
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import SUFFIX, registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from medtasks_ext.registry import Registry
     from medtasks_ext.results.changes import GroupChange, TaskChange
     from medtasks_ext.results.experiments import Entry, Fault
 
@@ -91,7 +92,7 @@ def compare_command(
             f"{first.label} and {second.label} have no scored task in common that can be compared",
             remedy="run both on the same tasks and rows",
         )
-    groups = _lines(group_changes(changes, tasks), "name")
+    groups = _group_lines(group_changes(changes, tasks), tasks)
     lines = _lines(changes, "task")
     content = {
         "before": first.label,
@@ -141,20 +142,36 @@ def _say(faults: Sequence[Fault]) -> None:
         typer.echo(str(fault), err=True)
 
 
+def _group_lines(changes: Sequence[GroupChange], tasks: Registry) -> list[Line]:
+    """Suites and strategies are one family of tests; other groups, each set of tasks once, a second."""
+    suites = _suite_names(tasks)
+    known = {frozenset(tasks.leaves(item.name)) for item in changes if item.name in suites}
+    others: dict[frozenset[str], GroupChange] = {}
+    for item in changes:
+        members = frozenset(tasks.leaves(item.name))
+        if item.name not in suites and members not in known:
+            others.setdefault(members, item)
+    first = [item for item in changes if item.name in suites]
+    return [*_lines(first, "name"), *_lines(list(others.values()), "name")]
+
+
+def _suite_names(tasks: Registry) -> set[str]:
+    return {suite + suffix for suite in tasks.suites for suffix in SUFFIX.values()}
+
+
 def _lines(changes: Sequence[Any], name: str) -> list[Line]:
     from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 
+    if not changes:
+        return []
     raw = np.array([change.comparison.p_value for change in changes])
     adjusted = zip(changes, holm(raw), benjamini_hochberg(raw), strict=True)
     return [Line(change, getattr(change, name), float(one), float(other)) for change, one, other in adjusted]
 
 
-def _is_main(line: Line, tasks: Any) -> bool:
+def _is_main(line: Line, tasks: Registry) -> bool:
     """Whether a group is shown without --all: whole suites, and what has changed."""
-    from medtasks_ext.registry.tasks import SUFFIX
-
-    suites = {item.metadata.suite for item in tasks.datasets.values()}
-    return line.significant or line.name in {suite + suffix for suite in suites for suffix in SUFFIX.values()}
+    return line.significant or line.name in _suite_names(tasks)
 
 
 def _head(first: Entry, second: Entry, settings: Any) -> None:

@@ -13,8 +13,9 @@ import typer
 from medtasks_ext.cli.words import counted
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
-from medtasks_ext.registry.build import built_files, check_names, check_suites, stale
+from medtasks_ext.registry.build import built_files, check_names, stale
 from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout, tasks_folder
+from medtasks_ext.registry.listing import check_suites
 from medtasks_ext.registry.suites import NO_SUITE
 from medtasks_ext.rows.folders import data_dir
 
@@ -137,13 +138,18 @@ def _own(tasks: Registry, folder: Path) -> str:
     suites = Counter(
         item.suite.id for item in tasks.datasets.values() if folder in (item.folder, *item.folder.parents)
     )
-    held = ", ".join(
+    held = [
         f"{counted(n, 'dataset')} of {'no suite' if suite == NO_SUITE else f'the suite {suite}'}"
         for suite, n in suites.items()
-    )
+    ]
+    held += [
+        f"the suite {suite.id} with {counted(len(suite.of_others), 'dataset')} of others"
+        for suite in tasks.suites.values()
+        if suite.of_others and folder in suite.file.parents
+    ]
     return (
-        f"tasks of your own in {folder}: {held or 'none that can be read'}; plain lm-eval finds them with"
-        ' --include_path "$(medtasks path)"'
+        f"tasks of your own in {folder}: {', '.join(held) or 'none that can be read'}; plain lm-eval finds"
+        ' them with --include_path "$(medtasks path)"'
     )
 
 

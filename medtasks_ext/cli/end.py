@@ -11,7 +11,7 @@ import typer
 
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
 from medtasks_ext.cli.words import counted
-from medtasks_ext.registry.tasks import SUFFIX
+from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import outline
 from medtasks_ext.runs.manifest import TaskState

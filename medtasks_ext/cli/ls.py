@@ -42,6 +42,9 @@ def list_datasets(filters: list[str], *, as_json: bool) -> None:
         _print(records)
         for folder, reason in tasks.broken.items():
             typer.echo(f"not listed: {folder.name}: {reason}", err=True)
+        said = {*tasks.broken.values()}  # by the datasets of a suite whose file cannot be read
+        for reason in (reason for reason in tasks.suite_faults.values() if reason not in said):
+            typer.echo(reason, err=True)
 
 
 def list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
@@ -78,10 +81,9 @@ def list_taxonomy(*, as_json: bool) -> None:
 def _taxonomy(suite: Suite, name: str, forced: Origin | None) -> dict[str, Any]:
     """Value -> its title and its parts, each with its tasks and the datasets that cover it."""
     covering: dict[str, list[dict[str, Any]]] = {}
-    for dataset in registry().datasets.values():
-        if dataset.suite.id == suite.id:
-            for value in dataset.metadata.axis(name):
-                covering.setdefault(value, []).append(_record(dataset, origin_of(dataset, forced)))
+    for dataset in registry().datasets_of(suite):
+        for value in dataset.values(suite, name):
+            covering.setdefault(value, []).append(_record(dataset, origin_of(dataset, forced)))
     axis = suite.axes[name]
     outer = suite.titles(axis.within or "")
     return {
@@ -136,7 +138,7 @@ def metadata_filter(text: str) -> Callable[[Dataset], bool]:
     known += dict.fromkeys(axis for suite in registry().suites.values() for axis in suite.axes)
     if key not in known:
         raise MedtasksError(f"no metadata field {key!r}", where=text, remedy=f"fields: {', '.join(known)}")
-    return lambda dataset: value in dataset.metadata.axis(key)
+    return lambda dataset: value in registry().values(dataset, key)
 
 
 def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
@@ -152,6 +154,8 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "scoreable": metadata.scoreable,
         "primary_metric": metadata.primary_metric,
         "n_test": metadata.n_test,
+        "official_budget": metadata.official_budget,
+        "published_strategy": metadata.published_strategy,
         "version": dataset.version,
         "twin_of": metadata.twin_of,
         "data": origin,

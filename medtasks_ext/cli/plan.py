@@ -111,6 +111,7 @@ def _counted(
     settings = Settings(
         apply_chat_template=template is not None,
         system_role=takes_system and way.model.metadata.get("system_role", True),
+        official_budget=not way.thinks,
     )
     counted, faults = [], {}
     for name in names:
@@ -145,7 +146,7 @@ def _chosen(tasks: Registry, options: Options) -> list[str]:
             remedy=f"use {', '.join(SUFFIX)}",
         )
     names = _names(options)
-    suites = sorted({dataset.metadata.suite for dataset in tasks.datasets.values()})
+    suites = [name for name in tasks.suites if name in tasks.groups]
     if options.suite is not None and options.suite not in suites:
         raise MedtasksError(
             f"unknown suite {options.suite!r}", where="--suite", remedy=f"use {', '.join(suites)}"

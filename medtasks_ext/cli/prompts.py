@@ -197,8 +197,7 @@ def _text(document: Document) -> str:
 
 def _from(record: Loaded) -> str:
     where = f" of {record.artefact} {record.artefact_revision}" if record.artefact else ""
-    budget = f", {record.official_budget} tokens" if record.official_budget else ""
-    return f"{record.instruction}{where} ({record.prompt_hash}{budget})"
+    return f"{record.instruction}{where} ({record.prompt_hash})"
 
 
 def say_wording(tasks: Mapping[str, Any]) -> None:

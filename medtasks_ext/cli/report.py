@@ -12,6 +12,7 @@ from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry.strategies import is_strategy, strategy_order
 from medtasks_ext.report.compared import pairs_of
 from medtasks_ext.report.gather import Report, gather
 from medtasks_ext.report.tidy import shown
@@ -54,13 +55,15 @@ def report_command(
     return 1 if any(fault.skipped for fault in report.faults) else 0
 
 
-def _strategies(given: Sequence[str]) -> list[str]:
-    names = [name.strip() for item in given for name in item.split(",") if name.strip()] or list(STRATEGIES)
-    if unknown := [name for name in names if name not in STRATEGIES]:
+def _strategies(given: Sequence[str]) -> list[str] | None:
+    names = [name.strip() for item in given for name in item.split(",") if name.strip()]
+    if unknown := [name for name in names if not is_strategy(name)]:
         raise MedtasksError(
-            f"unknown strategy {unknown[0]!r}", where="--strategy", remedy=f"use {', '.join(STRATEGIES)}"
+            f"unknown strategy {unknown[0]!r}",
+            where="--strategy",
+            remedy=f"use {', '.join(STRATEGIES)}, or what was asked with --num_fewshot: 3_shot, cot_1_shot",
         )
-    return [name for name in STRATEGIES if name in names]
+    return sorted(set(names), key=strategy_order) or None
 
 
 def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -> list[Path]:

@@ -12,8 +12,7 @@ from rich.table import Table
 
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted
-from medtasks_ext.registry import STRATEGIES
-from medtasks_ext.registry.tasks import STRATEGY_TITLES
+from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.compared import pairs_of
 
@@ -38,11 +37,11 @@ def print_report(report: Report, *, files: bool) -> None:
     """
     rows = [row for row in report.groups if row.entry.kind != "published"]
     suites = [row for row in rows if row.group.axis == "suite"]
-    whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row, suites)) > 1]
+    whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row)) > 1]
     sections = _sections([*report.tasks.suites, "all"], [*suites, *whole])
     console().print(_main_table(report, sections))
     console().print(
-        "rank: among entries that have all of its tasks, on those tasks; cut: answers that fill the budget",
+        "rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget",
         style="dim",
     )
     _print_axes(report, rows, files)
@@ -59,18 +58,19 @@ def print_report(report: Report, *, files: bool) -> None:
         _print_lines(heading, lines)
 
 
-def _suites_of(row: GroupScore, suites: Sequence[GroupScore]) -> set[str]:
+def _suites_of(row: GroupScore) -> set[str]:
+    """The suites in whose folders the scored tasks of an entry and strategy lie."""
     return {
-        item.group.value
-        for item in suites
-        if item.entry is row.entry and item.strategy == row.strategy and item.scored
+        item.dataset.suite.id
+        for item in row.entry.experiments.values()
+        if item.strategy == row.strategy and item.score is not None and not item.dataset.metadata.twin_of
     }
 
 
 def _sections(places: Sequence[str], rows: Sequence[GroupScore]) -> dict[tuple[str, str], list[GroupScore]]:
     """(title of the group, strategy) -> rows, groups in the order of `places`; the best first."""
     found: dict[tuple[str, str], list[GroupScore]] = {}
-    for row in sorted(rows, key=lambda row: (places.index(row.group.value), STRATEGIES.index(row.strategy))):
+    for row in sorted(rows, key=lambda row: (places.index(row.group.value), strategy_order(row.strategy))):
         found.setdefault((title(row.group.axis, row.group.value), row.strategy), []).append(row)
     for section in found.values():
         section.sort(key=lambda row: (row.sample, row.score is None, -(row.score or 0)))
@@ -94,9 +94,9 @@ def _main_table(report: Report, sections: dict[tuple[str, str], list[GroupScore]
     table.add_column("tasks")
     for (name, strategy), rows in sections.items():
         if not alone:
-            table.add_row(f"[bold]{name}, {STRATEGY_TITLES[strategy]}[/bold]")
+            table.add_row(f"[bold]{name}, {strategy_title(strategy)}[/bold]")
         for row in rows:
-            label = f"{name}, {STRATEGY_TITLES[strategy]}" if alone else f"  {escape(row.entry.label)}"
+            label = f"{name}, {strategy_title(strategy)}" if alone else f"  {escape(row.entry.label)}"
             table.add_row(label + (" SAMPLE" if row.sample else ""), *_cells(row))
         for label, score in _published(report, rows):
             table.add_row(f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]")
@@ -116,7 +116,7 @@ def _heading(report: Report) -> str:
 
 def _cells(row: GroupScore) -> list[str]:
     tasks = "" if row.scored is None else f"{row.scored}/{row.group.n_tasks}"
-    marks = " partial" * row.partial + " limited" * row.entry.limited
+    marks = " partial" * row.partial + " limited" * row.entry.limited + " judged in part" * bool(row.pending)
     return [
         _score(row, 4),
         "–" if row.rank is None else f"{row.rank}/{row.of}",
@@ -140,6 +140,7 @@ def _share(value: float | None) -> str:
 def _published(report: Report, rows: Sequence[GroupScore]) -> list[tuple[str, float]]:
     """Best and median of the published models on the tasks of these rows, if all rows have the same."""
     asked = {frozenset(_scored(row)) for row in rows if row.score is not None and not row.sample}
+    unlike = any(row.unlike for row in rows)
     if len(asked) != 1 or rows[0].group.axis == "all":
         return []
     [names], group, strategy = asked, rows[0].group, rows[0].strategy
@@ -160,6 +161,7 @@ def _published(report: Report, rows: Sequence[GroupScore]) -> list[tuple[str, fl
     best = max(found, key=found.__getitem__)
     of = "this task" if len(weights) == 1 else f"these {len(weights)} tasks"
     some = "" if len(weights) == group.n_tasks else f", on {of}"
+    some += ", asked otherwise" * unlike
     lines = [(f"best published: {best}{some}", found[best])]
     return [*lines, (f"median of {len(found)} published{some}", median(found.values()))]
 
@@ -203,7 +205,7 @@ def _axes_table(
     labels = len({key for key, _ in columns}) > 1
     for key, strategy in columns:
         name = f"{escape(entries[key].label)}, " if labels else ""
-        table.add_column(name + STRATEGY_TITLES[strategy], overflow="fold", min_width=20)
+        table.add_column(name + strategy_title(strategy), overflow="fold", min_width=20)
     table.add_column("tasks", justify="right")
     found = {(row.group.axis, row.group.value, id(row.entry), row.strategy): row for row in rows}
     for axis in suite.main_axes:
@@ -224,7 +226,7 @@ def _sure(report: Report) -> list[str]:
     lines = []
     for item in report.comparisons:
         pairs = list(pairs_of(report, item))
-        of = f"{report.tasks.suites[item.suite].title}, {STRATEGY_TITLES[item.strategy]}"
+        of = f"{report.tasks.suites[item.suite].title}, {strategy_title(item.strategy)}"
         of += f", {counted(len(item.datasets), 'task')}"
         of += ", SAMPLE" if item.sample else ""
         if len(pairs) <= _FEW:
@@ -261,7 +263,7 @@ def _lacking(report: Report) -> list[str]:
         for (suite, strategy, state), n in counts.items():
             groups.setdefault((suite, strategy), []).append(f"{n} {state}")
         lines += [
-            f"{entry.label}, {suite}, {STRATEGY_TITLES[strategy]}: {', '.join(parts)}"
+            f"{entry.label}, {suite}, {strategy_title(strategy)}: {', '.join(parts)}"
             for (suite, strategy), parts in groups.items()
         ]
     return lines

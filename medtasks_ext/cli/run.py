@@ -15,6 +15,7 @@ from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, s
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.cli.prompts import say_wording
+from medtasks_ext.cli.reasons import reasons, say_budget
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry import registry
@@ -144,6 +145,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
         raise MedtasksError(
             f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
         )
+    say_budget(config, tasks, built)
     missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
     return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing)
 
@@ -485,7 +487,7 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
 
     # lm-eval merges model arguments into metadata: only what no model argument says is ours
     ours = {key: value for key, value in config.metadata.items() if key not in config.model_args}
-    thinking = ours.get("thinking", config.model_args.get("enable_thinking"))
+    gen_kwargs = config.gen_kwargs or {}
     return Settings(
         num_fewshot=config.num_fewshot,
         apply_chat_template=config.apply_chat_template,
@@ -494,9 +496,9 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         system_role=flag(ours.get("system_role", True), "system_role"),
         data=forced_origin(own.data or ours.get("data")),
         prompts=None if (wish := wish_of(own.prompts or ours.get("prompts"))) == "auto" else wish,
-        thinking=None if thinking is None else flag(thinking, "thinking"),
-        gen_kwargs=config.gen_kwargs or {},
+        gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
+        official_budget="max_gen_toks" not in gen_kwargs and reasons(config) is False,
     )
 
 

@@ -20,21 +20,26 @@ if TYPE_CHECKING:
 
 
 def validate_command(names: list[str]) -> int:
-    """Validate datasets given by id or folder (all by default); returns the exit code."""
+    """Validate datasets given by id or folder (all by default), and their suites; returns the exit code."""
     os.environ.setdefault("TQDM_DISABLE", "1")
     from medtasks_ext.runner.validate import checks_of
 
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     tasks = registry()
-    chosen = _chosen(names) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
+    suites = {file.parent.name: reason for file, reason in tasks.suite_faults.items()}
+    suites = {name: reason for name, reason in suites.items() if not names or name in names}
+    for reason in suites.values():
+        _say(f"✗ {reason}", "bold red")
+    named = [name for name in names if name not in suites]
+    chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
     failed = 0
     for dataset in chosen:
         checks = checks_of(tasks, dataset)
         wrong = any(check.problems for check in checks)
         failed += wrong
         _print(dataset, checks, every=wrong or len(chosen) == 1)
-    _say(f"{len(chosen)} checked, {failed} with problems")
-    return 1 if failed else 0
+    _say(f"{len(chosen) + len(suites)} checked, {failed + len(suites)} with problems")
+    return 1 if failed or suites else 0
 
 
 def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:

@@ -49,8 +49,8 @@ def _scores(asked: Figures, run: RunResults) -> dict[str, float]:
     """Dataset id -> score, for the paper's own datasets: published models have no score on others."""
     found = {
         dataset.id: run.score(dataset.id + asked.suffix)
-        for dataset in asked.tasks.datasets.values()
-        if dataset.suite.id == asked.suite.id and dataset.of_paper
+        for dataset in asked.tasks.datasets_of(asked.suite)
+        if asked.suite.lists(dataset.key)
     }
     return {name: score for name, score in found.items() if score is not None}
 
@@ -78,7 +78,7 @@ def _print_table(
     everyone = {**scores, **published}
     lines = suite_figures({model: [item[name] for name in common] for model, item in everyone.items()})
     axis = asked.suite.main_axes[0]
-    category = {name: asked.tasks.datasets[name].metadata.axis(axis)[0] for name in common}
+    category = {name: asked.tasks.datasets[name].values(asked.suite, axis)[0] for name in common}
     categories = sorted(set(category.values()))
     table = Table(
         box=box.SIMPLE_HEAD,
@@ -125,9 +125,9 @@ def _print_effects(asked: Figures, common: list[str]) -> None:
 def _print_cost(asked: Figures, run: RunResults, price: Price) -> None:
     real = bound = 0.0
     unknown = []
-    for dataset in asked.tasks.datasets.values():
+    for dataset in asked.tasks.datasets_of(asked.suite):
         name = dataset.id + asked.suffix
-        if dataset.suite.id != asked.suite.id or name not in run.tasks:
+        if name not in run.tasks:
             continue
         item = run.tasks[name]
         if not (tokens := item.get("tokens")):

@@ -80,7 +80,8 @@ def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str
         files = local_files(dataset, source)
         return str(files.test if files else original_folder(dataset, source)), None, True
     if origin == "release":
-        return "BRIDGE-Open", None, True
+        assert dataset.suite.release is not None  # find_origin said so
+        return dataset.suite.release.repo, None, True
     assert source.download is not None  # find_origin said so
     files_there = remote_files(source)
     here = all(file.here() for file in files_there)

@@ -152,7 +152,7 @@ class Rubric:
         """Identifies everything that decides what a judge is asked, besides the texts."""
         parts = [
             self.protocol.model_dump(include={"verdict", "rating", "system", "user"}),
-            self.judging.model_dump(include={"role", "axes"}),
+            self.judging.model_dump(include={"role", "goal", "axes"}),
         ]
         return sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()[:12]
 
@@ -170,6 +170,7 @@ class Rubric:
             "points": "",
             **{name: fenced(name.upper(), text, code) for name, text in texts.items()},
             "role": self.judging.role,
+            "goal": self.judging.goal,
             "axes": self._axes,
             "code": code,
         }

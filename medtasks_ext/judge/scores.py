@@ -245,8 +245,17 @@ def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[Documen
     save_resampled(path.with_suffix(".npy"), resampled)
     samples = RunResults(run.folder, "", {}).samples(task.name)
     save_document_scores(path.with_suffix(".parquet"), document_scores_of(samples, mean_of_runs))
-    write_json(path, {**stored, **written, "judged_metrics": list(metrics)})
+    write_json(path, {**stored, **written, "judged_metrics": list(metrics), "jury": jury_words(task, jury)})
     return metrics
+
+
+def jury_words(task: JudgedTask, jury: Jury) -> str:
+    """Who judges a task and by which protocol: other words, other ratings."""
+    names = [
+        f"{judge.name} ({judge.model})" if judge.model != judge.name else judge.name for judge in jury.judges
+    ]
+    decides = f", {jury.adjudicator_name} decides" if task.rubric.protocol.dispute_above is not None else ""
+    return f"{' + '.join(names)}{decides}; {task.rubric.judging.protocol} {task.rubric.version[:8]}"
 
 
 def _snapshot(judge: Judge) -> dict[str, Any]:

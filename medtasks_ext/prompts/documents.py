@@ -37,7 +37,6 @@ class Loaded:
         instruction: official or own wording.
         artefact: the released file that holds the official words, where the rows do not carry them.
         artefact_revision: its version or commit.
-        official_budget: tokens that the suite gives an answer, where its words are asked.
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
         rebuilt: test rows come from the source, not from the suite.
@@ -64,7 +63,6 @@ class Loaded:
     rebuilt: bool
     artefact: str | None = None
     artefact_revision: str | None = None
-    official_budget: int | None = None
     database: str | None = None
     n_test: int = 0
     n_fewshot: int = 0

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.lines import official_swap, own_swap
+from medtasks_ext.prompts.official.lines import official_swap
 from medtasks_ext.prompts.official.released import released_instruction
-from medtasks_ext.prompts.strategies import strategy_line
+from medtasks_ext.prompts.strategies import official_to_cot, strategy_line
 from medtasks_ext.prompts.templates import PromptTemplate
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Instructions:
     ) -> None:
         self.dataset, self.spec, self.cot, self.wish, self.fetch = dataset, spec, cot, wish, fetch
         self.given = None if wish == "own" else given
-        self.strategy = strategy_line(dataset, cot=cot)
+        self.strategy = strategy_line(dataset, spec, cot=cot)
         self.wording = "official" if self.given else "own"
         self.artefact: tuple[str, str] | None = None
         self._template = PromptTemplate("instruction", spec.prompt.instruction, dataset.file)
@@ -82,7 +82,7 @@ class Instructions:
         if self.wish == "official":
             raise self._no_words(row)
         if self._rendered is None or not self._same_for_all:
-            self._rendered = self._template.of(row, values)
+            self._rendered = self._template.of(row, values).rstrip()  # the strategy's line may be empty
         return self._rendered
 
     @cached_property
@@ -120,8 +120,7 @@ class Instructions:
             swapped = self._swap.to_reason(own)
         else:
             self.wording = OWN_LINE
-            suite = self.dataset.suite.official
-            swapped = own_swap(suite.lines if suite else None, own, self.strategy)
+            swapped = official_to_cot(own, self.strategy)
         if swapped is None and not self._warned:
             self._warned = True  # for the first row that it concerns, not for thousands
             log.warning("%s: %s keeps the direct prompt under CoT", self.dataset.id, row.place)

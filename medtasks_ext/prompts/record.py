@@ -56,7 +56,6 @@ def loaded(
         prompt_hash=digest([prompt]),
         artefact=renderer.artefact[0] if renderer.artefact else None,
         artefact_revision=renderer.artefact[1] if renderer.artefact else None,
-        official_budget=renderer.official_budget,
         rows_hash=digest(map(_row_text, documents)),
         rebuilt=rebuilt,
         database=database.digest if database else None,

@@ -59,8 +59,11 @@ class Renderer:
             self.words = chosen_words(dataset, spec, wish, cot=cot, shots=shots, fetch=fetch)
         self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot, wish=wish, fetch=fetch)
         self.input = PromptTemplate("input", spec.prompt.input, dataset.file)
+        cue = "" if cot else spec.prompt.cue
+        self.cue = cue and PromptTemplate("cue", cue, dataset.file)
         self.golds = Golds(dataset, spec, self.answers)
-        self.question = spec.judge and PromptTemplate("question", spec.judge.question, dataset.file)
+        asked = (spec.judge and spec.judge.question) or spec.prompt.input
+        self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
         self.cluster = expression(spec.rows.cluster or "none", dataset.file)
         self.systems: dict[str, Instruction] = {}
         wanted = spec.rows.database
@@ -91,8 +94,11 @@ class Renderer:
         if self.database:
             values["schema"] = self.database.schema
         text = alone = self.input.of(row, values)
+        if self.cue:
+            text = f"{text}\n{self.cue.of(row, values)}"
+        own_input = text
         if self.words:
-            instruction, text = self.words.turn(values, row.place, lambda: alone)
+            instruction, text = self.words.turn(values, row.place, lambda: own_input)
         else:
             instruction = self.instructions.of(row, values)
         if self.in_first_turn:
@@ -139,14 +145,6 @@ class Renderer:
         """File and revision of what holds the words, where they are in no row."""
         origin = self.words and self.words.origin
         return (origin.artefact, origin.revision) if origin else self.instructions.artefact
-
-    @property
-    def official_budget(self) -> int | None:
-        """Tokens that the suite gives an answer; None in our own words, or where nobody says."""
-        if self.words:
-            return self.words.budget
-        suite = self.dataset.suite.official
-        return suite.budget if suite and self.wording != "own" else None
 
     def _system(self, text: str) -> Instruction:
         """One object for all documents that share the text."""

@@ -1,10 +1,9 @@
 """What tasks there are: YAML files, metadata, names, tags and groups."""
 
 from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.registry.suites import Suite, vocabulary
 from medtasks_ext.registry.tasks import (
-    STRATEGIES,
-    SUFFIX,
     Dataset,
     Registry,
     registry,

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.groups import parts_of, tags_of
-from medtasks_ext.registry.suites import NO_SUITE, near, read_suite
-from medtasks_ext.registry.tasks import STRATEGIES, TASK_FILE, Dataset, Registry
+from medtasks_ext.registry.groups import parts_of, suite_of_group, tags_of
+from medtasks_ext.registry.listing import check_suites
+from medtasks_ext.registry.strategies import STRATEGIES
+from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
+from medtasks_ext.registry.tasks import TASK_FILE, Dataset, Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterable
     from pathlib import Path
 
 #: Metrics of a group's row.
@@ -72,6 +74,7 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
     # beside tasks of one's own, the built-in ones are known to lm-eval: a second copy would clash
     datasets = [item for item in registry.datasets.values() if not registry.own or registry.is_own(item)]
     built = {dataset.task(strategy) for dataset in datasets for strategy in STRATEGIES}
+    own = {suite.id for suite in registry.suites.values() if registry.is_own(suite)}
     whole = {tag for tag, tasks in registry.tags.items() if built.issuperset(tasks)}
     files = {}
     for dataset in datasets:
@@ -79,9 +82,11 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
         written = f"{tasks}/{place}/{TASK_FILE}" if tasks else str(dataset.file.resolve())
         for strategy in STRATEGIES:
             name = TASK_FILE if strategy == "zero_shot" else f"{strategy}.yaml"
-            files[f"{place}/{name}"] = _variant(dataset, strategy, written, whole)
+            tags = [tag for tag in tags_of(registry, dataset, strategy) if tag in whole]
+            files[f"{place}/{name}"] = _variant(dataset, strategy, written, tags)
     for name, members in registry.groups.items():
-        if not built.isdisjoint(registry.leaves(name)):
+        suite = suite_of_group(registry, name)
+        if not built.isdisjoint(registry.leaves(name)) or (suite and suite.id in own):
             # lm-eval's index would replace a tag of which a part is built here: such groups list their tasks
             known = all(member in whole or member in registry.groups for member in members)
             listed = members if known else registry.leaves(name)
@@ -90,14 +95,14 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
     return files
 
 
-def _variant(dataset: Dataset, strategy: str, written: str, tags: Collection[str]) -> str:
+def _variant(dataset: Dataset, strategy: str, written: str, tags: Iterable[str]) -> str:
     named = f"task: {dataset.task(strategy)}\nstrategy: {strategy}\n" if strategy != "zero_shot" else ""
-    return f"{_WRITTEN}include: {written}\n{named}{_tags(dataset, strategy, tags)}"
+    return f"{_WRITTEN}include: {written}\n{named}{_tags(tags)}"
 
 
-def _tags(dataset: Dataset, strategy: str, known: Collection[str]) -> str:
+def _tags(names: Iterable[str]) -> str:
     tags = textwrap.fill(
-        ", ".join(tag for tag in tags_of(dataset.metadata, strategy) if tag in known),
+        ", ".join(names),
         width=110,
         initial_indent="tag: [",
         subsequent_indent="  ",
@@ -124,41 +129,14 @@ def check(registry: Registry) -> None:
     """
     for file in registry.suite_files:
         read_suite(file.parent)
+    if registry.own:
+        no_suite()  # with the vocabulary of these folders
     if registry.broken:
         folder, reason = next(iter(registry.broken.items()))
         remedy = "" if "→" in reason else "mend it"
         raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy=remedy)
     check_names(registry)  # of two datasets of one name the registry has one
     check_suites(registry)
-
-
-def check_suites(registry: Registry) -> None:
-    """What the suites declare is there.
-
-    Raises:
-        MedtasksError: a suite has no datasets, or lists datasets that do not exist.
-    """
-    for file in registry.suite_files:
-        suite = read_suite(file.parent)
-        folders = [item.folder.name for item in registry.datasets.values() if item.suite.id == suite.id]
-        if not folders:
-            raise MedtasksError(
-                "the suite has no dataset",
-                where=file,
-                remedy="add one (`medtasks new`), or delete the folder",
-            )
-        named = {
-            "datasets": suite.datasets,
-            **{f"left_out.{axis}": names for axis, names in suite.left_out.items()},
-        }
-        for key, names in named.items():
-            if absent := [name for name in names if name not in folders]:
-                raise MedtasksError(
-                    f"{key}: no dataset {absent[0]!r} in the folder{near(absent[0], folders)}"
-                    + (f", and {len(absent) - 1} more are not there" if absent[1:] else ""),
-                    where=file,
-                    remedy="correct the name, or bring the folder back",
-                )
 
 
 def check_names(registry: Registry) -> None:

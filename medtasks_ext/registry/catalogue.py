@@ -36,10 +36,7 @@ _LEGEND = f"""- {ASSIGNED}: assigned by medtasks, where the paper gives no value
 
 def pages(registry: Registry) -> dict[str, str]:
     """The pages of the catalogue, file name -> content: an index, and a page per suite."""
-    suites = [
-        (suite, [item for item in registry.datasets.values() if item.suite.id == suite.id])
-        for suite in registry.suites.values()
-    ]
+    suites = [(suite, registry.datasets_of(suite)) for suite in registry.suites.values()]
     return {"README.md": _index(suites)} | {
         f"{suite.id}.md": _page(suite, datasets) for suite, datasets in suites
     }
@@ -56,6 +53,7 @@ def _index(suites: list[tuple[Suite, list[Dataset]]]) -> str:
     counted = [
         (suite, [item.metadata for item in items if not item.metadata.twin_of]) for suite, items in suites
     ]
+    every = {item.id: item for _, items in suites for item in items}
     lines = [
         _WRITTEN,
         "# Catalogue",
@@ -71,7 +69,7 @@ def _index(suites: list[tuple[Suite, list[Dataset]]]) -> str:
     for axis, (title, _) in _INDEXED.items():
         lines += ["", f"## {title}", "", *_axis_table(axis, counted)]
     lines += ["", "A dataset of several specialties counts in each of them.", "", "## References", ""]
-    entries = entries_of(item for _, items in suites for item in items)
+    entries = entries_of(every.values(), [suite for suite, _ in suites])
     lines += [_reference(suite.citation, entries) for suite, _ in suites if suite.citation]
     return "\n".join(lines) + "\n"
 
@@ -86,6 +84,8 @@ def _access_row(suite: Suite, records: list[Metadata]) -> list[str]:
 def _axis_table(axis: str, counted: _Counted) -> list[str]:
     counts = [Counter(value for record in records for value in record.axis(axis)) for _, records in counted]
     titles = {value: title for suite, _ in counted for value, title in suite.terms(TERMS[axis]).items()}
+    found = ((suite, value) for (suite, _), count in zip(counted, counts, strict=True) for value in count)
+    titles |= {value: suite.title_of_value(axis, value) for suite, value in found if value not in titles}
     rows = [
         [title, *(str(count[value] or "") for count in counts)]
         for value, title in titles.items()
@@ -110,21 +110,44 @@ def _page(suite: Suite, datasets: list[Dataset]) -> str:
         _LEGEND,
     ]
     for value, title in suite.titles(suite.sections).items():
-        if items := [item for item in datasets if value in item.metadata.axis(suite.sections)]:
-            lines += ["", f"## {title}", "", *_overview(items)]
+        if items := [item for item in datasets if value in item.values(suite, suite.sections)]:
+            lines += ["", f"## {title}", "", *_overview(suite, items)]
     lines += ["", "## Datasets"]
-    for item in datasets:
+    own = [item for item in datasets if item.suite.id == suite.id]
+    for item in own:
         lines += ["", *_section(item)]
-    keys = {suite.citation, *(key for item in datasets for key in item.metadata.axis("citation"))} - {""}
-    entries = entries_of(datasets)
+    lines += _of_others(suite, datasets)
+    keys = {suite.citation, *(key for item in own for key in item.metadata.axis("citation"))} - {""}
+    entries = entries_of(own, [suite])
     lines += ["", "## References", "", *(_reference(key, entries) for key in sorted(keys))]
     return "\n".join(lines) + "\n"
 
 
-def _overview(datasets: list[Dataset]) -> list[str]:
+def _of_others(suite: Suite, datasets: list[Dataset]) -> list[str]:
+    """The datasets of other suites that it lists, with its values for them."""
+    others = [item for item in datasets if item.suite.id != suite.id]
     rows = [
         [
-            f"[{_cell(item.metadata.name)}](#{item.id})",
+            f"[{_cell(item.metadata.name)}]({_link(suite, item)})",
+            item.suite.title,
+            *(", ".join(axis.titles[value] for value in item.values(suite, name))
+              for name, axis in suite.axes.items()),
+        ]
+        for item in others
+    ]  # fmt: skip
+    header = ["dataset", "suite", *map(suite.title_of, suite.axes)]
+    return ["", "### Datasets of other suites", "", *_table(header, rows)] if rows else []
+
+
+def _link(suite: Suite, dataset: Dataset) -> str:
+    page = "" if dataset.suite.id == suite.id else f"{dataset.suite.id}.md"
+    return f"{page}#{dataset.id}"
+
+
+def _overview(suite: Suite, datasets: list[Dataset]) -> list[str]:
+    rows = [
+        [
+            f"[{_cell(item.metadata.name)}]({_link(suite, item)})",
             item.metadata.language,
             f"`{item.metadata.primary_metric}`",
             f"{item.metadata.n_test:,}",
@@ -149,6 +172,9 @@ def _section(dataset: Dataset) -> list[str]:
         "; ".join(shared[:3]),
         "; ".join([*shared[3:], *own]),
         f"score: `{record.primary_metric}`{_scored_by(dataset)}; test rows: {record.n_test:,}",
+        *(f"official budget: {record.official_budget:,} tokens" for _ in [0] if record.official_budget),
+        *("the paper's zero-shot prompt asks to reason first: its scores stand beside the chain of thought"
+          for _ in [0] if record.published_strategy == "cot"),
         f"access: {_access(record)}; licence: {record.licence}; <{record.url}>",
         *_rows(dataset),
         *(f"control for [{record.twin_of}](#{record.twin_of}), whose rows it asks in another form"
@@ -195,8 +221,7 @@ def _rows(dataset: Dataset) -> list[str]:
 
 def _values(record: Metadata, axis: str) -> str:
     """The titles of an axis' values, with the mark and the suite's own value where they differ."""
-    titles = record.declared.titles(axis)
-    shown = ", ".join(titles[value] for value in record.axis(axis))
+    shown = ", ".join(record.declared.title_of_value(axis, value) for value in record.axis(axis))
     return shown + (_mark(record, axis) if axis in ("specialties", "stage") else "")
 
 

@@ -13,6 +13,7 @@ from medtasks_ext.errors import MedtasksError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Dataset
 
 CITATIONS_FILE = Path(__file__).parent / "citations.bib"
@@ -105,14 +106,19 @@ def citations() -> dict[str, Entry]:
     return read_bibtex(CITATIONS_FILE)
 
 
-def entries_of(datasets: Iterable[Dataset]) -> dict[str, Entry]:
+def entries_of(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[str, Entry]:
     """The entries that datasets may cite: the shared ones, and those of `citation.bib` in the folder of a
     dataset or the one above, which is its suite's.
+
+    Args:
+        datasets: that cite.
+        suites: that cite, too, such as those that list datasets of others.
 
     Raises:
         MedtasksError: a file is no BibTeX.
     """
     folders = {folder for dataset in datasets for folder in (dataset.folder, dataset.folder.parent)}
+    folders |= {suite.file.parent for suite in suites}
     found = dict(citations())
     for path in sorted(folder / BESIDE for folder in folders):
         if path.is_file():
@@ -120,8 +126,12 @@ def entries_of(datasets: Iterable[Dataset]) -> dict[str, Entry]:
     return found
 
 
-def cited_by(datasets: Iterable[Dataset]) -> dict[str, list[str]]:
+def cited_by(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[str, list[str]]:
     """What a use of datasets rests on.
+
+    Args:
+        datasets: that are used.
+        suites: that are used as such; those of the datasets' folders always are.
 
     Returns:
         Key -> what it is the source of: this package and the harness (of everything), the suites, then
@@ -129,9 +139,9 @@ def cited_by(datasets: Iterable[Dataset]) -> dict[str, list[str]]:
     """
     used: dict[str, list[str]] = {PACKAGE: ["the tasks"], HARNESS: ["the harness"]}
     datasets = list(datasets)
-    for dataset in datasets:
-        if dataset.suite.citation:
-            used.setdefault(dataset.suite.citation, [f"the suite {dataset.suite.id}"])
+    for suite in (*suites, *(dataset.suite for dataset in datasets)):
+        if suite.citation:
+            used.setdefault(suite.citation, [f"the suite {suite.id}"])
     for dataset in datasets:
         for key in dataset.metadata.axis("citation"):
             used.setdefault(key, []).append(dataset.id)

@@ -90,6 +90,39 @@ def family_of(said: Mapping[str, Any], *, where: object) -> Family:
     )
 
 
+def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
+    """Refuse metrics that do not belong to the answers, as a task has that changes the answers of another.
+
+    Args:
+        said: what the task file says, includes resolved.
+        where: the file.
+
+    Raises:
+        MedtasksError: no family has such answers, `metric_list` lacks a metric that documents get, or
+            `about.primary_metric` is none of the metrics.
+    """
+    if said.get("process_results"):
+        return  # which metrics documents get is known to that function alone
+    family, kind = family_of(said, where=where), _mapping(said.get("answer")).get("kind")
+    metrics = [str(metric["metric"]) for metric in family.metric_list]
+    if stated := said.get("metric_list"):
+        listed = [metric.get("metric") for metric in stated if isinstance(metric, dict)]
+        if lacking := [name for name in metrics if name not in listed]:
+            raise MedtasksError(
+                f"metric_list: lacks {', '.join(lacking)}, which answers of kind {kind!r} get",
+                where=where,
+                remedy="leave `metric_list` out, or state `process_results`, too",
+            )
+    primary = _mapping(said.get("about")).get("primary_metric")
+    # what judges score has the name that the paper gives to it
+    if primary and family.primary and not family.judge and primary not in metrics:
+        raise MedtasksError(
+            f"about.primary_metric: {primary!r} is no metric of answers of kind {kind!r}",
+            where=where,
+            remedy=f"leave it out: the score is then {family.primary}",
+        )
+
+
 def answer_kinds() -> list[str]:
     """The kinds of answers that can be read, by name."""
     return sorted({name for family in families() for name in family.answers})

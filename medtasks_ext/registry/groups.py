@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.tasks import SUFFIX
+from medtasks_ext.registry.strategies import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from medtasks_ext.registry.metadata import Metadata
     from medtasks_ext.registry.suites import Suite
-    from medtasks_ext.registry.tasks import Registry
+    from medtasks_ext.registry.tasks import Dataset, Registry
 
 #: Whose groups join the suites.
 SHARED = "medtasks"
@@ -28,47 +27,57 @@ def shared_group_name(axis: str, value: str) -> str | None:
     return f"{SHARED}_{SHARED_AXES[axis]}{value}" if axis in SHARED_AXES else None
 
 
-def _own_names(metadata: Metadata, axes: dict[str, str]) -> list[str]:
-    suite = metadata.declared
-    return [suite.named(prefix, value) for axis, prefix in axes.items() for value in metadata.axis(axis)]
+def suite_of_group(registry: Registry, name: str) -> Suite | None:
+    """The suite whose group or tag a name is; None across suites. No suite's name begins as another's do."""
+    suites = registry.suites.values()
+    return next((suite for suite in suites if name == suite.id or name.startswith(f"{suite.id}_")), None)
 
 
-def _memberships(metadata: Metadata) -> list[str]:
-    """What a dataset belongs to: its suite first, then the axes that have groups."""
-    suite = metadata.declared
-    owners = [suite.id, SHARED]
+def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str]:
+    return [
+        suite.named(prefix, value) for axis, prefix in axes.items() for value in dataset.values(suite, axis)
+    ]
+
+
+def _memberships(registry: Registry, dataset: Dataset) -> list[str]:
+    """What a dataset belongs to: its suites with the axes that have groups, then the groups across suites."""
+    metadata, suites = dataset.metadata, registry.suites_of(dataset)
+    owners = [*(suite.id for suite in suites), SHARED]
     shared = [
         f"{SHARED}_{prefix}{value}" for axis, prefix in SHARED_AXES.items() for value in metadata.axis(axis)
     ]
     return [
-        suite.id,
-        *_own_names(metadata, suite.groups),
-        *_sets(metadata, suite),
+        *(
+            name
+            for suite in suites
+            for name in (suite.id, *_own_names(dataset, suite, suite.groups), *_sets(dataset, suite))
+        ),
         *shared,
         *(f"{owner}_{metadata.access}" for owner in owners),
         *(f"{owner}_scoreable" for owner in owners if metadata.scoreable),
     ]
 
 
-def _sets(metadata: Metadata, suite: Suite) -> list[str]:
+def _sets(dataset: Dataset, suite: Suite) -> list[str]:
     """The suite's groups of several values of an axis."""
     return [
         f"{suite.id}_{name}"
         for axis, named in suite.sets.items()
         for name, values in named.items()
-        if set(values) & set(metadata.axis(axis))
+        if set(values) & set(dataset.values(suite, axis))
     ]
 
 
-def tags_of(metadata: Metadata, strategy: str) -> list[str]:
+def tags_of(registry: Registry, dataset: Dataset, strategy: str) -> list[str]:
     """The tags of one variant of a dataset, coarse axes first.
 
     The twin of a dataset asks its rows in another form: it is no dataset of the suite, so it has no tag,
     belongs to no group and counts in no mean.
     """
-    if metadata.twin_of:
+    if dataset.metadata.twin_of:
         return []
-    names = [*_memberships(metadata), *_own_names(metadata, metadata.declared.tags)]
+    finer = (_own_names(dataset, suite, suite.tags) for suite in registry.suites_of(dataset))
+    names = [*_memberships(registry, dataset), *(name for names in finer for name in names)]
     return [f"{name}{SUFFIX[strategy]}_tasks" for name in dict.fromkeys(names)]
 
 
@@ -79,16 +88,16 @@ def parts_of(registry: Registry, name: str) -> list[list[str]] | None:
     means of an axis (`averaged_over` and `left_out` of `suite.yaml`). A suite's groups are means over its
     paper's datasets; those that joined later count where a group holds nothing else. None for any other name.
     """
-    if name not in registry.groups or name.startswith(f"{SHARED}_"):
+    suite = suite_of_group(registry, name) if name in registry.groups else None
+    if suite is None:
         return None
     leaves = registry.leaves(name)
-    strategy = registry.tasks[leaves[0]][1]
-    bare, suite = name.removesuffix(SUFFIX[strategy]), registry.tasks[leaves[0]][0].suite
+    bare = name.removesuffix(SUFFIX[registry.tasks[leaves[0]][1]])
     counted = counted_in(registry, leaves, bare, suite)
     if bare == suite.id and suite.averaged_over:
         parts: dict[str, list[str]] = {}
         for leaf in counted:
-            value = registry.tasks[leaf][0].metadata.axis(suite.averaged_over)[0]
+            value = registry.tasks[leaf][0].values(suite, suite.averaged_over)[0]
             parts.setdefault(value, []).append(leaf)
         return list(parts.values())
     return [counted] if len(counted) < len(leaves) else None
@@ -103,14 +112,14 @@ def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Sui
         group: its zero-shot name.
         suite: whose group it is.
     """
-    leaves = list(leaves)
-    of_paper = [leaf for leaf in leaves if registry.tasks[leaf][0].of_paper] or leaves
+    datasets = {leaf: registry.tasks[leaf][0] for leaf in leaves}
+    of_paper = [leaf for leaf, dataset in datasets.items() if suite.lists(dataset.key)] or list(datasets)
     left_out = {
         leaf
-        for axis, names in suite.left_out.items()
+        for axis in suite.left_out
         for leaf in of_paper
-        if registry.tasks[leaf][0].folder.name in names
-        and group in {suite.group_name(axis, value) for value in registry.tasks[leaf][0].metadata.axis(axis)}
+        if suite.leaves_out(axis, datasets[leaf].key)
+        and group in {suite.group_name(axis, value) for value in datasets[leaf].values(suite, axis)}
     }
     return [leaf for leaf in of_paper if leaf not in left_out] or of_paper
 
@@ -118,18 +127,20 @@ def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Sui
 def groups_of(registry: Registry) -> dict[str, list[str]]:
     """Group name -> members, for all strategies."""
     groups: dict[str, list[str]] = {}
-    records = [item.metadata for item in registry.datasets.values() if not item.metadata.twin_of]
+    datasets = [item for item in registry.datasets.values() if not item.metadata.twin_of]
     for suffix in SUFFIX.values():
-        for metadata in records:
-            for name in _memberships(metadata)[1:]:
-                groups[name + suffix] = [f"{name}{suffix}_tasks"]
+        for dataset in datasets:
+            suites = {suite.id for suite in registry.suites_of(dataset)}
+            for name in _memberships(registry, dataset):
+                if name not in suites:  # a suite's own group holds the groups of its partition
+                    groups[name + suffix] = [f"{name}{suffix}_tasks"]
         for suite in registry.suites.values():
             parts = [
                 name + suffix
                 for axis in suite.partition
-                for metadata in records
-                if metadata.suite == suite.id
-                for name in _own_names(metadata, {axis: suite.groups[axis]})
+                for dataset in registry.datasets_of(suite)
+                if not dataset.metadata.twin_of
+                for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
             ]
             if parts:
                 groups[suite.id + suffix] = list(dict.fromkeys(parts))

@@ -7,17 +7,23 @@ depends on the suite in whose folder the dataset lies (`suites.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
 from medtasks_ext.registry.families import answer_kinds
-from medtasks_ext.registry.suites import NO_SUITE, TERMS, VOCABULARY_FILE, AssignedBy, Suite, near
+from medtasks_ext.registry.suites import (
+    NO_SUITE,
+    TERMS,
+    VOCABULARY_FILE,
+    AssignedBy,
+    Suite,
+    language_name,
+    near,
+    no_language,
+)
 from medtasks_ext.strict import Strict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True)
@@ -51,10 +57,13 @@ class _InVocabulary:
     def check(self, value: str, info: ValidationInfo) -> str:
         suite = _facts(info).suite
         known = suite.terms(TERMS[self.axis])
-        if value not in known:
+        if self.axis == "language":
+            if language_name(value) is None:
+                raise ValueError(no_language(value))
+        elif value not in known:
             raise ValueError(
                 f"{value!r} is not in the vocabulary of {TERMS[self.axis]}{near(value, known)}: "
-                + _listed(known)
+                + ", ".join(known)
                 + _where_to_add(self.axis, suite)
             )
         return value
@@ -66,23 +75,18 @@ class _InVocabulary:
         from medtasks_ext.registry.tasks import registry  # what suites add is known once they are read
 
         values = registry().titles[self.axis]
-        return {"type": "string", "enum": list(values), "enumDescriptions": list(values.values())}
-
-
-#: Values that a message lists; of more, the nearest is enough.
-_LISTED = 40
-
-
-def _listed(known: Mapping[str, str]) -> str:
-    return ", ".join(known) if len(known) <= _LISTED else "any code of ISO 639-1"
+        listed = {"enum": list(values), "enumDescriptions": list(values.values())}
+        if self.axis != "language":
+            return {"type": "string", **listed}
+        return {"type": "string", "anyOf": [listed, {"pattern": "^[a-z]{3}$"}]}  # ISO 639-3 has thousands
 
 
 def _where_to_add(axis: str, suite: Suite) -> str:
-    """Which file to edit where the value is meant; languages and access are complete."""
-    if axis in ("language", "access"):
+    """Which file to edit where the value is meant; access is complete."""
+    if axis == "access":
         return ""
     if suite.id == NO_SUITE:
-        return " (a suite of your own may add values: docs/metadata.md)"
+        return f" (a new one goes into {VOCABULARY_FILE.name} in your folder, under {TERMS[axis]})"
     return (
         f" (a new one goes into {suite.where}, under vocabulary.{TERMS[axis]},"
         f" or for all suites into registry/{VOCABULARY_FILE.name})"
@@ -127,7 +131,7 @@ class Metadata(Strict):
     Attributes:
         name: the suite's own name of the dataset.
         summary: one sentence: what goes in, what comes out.
-        language: of the documents, a code of ISO 639-1.
+        language: of the documents, a code of ISO 639.
         task_type: what is done with a document.
         documents: the kinds of documents.
         specialties: medical specialties; a task counts fully in each of them.
@@ -143,6 +147,9 @@ class Metadata(Strict):
             `suite.yaml`).
         oracle_max: what a perfect answer gets; 1 unless the official rule prevents it; `unbounded` if it can
             exceed 1; `per_document` if it depends on the rows, and the answer format knows.
+        published_strategy: the strategy whose prompt asks as the paper's did; a score that the paper calls
+            zero-shot stands beside ours of that strategy.
+        official_budget: tokens that an answer may have in the suite's own runs of models that do not reason.
         verify: what could not be settled, one sentence each.
         twin_of: the dataset whose rows this one asks in another form, as a control; it belongs to no group.
     """
@@ -163,6 +170,8 @@ class Metadata(Strict):
     n_test: int
     primary_metric: str = Field(default="", validate_default=True)
     oracle_max: float | Literal["unbounded", "per_document"] = 1.0
+    published_strategy: Literal["zero_shot", "cot"] = "zero_shot"
+    official_budget: int | None = Field(default=None, ge=1)
     verify: list[str] = []
     twin_of: str | None = None
 
@@ -184,7 +193,7 @@ class Metadata(Strict):
     @field_validator("axes")
     @classmethod
     def _are_axes_of_the_suite(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        if faults := list(_axis_faults(given, _facts(info).suite)):
+        if faults := list(_facts(info).suite.axis_faults(given)):
             raise ValueError("; ".join(faults))
         return given
 
@@ -237,21 +246,3 @@ class Metadata(Strict):
         return (
             [] if value is None else [str(item) for item in (value if isinstance(value, list) else [value])]
         )
-
-
-def _axis_faults(given: Mapping[str, str], suite: Suite) -> Iterator[str]:
-    """What is wrong with the values on a suite's own axes."""
-    for name in given.keys() - suite.axes.keys():
-        known_axes = f"{suite.where} has: {', '.join(suite.axes) or 'none'}"
-        if suite.id == NO_SUITE:
-            known_axes = "only datasets of a suite have axes (docs/metadata.md)"
-        yield f"{name}: unknown axis{near(name, suite.axes)}; {known_axes}"
-    for name, axis in suite.axes.items():
-        known = axis.known(given.get(axis.within) if axis.within else None)
-        if name not in given:
-            yield f"{name}: missing key (an axis of {suite.where})"
-        elif given[name] not in known and known:  # nothing is known within a value that is wrong itself
-            yield (
-                f"{name}: {given[name]!r} is no value of {name}{near(given[name], known)}: {', '.join(known)}"
-                f" (a new one goes into {suite.where}, under axes.{name})"
-            )

@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import PACKAGE
+from medtasks_ext.registry.languages import three_letter_names
 from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, near
-from medtasks_ext.registry.tasks import SUFFIX, TASK_CLASS, TASK_FILE, Registry, facts_of
-from medtasks_ext.registry.yamlfile import yaml_text
+from medtasks_ext.registry.tasks import TASK_CLASS, TASK_FILE, Registry, facts_of
+from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +96,7 @@ class Question:
                 f"unknown value {text!r}{near(text, self.choices)}",
                 where=self.flag.rstrip(" ="),
                 remedy=f"use {'any of' if self.many else 'one of'}: {', '.join(self.shown)}"
-                + ("" if self.offered is None else ", or another code of ISO 639-1"),
+                + ("" if self.offered is None else ", or another code of ISO 639"),
             )
         return text
 
@@ -129,7 +132,7 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
 
 def _language(tasks: Registry, suite: Suite) -> Question:
     """Any language may be given; those that datasets have are shown."""
-    known = suite.terms(TERMS["language"])
+    known = {**suite.terms(TERMS["language"]), **three_letter_names()}
     used = {item.metadata.language for item in tasks.datasets.values()}
     return Question(
         "language", "Language of the documents", known, offered=tuple(code for code in known if code in used)
@@ -141,10 +144,47 @@ def suite_of(tasks: Registry, task: str) -> str | None:
     return next((suite for suite in tasks.suites if task.startswith(f"{suite}_")), None)
 
 
+@dataclass(frozen=True)
+class Template:
+    """A file of `templates`: what a task file begins with, for answers of one kind.
+
+    Attributes:
+        kind: of the answers. Answers that may be scored in several ways have a template for each.
+        about: what an answer looks like.
+        block: the task file up to `about`.
+        rows: patterns of sample rows.
+        files: what stands beside the task file: name -> content.
+        oracle_max: what a perfect answer gets, where it is not 1.
+    """
+
+    kind: str
+    about: str
+    block: str
+    rows: tuple[Mapping[str, Any], ...]
+    files: Mapping[str, str]
+    oracle_max: str | None
+
+
+@lru_cache(maxsize=1)
+def templates() -> dict[str, Template]:
+    """All of them, by name."""
+    return {path.stem: _read_template(path) for path in sorted(TEMPLATES.glob("*.yaml"))}
+
+
+def _read_template(path: Path) -> Template:
+    said = read_mapping(path)
+    kind = yaml_text(said["block"])["answer"]["kind"]
+    more = said.get("files", {}), said.get("oracle_max")
+    return Template(kind, said["about"], said["block"], tuple(said["rows"]), *more)
+
+
 def kinds(suite: Suite) -> dict[str, str]:
-    """Answer kind -> what an answer looks like, for the kinds that the suite names, or all."""
-    scored = suite.answers or {path.stem for path in TEMPLATES.glob("*/*.yaml")}
-    return {kind: _template(suite, kind)["about"] for kind in sorted(scored)}
+    """Name of a template -> what an answer looks like, for the kinds that the suite names, or all."""
+    return {
+        name: item.about
+        for name, item in templates().items()
+        if not suite.answers or item.kind in suite.answers
+    }
 
 
 @dataclass(frozen=True)
@@ -206,14 +246,14 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     if PACKAGE in folder.parents:
         raise MedtasksError("the installed tasks are replaced by updates", where=home, remedy=_OWN_TASKS)
     _check_name(tasks, task, name, folder)
-    template = _template(suite, answers["kind"])
+    template = templates()[answers["kind"]]
     written = _task_file(task, suite, template, answers)
     said = yaml_text(written)
     Metadata.read(said["about"], facts_of(suite, said))  # as it will be read
     files = {
         TASK_FILE: written,
         "sample.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(template)),
-        **template.get("files", {}),
+        **template.files,
     }
     return Draft(task, folder, files)
 
@@ -255,24 +295,7 @@ def _exists(folder: Path) -> MedtasksError:
     return MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
 
 
-def _template(suite: Suite, kind: str) -> dict[str, Any]:
-    """The template of an answer kind: the suite's own, else that of another suite that scores the kind.
-
-    Raises:
-        MedtasksError: no suite has one.
-    """
-    own = TEMPLATES / suite.id / f"{kind}.yaml"
-    file = own if own.is_file() else next(iter(sorted(TEMPLATES.glob(f"*/{kind}.yaml"))), None)
-    if file is None:
-        raise MedtasksError(
-            f"answers: {kind!r} is no answer kind",
-            where=suite.file,
-            remedy=f"use any of: {', '.join(sorted({path.stem for path in TEMPLATES.glob('*/*.yaml')}))}",
-        )
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
-
-
-def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Mapping[str, Any]) -> str:
+def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str, Any]) -> str:
     told = {key: answers.get(key) or f"{PLACEHOLDER} {what}" for key, what in _OPEN.items()}
     n_test = answers.get("n_test")
     download = (
@@ -291,7 +314,7 @@ def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Ma
         ("access", answers["access"]),
         *((key, _scalar(told[key])) for key in ("url", "licence", "citation")),
         ("n_test", n_test or f"0  # {PLACEHOLDER} number of test documents"),
-        *((key, template[key]) for key in ("oracle_max",) if key in template),
+        *([("oracle_max", template.oracle_max)] if template.oracle_max else []),
     ]
     return "\n".join(
         [
@@ -299,7 +322,7 @@ def _task_file(task: str, suite: Suite, template: Mapping[str, Any], answers: Ma
             f"task: {task}",
             f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
             "",
-            (download if answers["access"] == "open" else "") + template["block"],
+            (download if answers["access"] == "open" else "") + template.block,
             "about:",
             *(f"  {key}: {value}".replace(": \n", ":\n") for key, value in record),
             "",
@@ -316,8 +339,8 @@ def _scalar(value: Any) -> str:
     return text.removesuffix("\n").removesuffix("\n...")
 
 
-def _rows(template: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    patterns = template["rows"]
+def _rows(template: Template) -> Iterator[dict[str, Any]]:
+    patterns = template.rows
     for number in range(_N_FEWSHOT + _N_TEST):
         split, place = ("fewshot", number) if number < _N_FEWSHOT else ("test", number - _N_FEWSHOT)
         pattern = patterns[number % len(patterns)]

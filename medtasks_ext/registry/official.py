@@ -67,23 +67,10 @@ class Adapters(Strict):
     folder: InsidePath
 
 
-class Sentence(Strict):
-    """A sentence that is recognised by its hash alone.
-
-    Attributes:
-        characters: how many it has.
-        sha256: of its text.
-    """
-
-    characters: int = Field(ge=3)
-    sha256: Sha256
-
-
 class StrategyLines(Strict):
     """The sentence of an instruction that asks for the answer at once, and the one that takes its place.
 
     Attributes:
-        sentence: the first of the former; our own line takes its place where the latter cannot be had.
         artefact: that holds both.
         file: the file in it; a single file is itself.
         answer: name of the list of sentences that ask for the answer at once.
@@ -94,7 +81,6 @@ class StrategyLines(Strict):
     file: InsidePath | None = None
     answer: str
     reason: str
-    sentence: Sentence | None = None
 
 
 class SuiteOfficial(Strict):
@@ -104,13 +90,11 @@ class SuiteOfficial(Strict):
         artefacts: name -> released file.
         adapters: for suites whose prompts adapters make.
         lines: for suites whose rows carry an instruction.
-        budget: tokens that an answer may have, where a task says nothing else.
     """
 
     artefacts: dict[str, Artefact] = {}
     adapters: Adapters | None = None
     lines: StrategyLines | None = None
-    budget: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _artefacts_are_known(self) -> SuiteOfficial:
@@ -171,7 +155,6 @@ class Official(Strict):
         line_ends: whether the official code reads CR LF as LF.
         text: a passage of the paper, which is the instruction. Our own input follows, unless `input` says the
             whole prompt, in which `{{ passage() }}` is the passage.
-        budget: tokens that an answer may have.
     """
 
     adapter: str | None = None
@@ -183,7 +166,6 @@ class Official(Strict):
     references: list[str] | str | Place | None = None
     line_ends: bool = False
     text: Passage | None = None
-    budget: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _one_kind(self) -> Official:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
+from collections import Counter
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,11 +29,14 @@ from pydantic import (
 )
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.families import answer_kinds
+from medtasks_ext.registry.folders import own_folders, tasks_folder
+from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import SuiteOfficial
+from medtasks_ext.registry.yamlfile import read_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.
@@ -54,13 +58,26 @@ RESERVED = frozenset(
     {
         *TERMS,
         *("all", "suite", "id", "kind", "name", "summary", "url", "licence", "citation", "n_test", "verify"),
-        *("primary_metric", "oracle_max", "twin_of", "axes", "suite_words", "scoreable", "metric", "version"),
+        *(
+            "primary_metric",
+            "oracle_max",
+            "published_strategy",
+            "official_budget",
+            "twin_of",
+            "axes",
+            "suite_words",
+            "scoreable",
+            "metric",
+            "version",
+        ),
         *("assigned", "added", "left_out"),
     }
 )
 
 AssignedBy = Literal["paper", "medtasks"]
 Terms = dict[str, str]
+#: Datasets that a message names.
+_NAMED = 3
 
 
 @lru_cache(maxsize=1)
@@ -73,6 +90,22 @@ def near(value: str, known: Iterable[str]) -> str:
     """` (did you mean …?)` for a value that resembles a known one, else nothing."""
     close = difflib.get_close_matches(value, known, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _named(key: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    return {f"{key}.{name}": part for name, part in parts.items()}
+
+
+def language_name(code: str) -> str | None:
+    """The English name of a language by its code of ISO 639; None where there is none."""
+    return vocabulary()["languages"].get(code) or three_letter_name(code)
+
+
+def no_language(code: str) -> str:
+    """What is said of a text that is no code of a language."""
+    meant = code_of(code)
+    hint = f" (did you mean {meant}?)" if meant else ""
+    return f"{code!r} is no code of ISO 639, two letters where a language has them, else three{hint}"
 
 
 class _Strict(BaseModel):
@@ -217,7 +250,9 @@ class Suite(_Strict):
         departments: whether rows may name departments.
         published: what the paper prints of models.
         leaderboard: function of (run, out, registry, suite) that writes the layout of a leaderboard.
-        datasets: folders of the paper's datasets. The suite's own groups are the means over these.
+        datasets: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's
+            own groups are the means over these.
+        placed: `SUITE/NAME` of another suite -> axis -> its value on that axis of this suite.
     """
 
     title: str
@@ -249,8 +284,13 @@ class Suite(_Strict):
     published: Published | None = None
     leaderboard: Reference | None = None
     datasets: list[str] = []
+    placed: dict[str, dict[str, str]] = {}
 
     _folder: Path = PrivateAttr(default=Path())
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Keep the folder that the file was read from."""
+        self._folder = context or Path()
 
     @property
     def id(self) -> str:
@@ -309,12 +349,21 @@ class Suite(_Strict):
                     raise ValueError(f"{kind}: {value!r} is in {VOCABULARY_FILE.name} already: leave it out")
         return given
 
+    @field_validator("answers")
+    @classmethod
+    def _are_kinds(cls, given: list[str]) -> list[str]:
+        known = answer_kinds()
+        for kind in given:
+            if kind not in known:
+                raise ValueError(f"{kind!r} is no kind of answers{near(kind, known)}: {', '.join(known)}")
+        return given
+
     @field_validator("strategy_lines")
     @classmethod
     def _are_languages(cls, given: dict[str, Lines]) -> dict[str, Lines]:
         for code in given:
-            if code not in vocabulary()["languages"]:
-                raise ValueError(f"{code!r} is no language code of ISO 639-1")
+            if language_name(code) is None:
+                raise ValueError(no_language(code))
         return given
 
     @model_validator(mode="after")
@@ -336,6 +385,59 @@ class Suite(_Strict):
             raise ValueError(f"short: {wrong[0]!r} is no value of an axis{near(wrong[0], every)}")
         return self
 
+    @model_validator(mode="after")
+    def _lists_each_dataset_once(self) -> Suite:
+        if faults := [*self._faults_of_listing(), *self._faults_of_placing()]:
+            raise ValueError("; ".join(faults))
+        return self
+
+    def _faults_of_listing(self) -> Iterator[str]:
+        for key, names in {"datasets": self.datasets, **_named("left_out", self.left_out)}.items():
+            for name, n in Counter(names).items():
+                suite, slash, rest = name.partition("/")
+                if n > 1:
+                    yield f"{key}: {name!r} is listed {n} times: leave one"
+                if slash and suite == self.id:
+                    yield f"{key}: {name!r} is of this folder: write {rest!r}"
+                elif slash and (not suite or not rest or "/" in rest):
+                    yield f"{key}: {name!r} names no dataset: write NAME, or SUITE/NAME of another suite"
+
+    def _faults_of_placing(self) -> Iterator[str]:
+        """What is wrong with the values that its own axes have for datasets of other suites."""
+        for key in (key for key in self.placed if key not in self.of_others):
+            if key.rpartition("/")[0] in ("", self.id):
+                yield f"placed: {key!r} is of this folder: write its values under about.axes of its task.yaml"
+            else:
+                yield f"placed: {key!r} is not among datasets{near(key, self.of_others)}"
+        without = [key for key in self.of_others if key not in self.placed] if self.axes else []
+        if without:
+            values = ", ".join(f"{axis}: VALUE" for axis in self.axes)
+            yield (
+                f"placed: no values for {', '.join(without[:_NAMED])}"
+                + (f" and {len(without) - _NAMED} more" if len(without) > _NAMED else "")
+                + f": write {without[0]}: {{{values}}} there"
+            )
+        for key in self.of_others:
+            for fault in self.axis_faults(self.placed[key]) if key in self.placed else ():
+                yield f"placed.{key}.{fault}"
+
+    def axis_faults(self, given: Mapping[str, str]) -> Iterator[str]:
+        """What is wrong with a dataset's values on the suite's own axes, each as `axis: what`."""
+        for name in (name for name in given if name not in self.axes):
+            known_axes = f"{self.where} has: {', '.join(self.axes) or 'none'}"
+            if self.id == NO_SUITE:
+                known_axes = "only datasets of a suite have axes (docs/metadata.md)"
+            yield f"{name}: unknown axis{near(name, self.axes)}; {known_axes}"
+        for name, axis in self.axes.items():
+            known = axis.known(given.get(axis.within) if axis.within else None)
+            if name not in given:
+                yield f"{name}: missing key (an axis of {self.where})"
+            elif given[name] not in known and known:  # nothing is known within a value that is wrong itself
+                yield (
+                    f"{name}: {given[name]!r} is no value of {name}{near(given[name], known)}: "
+                    f"{', '.join(known)} (a new one goes into {self.where}, under axes.{name})"
+                )
+
     def _names(self) -> Iterator[tuple[str, str]]:
         """The names of groups after the suite's own, and what each is of."""
         yield from ((value, "access") for value in (*vocabulary()["access"], "scoreable"))
@@ -345,6 +447,27 @@ class Suite(_Strict):
 
     # ------------------------------------------------------------------ what it says
 
+    @cached_property
+    def of_others(self) -> tuple[str, ...]:
+        """The datasets of other suites that it lists, as `SUITE/NAME`."""
+        return tuple(dict.fromkeys(name for name in self.datasets if "/" in name))
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        return frozenset(map(self.key_of, self.datasets))
+
+    def key_of(self, name: str) -> str:
+        """A dataset that its file names, as `SUITE/NAME`."""
+        return name if "/" in name else f"{self.id}/{name}"
+
+    def lists(self, key: str) -> bool:
+        """Whether a dataset, as `SUITE/NAME`, is among those that its own groups are the means over."""
+        return key in self._listed
+
+    def leaves_out(self, axis: str, key: str) -> bool:
+        """Whether the means of an axis' groups leave out a dataset, as `SUITE/NAME`."""
+        return key in map(self.key_of, self.left_out.get(axis, ()))
+
     def terms(self, kind: str) -> Terms:
         """A list of the vocabulary with what the suite adds to it: value -> title."""
         return {**vocabulary()[kind], **self.vocabulary.get(kind, {})}  # type: ignore[call-overload]
@@ -352,6 +475,11 @@ class Suite(_Strict):
     def titles(self, axis: str) -> Terms:
         """The values of one of its own or the shared axes, with titles."""
         return self.axes[axis].titles if axis in self.axes else self.terms(TERMS[axis])
+
+    def title_of_value(self, axis: str, value: str) -> str:
+        """What readers see of a value, which another suite may have added to the vocabulary."""
+        name = language_name(value) if axis == "language" else None
+        return self.titles(axis).get(value) or name or value
 
     def title_of(self, axis: str) -> str:
         """What readers see of an axis."""
@@ -385,22 +513,36 @@ def suite_of(folder: Path) -> Suite:
     return no_suite()
 
 
-@lru_cache(maxsize=1)
 def no_suite() -> Suite:
-    """In place of a suite, for datasets that belong to none, so that they have groups and rows."""
-    found = Suite(
-        title="Own datasets",
-        about="datasets of your own that belong to no suite",
-        citation="",
-        order=1000,
-        groups={"language": "", "task_type": "", "specialties": "spec_", "stage": "stage_"},
-        partition=["language"],
-        main_axes=["language", "task_type"],
-        sections="task_type",
-        assigned_by="medtasks",
-    )
-    found._folder = Path(NO_SUITE)
-    return found
+    """In place of a suite, for datasets that belong to none, so that they have groups and rows.
+
+    Raises:
+        MedtasksError: a `vocabulary.yaml` in a folder of one's own is not as it should be.
+    """
+    files = (folder / VOCABULARY_FILE.name for folder in own_folders())
+    return _no_suite(tuple((file, file.stat().st_mtime_ns) for file in files if file.is_file()))
+
+
+@lru_cache(maxsize=8)
+def _no_suite(files: tuple[tuple[Path, int], ...]) -> Suite:
+    said: dict[str, Any] = {
+        "title": "Own datasets",
+        "about": "datasets of your own that belong to no suite",
+        "citation": "",
+        "order": 1000,
+        "groups": {"language": "", "task_type": "", "specialties": "spec_", "stage": "stage_"},
+        "partition": ["language"],
+        "main_axes": ["language", "task_type"],
+        "sections": "task_type",
+        "assigned_by": "medtasks",
+    }
+    added: dict[str, Terms] = {}
+    for file, _ in files:
+        words = read_mapping(file)
+        _validated({**said, "vocabulary": words}, file, Path(NO_SUITE))
+        for kind, terms in words.items():
+            added[kind] = {**added.get(kind, {}), **terms}
+    return Suite.model_validate({**said, "vocabulary": added}, context=Path(NO_SUITE))
 
 
 def check_suite_name(file: Path, others: Iterable[Path]) -> None:
@@ -451,24 +593,18 @@ def read_suite(folder: Path) -> Suite:
 
 @lru_cache(maxsize=64)
 def _read(file: Path, _time: int, _size: int) -> Suite:
+    return _validated(read_mapping(file), file, file.parent)
+
+
+def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        suite = Suite.model_validate(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        raise MedtasksError(
-            f"not valid YAML ({getattr(error, 'problem', None) or error})",
-            where=f"{file}:{mark.line + 1}" if mark else file,
-            remedy="mend the indentation or quoting there",
-        ) from None
+        return Suite.model_validate(said, context=folder)
     except ValidationError as error:
         raise MedtasksError(
             "; ".join(_fault(item) for item in error.errors()),
             where=file,
             remedy='docs/metadata.md, "A suite", lists the keys',
         ) from None
-    suite._folder = file.parent
-    return suite
 
 
 def _fault(error: Any) -> str:

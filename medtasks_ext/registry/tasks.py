@@ -6,6 +6,7 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,17 +15,20 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.families import Family, check_kind, family_of
+from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.metadata import Facts, Metadata
+from medtasks_ext.registry.strategies import STRATEGIES, dataset_and_strategy, suffix_of
 from medtasks_ext.registry.suites import (
     NO_SUITE,
     SUITE_FILE,
     TERMS,
     Suite,
     check_suite_name,
+    language_name,
     near,
     no_suite,
+    read_suite,
     suite_of,
     suites_below,
     vocabulary,
@@ -33,11 +37,6 @@ from medtasks_ext.registry.yamlfile import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-STRATEGIES = ("zero_shot", "cot", "five_shot")
-#: suffix of task, tag and group names, by strategy
-SUFFIX = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}
-STRATEGY_TITLES = {"zero_shot": "zero-shot", "cot": "chain of thought", "five_shot": "5-shot"}
 
 #: What the key `class` of a task file names.
 TASK_CLASS = "medtasks_ext.task.MedicalTask"
@@ -130,12 +129,23 @@ class Dataset:
     @property
     def of_paper(self) -> bool:
         """Whether the suite's paper has it; any other was added to the suite later."""
-        return self.folder.name in self.suite.datasets
+        return self.suite.lists(self.key)
 
     @property
     def joined_later(self) -> bool:
         """Whether its suite has a paper's datasets and this is none of them. Twins join no suite."""
         return bool(self.suite.datasets) and not self.of_paper and not self.metadata.twin_of
+
+    def values(self, suite: Suite, axis: str) -> list[str]:
+        """Its values on an axis of a suite that it belongs to, or on a shared one.
+
+        Its own file says its values on the axes of its own suite; the file of another suite that lists it,
+        those on the axes of that one.
+        """
+        if suite.id == self.suite.id or axis not in suite.axes:
+            return self.metadata.axis(axis)
+        value = suite.placed.get(self.key, {}).get(axis)
+        return [] if value is None else [value]
 
     @property
     def facts(self) -> Facts:
@@ -159,6 +169,7 @@ class Dataset:
             )
         facts = self.facts
         check_kind(facts.kind, where=self.file)
+        check_metrics(self.config, where=self.file)
         try:
             return Metadata.read(record, facts)
         except ValidationError as error:
@@ -175,7 +186,7 @@ class Dataset:
 
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
-        return self.id + SUFFIX[strategy]
+        return self.id + suffix_of(strategy)
 
 
 def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:
@@ -275,7 +286,7 @@ class Registry:
         """
         suites = self.suite_files
         for folder in self.own:
-            if not any(folder in (file.parent, *file.parents[1:3]) for file in self.files):
+            if not any(folder in (file.parent, *file.parents[1:3]) for file in (*self.files, *suites)):
                 raise MedtasksError(
                     f"no {TASK_FILE} in this folder, in the folders in it, or in theirs",
                     where=f"tasks of your own, {folder}",
@@ -294,9 +305,10 @@ class Registry:
         """The dataset that task files name by `SUITE/NAME`."""
         return next((item for item in self.datasets.values() if item.key == key), None)
 
-    def is_own(self, dataset: Dataset) -> bool:
-        """Whether it is none of the built-in ones."""
-        return self.root.absolute() not in dataset.folder.absolute().parents
+    def is_own(self, item: Dataset | Suite) -> bool:
+        """Whether a dataset or suite is none of the built-in ones."""
+        folder = item.folder if isinstance(item, Dataset) else item.file.parent
+        return self.root.absolute() not in folder.absolute().parents
 
     @cached_property
     def datasets(self) -> dict[str, Dataset]:
@@ -342,7 +354,43 @@ class Registry:
     def suites(self) -> dict[str, Suite]:
         """The suites that are declared, by name, in their order; those that cannot be read are left out."""
         declared = suites_below(file.parent for file in self.suite_files)
-        return {**declared, **({NO_SUITE: no_suite()} if self.own else {})}
+        with suppress(MedtasksError):  # what is wrong with the vocabulary, its datasets say
+            return {**declared, **({NO_SUITE: no_suite()} if self.own else {})}
+        return declared
+
+    @cached_property
+    def _listing(self) -> dict[str, list[Suite]]:
+        """`SUITE/NAME` -> the other suites that list the dataset."""
+        found: dict[str, list[Suite]] = {}
+        for suite in self.suites.values():
+            for key in suite.of_others:
+                found.setdefault(key, []).append(suite)
+        return found
+
+    def suites_of(self, dataset: Dataset) -> tuple[Suite, ...]:
+        """The suites that a dataset belongs to: that of its folder first, then those that list it."""
+        return (dataset.suite, *self._listing.get(dataset.key, ()))
+
+    @cached_property
+    def _members(self) -> dict[str, list[Dataset]]:
+        found: dict[str, list[Dataset]] = {}
+        for dataset in self.datasets.values():
+            for suite in self.suites_of(dataset):
+                found.setdefault(suite.id, []).append(dataset)
+        return found
+
+    def datasets_of(self, suite: Suite) -> list[Dataset]:
+        """The datasets that belong to a suite: those of its folder, and those of others that it lists."""
+        return self._members.get(suite.id, [])
+
+    def values(self, dataset: Dataset, axis: str) -> list[str]:
+        """A dataset's values on an axis or fact in all of its suites, each once; `suite` is an axis, too."""
+        suites = self.suites_of(dataset)
+        if axis == "suite":
+            return [suite.id for suite in suites]
+        own = [suite for suite in suites if axis in suite.axes]
+        every = [dataset.values(suite, axis) for suite in own or [dataset.suite]]
+        return list(dict.fromkeys(value for values in every for value in values))
 
     @cached_property
     def titles(self) -> dict[str, dict[str, str]]:
@@ -352,6 +400,8 @@ class Registry:
         for suite in suites:
             for axis in (*TERMS, *suite.axes):
                 found[axis] = {**suite.titles(axis), **found.get(axis, {})}
+        for code in dict.fromkeys(item.metadata.language for item in self.datasets.values()):
+            found["language"].setdefault(code, language_name(code) or code)
         found["suite"] = {suite.id: suite.title for suite in suites}
         return found
 
@@ -368,6 +418,14 @@ class Registry:
             for strategy in STRATEGIES
         }
 
+    def asked(self, name: str) -> tuple[Dataset, str] | None:
+        """Dataset and strategy behind the name of a result: of a task, or of one with other shots."""
+        if name in self.tasks:
+            return self.tasks[name]
+        found = dataset_and_strategy(name)
+        dataset = self.datasets.get(found[0]) if found else None
+        return (dataset, found[1]) if found and dataset else None
+
     @cached_property
     def tags(self) -> dict[str, list[str]]:
         """Tag -> the tasks that carry it."""
@@ -375,7 +433,7 @@ class Registry:
 
         tagged: dict[str, list[str]] = {}
         for name, (dataset, strategy) in self.tasks.items():
-            for tag in tags_of(dataset.metadata, strategy):
+            for tag in tags_of(self, dataset, strategy):
                 tagged.setdefault(tag, []).append(name)
         return tagged
 
@@ -414,6 +472,7 @@ class Registry:
             matches = fnmatch.filter(known, name) if any(mark in name for mark in "*?[") else []
             for match in matches or [name]:
                 if match not in known:
+                    self._check_suite_of(match)
                     near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
                     raise MedtasksError(
                         f"no task, group or tag named {name!r}",
@@ -425,6 +484,25 @@ class Registry:
                     )
                 resolved[match] = self.leaves(match)
         return resolved
+
+    def _check_suite_of(self, name: str) -> None:
+        """Groups that are not known may be those of a suite whose file cannot be read: say so."""
+        for folder in (file.parent for file in self.suite_files):
+            if name == folder.name or name.startswith(f"{folder.name}_"):
+                read_suite(folder)
+
+    @cached_property
+    def suite_faults(self) -> dict[Path, str]:
+        """Files of suites that cannot be read, or that list what is not there, with the reason."""
+        from medtasks_ext.registry.listing import check_suite
+
+        found = {}
+        for file in self.suite_files:
+            try:
+                check_suite(self, file)
+            except MedtasksError as error:
+                found[file] = str(error)
+        return found
 
 
 def registry(*, empty: bool = False) -> Registry:

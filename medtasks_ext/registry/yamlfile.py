@@ -16,7 +16,20 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):
-    """Safe YAML that keeps `!function` references as strings."""
+    """Safe YAML that keeps `!function` references as strings, and refuses a key that is given twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """The mapping; PyYAML would take the last of two equal keys without a word."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"key {key.value!r} is given twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
 
 
 _Loader.add_constructor("!function", lambda loader, node: f"!function {loader.construct_scalar(node)}")
@@ -31,30 +44,50 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """One YAML mapping, with `include` resolved as lm-eval does (top-level keys, local ones win).
 
     Raises:
-        MedtasksError: the file is not valid YAML, not a mapping, or includes a missing file.
+        MedtasksError: as for `read_mapping`; files that include each other.
+    """
+    return _resolved(path, ())
+
+
+def _resolved(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    if path.resolve() in above:
+        raise MedtasksError("include: the file includes itself", where=path, remedy="name another file there")
+    config = read_mapping(path)
+    includes = config.pop("include", [])
+    merged: dict[str, Any] = {}
+    for name in includes if isinstance(includes, list) else [includes]:
+        if not isinstance(name, str):
+            raise MedtasksError(
+                f"include: {name!r} is no path", where=path, remedy="write the path of a task file"
+            )
+        merged.update(_resolved((path.parent / name).resolve(), (*above, path.resolve())))
+    return {**merged, **config}
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """One YAML mapping, as it stands in the file.
+
+    Raises:
+        MedtasksError: no such file, not valid YAML, a key that is given twice, or not a mapping.
     """
     try:
         config = yaml_text(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise MedtasksError(
-            f"not valid YAML ({problem})",
-            where=f"{path}{line}",
-            remedy="mend the indentation or quoting there",
-        ) from None
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="check the `include:` that names it") from None
     except UnicodeDecodeError:
         raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None
+    except (yaml.YAMLError, ValueError) as error:  # a date that there is not is no error of YAML
+        mark = getattr(error, "problem_mark", None)
+        raise MedtasksError(
+            f"not valid YAML ({getattr(error, 'problem', None) or error})",
+            where=f"{path}:{mark.line + 1}" if mark else path,
+            remedy="mend the indentation or quoting there",
+        ) from None
     if not isinstance(config, dict):
-        raise MedtasksError("expected a mapping of keys", where=path, remedy="start from another task's file")
-    includes = config.pop("include", [])
-    merged: dict[str, Any] = {}
-    for name in includes if isinstance(includes, list) else [includes]:
-        merged.update(read_yaml((path.parent / name).resolve()))
-    return {**merged, **config}
+        raise MedtasksError(
+            "expected a mapping of keys", where=path, remedy="start from another file of its kind"
+        )
+    return config
 
 
 def function_named(reference: str) -> Any:

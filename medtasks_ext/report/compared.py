@@ -11,8 +11,9 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.changes import document_p_value
+from medtasks_ext.results.conditions import asked, moving
 from medtasks_ext.stats.comparison import Pairs, all_pairs
-from medtasks_ext.stats.multiplicity import adjust_pairs, benjamini_hochberg, holm
+from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 from medtasks_ext.stats.ranking import Ranking, ranking, win_shares
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ class Compared:
         tested: how many of them have a score on each resample, and are compared by it.
         datasets: ids behind the figures, which all of these entries have.
         pairs: differences, intervals and p-values of the tested ones; None for fewer than two.
-        p_holm: (tested, tested) adjusted by Holm.
+        p_holm: (tested, tested) adjusted by Holm, over all suites and strategies.
         p_bh: (tested, tested) adjusted by Benjamini and Hochberg.
         ranking: ranks of the tested ones.
         wins: (entries, entries) share of the tasks that the row wins against the column, ties half.
         left_out: places of entries without which more can be compared: they share too few tasks.
-        unlike: datasets that were left out since their rows or versions differ between entries.
+        unlike: datasets that were left out since entries were asked them otherwise.
     """
 
     suite: str
@@ -65,8 +66,8 @@ def compared(
 ) -> list[Compared]:
     """The comparisons of a report: for each suite and strategy in which at least two entries have scores.
 
-    Entries whose rows or task version differ for a task are not compared on it; prompts may differ, which is
-    a comparison that one may want.
+    Entries that were not asked a task alike are not compared on it. `medtasks compare` tests two of them
+    against each other, and names the difference.
 
     Args:
         entries: of the report.
@@ -74,28 +75,64 @@ def compared(
         tasks: the registry.
         strategies: of the report.
     """
-    scored = _scored(entries)
-    return [
-        found
+    scored = _scored(entries, tasks)
+    found = [
+        item
         for suite in groups_of(tasks)
         if suite.axis == "suite"
         for strategy in strategies
         for sample in (False, True)
-        for found in _compared(entries, draws, suite, strategy, sample, scored)
+        for item in _compared(entries, draws, suite, strategy, sample, scored)
     ]
+    kinds = [[item for item in found if item.sample is sample] for sample in (False, True)]
+    return [item for kind in kinds for item in _adjusted(kind)]
+
+
+def _adjusted(comparisons: Sequence[Compared]) -> list[Compared]:
+    """With p-values adjusted for all pairs of all suites and strategies: one family, as `compare` has it."""
+    raw = [_upper(item.pairs.p_value) for item in comparisons if item.pairs is not None]
+    if not raw:
+        return list(comparisons)
+    ends = np.cumsum([len(part) for part in raw])[:-1]
+    by_holm = iter(np.split(holm(np.concatenate(raw)), ends))
+    by_bh = iter(np.split(benjamini_hochberg(np.concatenate(raw)), ends))
+    return [
+        item
+        if item.pairs is None
+        else replace(
+            item,
+            p_holm=_with_upper(item.pairs.p_value, next(by_holm)),
+            p_bh=_with_upper(item.pairs.p_value, next(by_bh)),
+        )
+        for item in comparisons
+    ]
+
+
+def _upper(matrix: Array) -> Array:
+    """The values above the diagonal."""
+    return matrix[np.triu_indices(len(matrix), 1)]
+
+
+def _with_upper(matrix: Array, values: Array) -> Array:
+    """A symmetric matrix with these values off its diagonal."""
+    found, place = matrix.copy(), np.triu_indices(len(matrix), 1)
+    found[place] = values
+    found.T[place] = values
+    return found
 
 
 #: (suite, strategy, synthetic) -> entry -> dataset -> experiment, for those with a score
 _Scored = dict[tuple[str, str, bool], dict[int, dict[str, "Experiment"]]]
 
 
-def _scored(entries: Sequence[Entry]) -> _Scored:
+def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
     found: _Scored = {}
     for place, entry in enumerate(entries):
         for item in entry.experiments.values():
-            record = item.dataset.metadata
-            if item.score is not None and not record.twin_of:
-                key = (record.suite, item.strategy, item.sample)
+            if item.score is None or item.dataset.metadata.twin_of:
+                continue
+            for suite in tasks.suites_of(item.dataset):
+                key = (suite.id, item.strategy, item.sample)
                 found.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
     return found
 
@@ -137,7 +174,7 @@ def _compared(
     by_task = np.array([[scored[place][name].score for name in datasets] for place in order], dtype=float)
     weights = suite.weights(frozenset(datasets))
     weight = np.array([weights.get(name, 0.0) for name in datasets])
-    pairs = p_holm = p_bh = places = None
+    pairs = places = None
     if len(tested) > 1:
         means = by_task[: len(tested)] @ weight
         resampled = np.stack(
@@ -146,7 +183,6 @@ def _compared(
         pairs, places = all_pairs(means, resampled), ranking(means, resampled)
         if len(datasets) == 1:
             pairs = _tested_by_documents(pairs, [scored[place][datasets[0]] for place in tested])
-        p_holm, p_bh = (adjust_pairs(pairs.p_value, adjust) for adjust in (holm, benjamini_hochberg))
     yield Compared(
         suite.value,
         strategy,
@@ -155,8 +191,8 @@ def _compared(
         len(tested),
         datasets,
         pairs,
-        p_holm,
-        p_bh,
+        None,
+        None,
         places,
         win_shares(by_task),
         [place for place in own if place not in chosen],
@@ -196,14 +232,14 @@ def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
 
 
 def _asked(entry: Entry, item: Experiment) -> Hashable:
-    """What decides whether entries can be compared on a task: version, rows, and which of them were asked."""
+    """What decides whether entries can be compared on a task: which rows were asked, and how."""
     rows, everything = item.settings["rows"], item.n == item.loaded.get("n_test")
     if not rows or (item.limited and not everything):
         try:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
         except MedtasksError:
             rows += entry.label
-    return item.settings["version"], rows, item.n
+    return rows, item.n, moving(asked(item, entry.settings))
 
 
 def pairs_of(report: Report, item: Compared) -> Iterator[dict[str, Any]]:

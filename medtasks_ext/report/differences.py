@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.tasks import STRATEGY_TITLES
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
+from medtasks_ext.results.conditions import unlike_the_paper
 from medtasks_ext.results.experiments import differing
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
     own = [entry for entry in entries if entry.kind != "published"]
     return [
         *_limited(own),
+        *_pending(own),
+        *_unlike(own, {entry.settings["published"] for entry in entries if entry.kind == "published"}),
         *_rebuilt(own),
         *_within(own),
         *_between_namesakes(own),
@@ -42,7 +45,7 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
 
 
 def _title(suite: str, strategy: str) -> str:
-    return f"{title_of('suite', suite)}, {STRATEGY_TITLES[strategy]}"
+    return f"{title_of('suite', suite)}, {strategy_title(strategy)}"
 
 
 def _by_group(entry: Entry) -> dict[tuple[str, str], list[Experiment]]:
@@ -66,6 +69,39 @@ def _limited(entries: Sequence[Entry]) -> Iterator[str]:
             if words != "all":
                 where = "each task" if len(found) == 1 else _some(names)
                 yield f"{entry.label}: only {words} of {where} were asked: no scores of whole test sets"
+
+
+def _pending(entries: Sequence[Entry]) -> Iterator[str]:
+    for entry in entries:
+        for item in entry.experiments.values():
+            if item.covered < 1 and item.score is not None:
+                low, high = item.bounds or (item.score, item.score)
+                yield (
+                    f"{entry.label}, {item.task}: {1 - item.covered:.0%} of the answers wait for a judge, so "
+                    f"the score is not final: between {low:.3f} and {high:.3f} when all are judged"
+                )
+
+
+def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
+    """Tasks that were not asked as the suite's paper asked them: no rank among its models."""
+    for entry in entries:
+        for (suite, strategy), items in _by_group(entry).items():
+            found = [
+                unlike_the_paper(item, entry.settings)
+                for item in items
+                if item.score is not None and not item.sample and suite in beside
+            ]
+            if n := sum(map(bool, found)):
+                reasons = Counter(words for item in found for words in dict.fromkeys(map(_condition, item)))
+                named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
+                yield (
+                    f"{entry.label}, {_title(suite, strategy)}: {n} of {len(found)} tasks were asked "
+                    f"otherwise than the published models were ({named}), so there is no rank among these"
+                )
+
+
+def _condition(difference: str) -> str:
+    return difference.partition(":")[0]
 
 
 def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
@@ -113,7 +149,7 @@ def _between_namesakes(entries: Sequence[Entry]) -> Iterator[str]:
 
 def _between(entries: Sequence[Entry]) -> Iterator[str]:
     """Tasks that entries share and were not asked alike: prompts, rows, versions."""
-    words = {"prompt": "prompt", "rows": "documents", "version": "version of the task"}
+    words = {"prompt": "prompt", "rows": "documents", "version": "version of the task", "jury": "jury"}
     by_task: dict[str, list[Experiment]] = {}
     for entry in entries:
         for name, item in entry.experiments.items():
@@ -127,9 +163,10 @@ def _between(entries: Sequence[Entry]) -> Iterator[str]:
                 groups.setdefault(key, []).append(name)
     for (suite, strategy, setting), names in groups.items():
         note = {
-            "prompt": "these scores are those of model and prompt together",
+            "prompt": "entries are not compared on them",
             "rows": "entries are not compared on them",
             "version": "scores of different versions are not comparable",
+            "jury": "entries are not compared on them",
         }[setting]
         yield (f"{_title(suite, strategy)}: entries differ in the {words[setting]} of {_some(names)}; {note}")
 
@@ -141,7 +178,7 @@ def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -
             names = ", ".join(entries[place].label for place in item.left_out)
             yield f"{title}: not compared, since they share too few tasks with the others: {names}"
         if item.unlike:
-            yield f"{title}: {_some(item.unlike)} left out of comparisons, since documents or versions differ"
+            yield f"{title}: {_some(item.unlike)} left out of comparisons, since they were asked otherwise"
 
 
 def _published(entries: Sequence[Entry]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.tasks import STRATEGIES
+from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
 from medtasks_ext.report.compared import compared
 from medtasks_ext.report.cost import costs
 from medtasks_ext.report.coverage import gaps
@@ -77,7 +77,7 @@ class Report:
 def gather(
     paths: Sequence[Path],
     tasks: Registry,
-    strategies: Sequence[str] = STRATEGIES,
+    strategies: Sequence[str] | None = None,
     published: str | None = None,
 ) -> Report:
     """Read runs, and work out what a report says of them.
@@ -85,7 +85,7 @@ def gather(
     Args:
         paths: as `read_results` takes them.
         tasks: the registry.
-        strategies: only these.
+        strategies: only these; by default the built ones, and what else was asked.
         published: suite whose published models stand beside them, `all` or `none`; by default those of the
             suites in which the runs have scores on real rows.
 
@@ -95,12 +95,15 @@ def gather(
     """
     results = read_results(paths, tasks)
     faults = list(results.faults)
+    asked = {item.strategy for entry in results.entries for item in entry.experiments.values()}
+    every = sorted({*STRATEGIES, *asked}, key=strategy_order)
+    strategies = every if strategies is None else strategies
     own = _of_strategies(_parted(results.entries), strategies)
     faults += [_empty(entry) for entry in results.entries if not entry.experiments]
     if not own:
         raise MedtasksError(
             "no task of the registry was finished"
-            + ("" if set(strategies) == set(STRATEGIES) else f" with {' or '.join(strategies)}"),
+            + ("" if set(strategies) >= asked else f" with {' or '.join(strategies)}"),
             where=", ".join(map(str, paths)),
             remedy="; ".join(str(item).splitlines()[0] for item in faults[:3]) or "finish the run first",
         )
@@ -156,11 +159,12 @@ def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[
 
 def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> list[Entry]:
     suites: set[str] = {
-        item.dataset.metadata.suite
+        suite.id
         for entry in own
         if not entry.sample
         for item in entry.experiments.values()
         if item.score is not None
+        for suite in tasks.suites_of(item.dataset)
     }
     known = [name for name, suite in tasks.suites.items() if suite.published]
     if wanted not in (None, "all", "none", *known):

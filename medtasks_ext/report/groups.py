@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.registry.groups import shared_group_name
-from medtasks_ext.registry.tasks import SUFFIX
+from medtasks_ext.registry.strategies import suffix_of
+from medtasks_ext.results.conditions import Asked, asked, comparable, unlike_the_paper
 from medtasks_ext.results.rollup import counted_parts
 from medtasks_ext.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -77,6 +78,9 @@ class GroupScore:
         documents: of its finished tasks.
         rank: place among entries that have all of its tasks, on those tasks; equal scores share the best.
         of: how many those are.
+        pending: its tasks with answers that wait for a judge.
+        limited: whether a task was asked some of its documents alone.
+        unlike: its tasks that were asked otherwise than the suite's paper asked them.
     """
 
     entry: Entry
@@ -92,6 +96,19 @@ class GroupScore:
     documents: int | None = None
     rank: int | None = None
     of: int | None = None
+    pending: tuple[str, ...] = ()
+    limited: bool = False
+    unlike: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether its tasks were asked all documents, and judged on all answers."""
+        return not self.pending and not self.limited
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether it can stand among scores that the paper prints of the whole group."""
+        return self.scored == self.group.n_tasks and not self.unlike
 
     @property
     def partial(self) -> bool:
@@ -104,14 +121,14 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
     """All groups that hold a dataset: all tasks, suites, their axes, and axes across suites."""
     members: dict[tuple[str, str, str | None], list[str]] = {}
     for dataset in tasks.datasets.values():
-        record = dataset.metadata
-        if record.twin_of:
+        if dataset.metadata.twin_of:
             continue
-        suite = record.suite
-        places = [(ALL, ALL, None), ("suite", suite, suite)]
-        for axis in (*ACROSS, *record.axes):
-            for value in record.axis(axis):
-                places += [(axis, value, suite), *([(axis, value, None)] if axis in ACROSS else [])]
+        places: list[tuple[str, str, str | None]] = [(ALL, ALL, None)]
+        for suite in tasks.suites_of(dataset):
+            places.append(("suite", suite.id, suite.id))
+            for axis in (*ACROSS, *suite.axes):
+                for value in dataset.values(suite, axis):
+                    places += [(axis, value, suite.id), *([(axis, value, None)] if axis in ACROSS else [])]
         for place in dict.fromkeys(places):
             members.setdefault(place, []).append(dataset.id)
     return tuple(_group(tasks, *place, tuple(ids)) for place, ids in members.items())
@@ -125,7 +142,7 @@ def _group(tasks: Registry, axis: str, value: str, suite: str | None, ids: tuple
     else:
         name = tasks.suites[suite].group_name(axis, value) or ""
     if name not in tasks.groups:
-        of_paper = tuple(one for one in ids if suite and tasks.datasets[one].of_paper)
+        of_paper = tuple(one for one in ids if suite and tasks.suites[suite].lists(tasks.datasets[one].key))
         return Group(axis, value, suite, "", ids, (of_paper or ids,))
     return Group(axis, value, suite, name, ids, tuple(tuple(part) for part in tasks.parts(name)))
 
@@ -145,7 +162,7 @@ def group_scores(
         draws: task -> its score on each resample, (resamples,).
     """
     done = {item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy}
-    printed = {group: entry.groups.get(group.name + SUFFIX[strategy]) for group in groups if group.name}
+    printed = {group: entry.groups.get(group.name + suffix_of(strategy)) for group in groups if group.name}
     rows = [
         GroupScore(entry, strategy, group, sample=False, score=score)
         for group, score in printed.items()
@@ -202,6 +219,9 @@ def _computed(
     valid = _means(layout.members, [item.metrics.get("valid") for item in items])
     cut = _means(layout.members, [item.share_cut("answers_cut") for item in items])
     counted = layout.counted @ has
+    late = np.array([item.score is not None and item.covered < 1 for item in items])
+    some = np.array([item.score is not None and item.limited for item in items])
+    other = np.array([bool(unlike_the_paper(item, entry.settings)) for item in items]) & has
     values = np.round(layout.weights @ scores, _DIGITS).tolist()
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
         low, high = limits[layout.way[place]]
@@ -217,7 +237,14 @@ def _computed(
             cut=cut[place],
             scored=int(counted[place]),
             documents=int(documents[place]),
+            pending=_named(names, late & (layout.counted[place] > 0)),
+            limited=bool((some & (layout.counted[place] > 0)).any()),
+            unlike=_named(names, other & (layout.counted[place] > 0)),
         )
+
+
+def _named(names: Sequence[str], chosen: Array) -> tuple[str, ...]:
+    return tuple(names[place] for place in np.flatnonzero(chosen).tolist())
 
 
 def _matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
@@ -254,7 +281,11 @@ def _limits(weights: Array, draws: Sequence[Array | None]) -> list[tuple[float |
 
 
 def rank(rows: Sequence[GroupScore]) -> None:
-    """Set `rank` and `of`: synthetic rows among themselves, strategies each for itself."""
+    """Set `rank` and `of`: synthetic rows among themselves, strategies each for itself.
+
+    A row is ranked among the entries that have all of its tasks and were asked them alike or nearly so
+    (`comparable`). Rows with pending judgements or a part of the documents have no rank.
+    """
     families: dict[tuple[str, bool], list[GroupScore]] = {}
     for row in rows:
         if row.score is not None:
@@ -265,34 +296,74 @@ def rank(rows: Sequence[GroupScore]) -> None:
 
 def _rank(strategy: str, rows: Sequence[GroupScore]) -> None:
     """Each row against all entries that have its tasks; a whole group against printed scores, too."""
-    scored = {id(row.entry): row.entry for row in rows}
-    known = {key: _scored(entry, strategy) for key, entry in scored.items()}
-    names = list(dict.fromkeys(name for item in known.values() for name in item))
-    sets = {key: frozenset(item) for key, item in known.items()}
-    cached = lru_cache(maxsize=None)(Group.weights)
-    weights = _matrix([cached(row.group, sets[id(row.entry)]) for row in rows], names)
-    table = np.array([[item.get(name, np.nan) for name in names] for item in known.values()])
-    table = table.reshape(len(known), len(names))
-    lacking = np.isnan(table).astype(float) @ (weights > 0).T
-    values = np.where(lacking > 0, np.nan, np.nan_to_num(table) @ weights.T)  # (entries, rows)
-    printed: dict[Group, list[float]] = {}
-    complete: dict[Group, list[float]] = {}
+    entries = list({id(row.entry): row.entry for row in rows}.values())
+    known = [_whole(entry, strategy) for entry in entries]
+    names = list(dict.fromkeys(name for items in known for name in items))
+    values = np.array([[_score(items.get(name)) for name in names] for items in known], dtype=float)
+    values = values.reshape(len(entries), len(names))
+    alike = _alike(entries, known, names)
+    weigh = lru_cache(maxsize=None)(Group.weights)
+    printed = _by_group(row for row in rows if row.scored is None)
+    as_printed = _by_group(row for row in rows if row.as_printed and row.whole)
+    for number, entry in enumerate(entries):
+        own = [row for row in rows if row.entry is entry]
+        scored = frozenset(_scored(entry, strategy))
+        weights = _matrix([weigh(row.group, scored) for row in own], names)
+        # a task counts against a rival that has its score, and was asked alike
+        lacking = (np.isnan(values) | ~alike[number]).astype(float) @ (weights > 0).T
+        means = np.where(lacking > 0, np.nan, np.nan_to_num(values) @ weights.T)  # (entries, rows)
+        limit = np.array([row.score for row in own]) + 10**-_DIGITS
+        better, of = (means > limit).sum(axis=0).tolist(), (~np.isnan(means)).sum(axis=0).tolist()
+        for place, row in enumerate(own):
+            if not row.whole:
+                continue
+            rivals = printed.get(row.group, []) if row.scored is None or row.as_printed else []
+            if row.scored is None:  # a score that the paper prints without those of its tasks
+                rivals, better[place], of[place] = [*rivals, *as_printed.get(row.group, [])], 0, 0
+            row.rank = 1 + better[place] + sum(score > float(limit[place]) for score in rivals)
+            row.of = of[place] + len(rivals)
+
+
+def _by_group(rows: Iterable[GroupScore]) -> dict[Group, list[float]]:
+    found: dict[Group, list[float]] = {}
     for row in rows:
-        if row.scored in (None, row.group.n_tasks):
-            (printed if row.scored is None else complete).setdefault(row.group, []).append(row.score or 0.0)
-    limit = np.array([row.score for row in rows]) + 10**-_DIGITS
-    better, of = (values > limit).sum(axis=0).tolist(), (~np.isnan(values)).sum(axis=0).tolist()
-    for place, row in enumerate(rows):
-        rivals = printed.get(row.group, []) if row.scored in (None, row.group.n_tasks) else []
-        if row.scored is None:
-            rivals, better[place], of[place] = [*rivals, *complete.get(row.group, [])], 0, 0
-        row.rank = 1 + better[place] + sum(score > limit[place] for score in rivals)
-        row.of = of[place] + len(rivals)
+        found.setdefault(row.group, []).append(row.score or 0.0)
+    return found
 
 
-def _scored(entry: Entry, strategy: str) -> dict[str, float]:
+def _alike(
+    entries: Sequence[Entry], known: Sequence[Mapping[str, Experiment]], names: Sequence[str]
+) -> Array:
+    """(entries, entries, names) whether two entries were asked a task alike, or nearly so."""
+    found = np.zeros((len(entries), len(entries), len(names)), dtype=bool)
+    for column, name in enumerate(names):
+        ways: dict[Asked, list[int]] = {}
+        for number, items in enumerate(known):
+            if name in items:
+                ways.setdefault(asked(items[name], entries[number].settings), []).append(number)
+        for one, mine in ways.items():
+            for other, theirs in ways.items():
+                if comparable(one, other).grade != "other":
+                    found[np.ix_(mine, theirs, [column])] = True
+    return found
+
+
+def _whole(entry: Entry, strategy: str) -> dict[str, Experiment]:
+    """Dataset -> the experiment with a score over all of its documents and judgements."""
     return {
-        item.dataset.id: item.score
+        item.dataset.id: item
+        for item in entry.experiments.values()
+        if item.strategy == strategy and item.score is not None and item.whole
+    }
+
+
+def _score(item: Experiment | None) -> float:
+    return float("nan") if item is None or item.score is None else item.score
+
+
+def _scored(entry: Entry, strategy: str) -> list[str]:
+    return [
+        item.dataset.id
         for item in entry.experiments.values()
         if item.strategy == strategy and item.score is not None
-    }
+    ]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.tasks import STRATEGIES, SUFFIX
+from medtasks_ext.registry.groups import suite_of_group
+from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.report.axes import order, title
 
 if TYPE_CHECKING:
@@ -81,9 +82,13 @@ def outline(registry: Registry, requested: Iterable[str]) -> Outline:
 
 
 def _places(registry: Registry, names: Iterable[str]) -> list[tuple[str, str]]:
-    """Suites and strategies of the tasks behind names."""
-    tasks = [registry.tasks[leaf] for name in names for leaf in registry.leaves(name)]
-    return list(dict.fromkeys((dataset.metadata.suite, strategy) for dataset, strategy in tasks))
+    """Suites and strategies of names: a suite's group is of that suite, whatever the folders of its tasks."""
+    found: dict[tuple[str, str], None] = {}
+    for name in names:
+        suite = None if name in registry.tasks else suite_of_group(registry, name)
+        for dataset, strategy in map(registry.tasks.__getitem__, registry.leaves(name)):
+            found[(suite or dataset.suite).id, strategy] = None
+    return list(found)
 
 
 def _suites(places: Iterable[tuple[str, str]]) -> list[str]:
@@ -97,14 +102,10 @@ def _in_order(registry: Registry, places: Iterable[tuple[str, str]]) -> Iterator
 
 def _axes(registry: Registry, name: str, strategy: str) -> dict[str, dict[str, str]]:
     suite = registry.suites[name]
-    records = [
-        dataset.metadata
-        for dataset in registry.datasets.values()
-        if dataset.metadata.suite == name and not dataset.metadata.twin_of
-    ]
+    datasets = [item for item in registry.datasets_of(suite) if not item.metadata.twin_of]
     found = {}
     for axis in suite.main_axes:
-        values = {value for record in records for value in record.axis(axis)}
+        values = {value for dataset in datasets for value in dataset.values(suite, axis)}
         titles = {
             suite.named(suite.groups[axis], value) + SUFFIX[strategy]: title(axis, value)
             for value in sorted(values, key=lambda value: order(axis, value))

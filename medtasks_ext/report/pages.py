@@ -10,7 +10,7 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.glossary import meaning, rule
 from medtasks_ext.prompts.strategies import strategy_line
-from medtasks_ext.rows.spec import Prompt
+from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,15 +61,17 @@ def task_page(
 
 
 def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str, str]]:
-    block = dataset.blocks
-    prompt = Prompt(**block["prompt"])
-    instruction = _instruction(prompt.instruction, block["answer"])
+    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    prompt = spec.prompt
+    instruction = _instruction(prompt.instruction, spec.answer)
     found = {}
     for strategy in strategies:
-        line = strategy_line(dataset, cot=strategy == "cot")
+        cot = strategy == "cot"
+        line = strategy_line(dataset, spec, cot=cot)
+        shown = prompt.input if cot or not prompt.cue else f"{prompt.input}\n{prompt.cue}"
         found[strategy] = {
-            "instruction": cut(instruction.replace(_LINE, line), _LENGTH),
-            "input": cut(prompt.input.replace(_LINE, line), _LENGTH),
+            "instruction": cut(instruction.replace(_LINE, line).rstrip(), _LENGTH),
+            "input": cut(shown.replace(_LINE, line), _LENGTH),
             "strategy_line": line,
         }
     return found

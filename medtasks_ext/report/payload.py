@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext import __version__
-from medtasks_ext.registry.tasks import STRATEGY_TITLES
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.pages import task_page
+from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.registry.tasks import Dataset, Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -50,7 +51,7 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "sample": report.sample,
         "text": text,
         "entries": [_entry(report, number) for number in range(len(report.entries))],
-        "datasets": [_dataset(dataset) for dataset in datasets],
+        "datasets": [_dataset(report.tasks, dataset) for dataset in datasets],
         "axes": [
             {"key": key, "title": titles[key], "values": [[value, title(key, value)] for value in values]}
             for key, values in axes.items()
@@ -58,7 +59,7 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "mean_rules": [
             f"{suite.title}: {suite.mean_rule}" for suite in report.tasks.suites.values() if suite.mean_rule
         ],
-        "strategies": [[strategy, STRATEGY_TITLES[strategy]] for strategy in report.strategies],
+        "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
         **_results(report, place),
         "groups": _groups(report, axes),
         "comparisons": [_comparison(item, place) for item in report.comparisons],
@@ -133,14 +134,14 @@ def _entry(report: Report, place: int) -> dict[str, Any]:
     }
 
 
-def _dataset(dataset: Dataset) -> dict[str, Any]:
-    record = dataset.metadata
+def _dataset(tasks: Registry, dataset: Dataset) -> dict[str, Any]:
+    record, suites = dataset.metadata, tasks.suites_of(dataset)
     assigned = [name for name in ("specialties", "stage", "access") if record.assigned_by(name) == "medtasks"]
     return {
-        **{axis: record.axes.get(axis) for axis in suite_axes()},
+        **{axis: _one_or_more(tasks.values(dataset, axis)) for axis in suite_axes()},
         "id": dataset.id,
         "name": record.name,
-        "suite": record.suite,
+        "suite": _one_or_more([suite.id for suite in suites]),
         "summary": record.summary,
         "language": record.language,
         "task_type": record.task_type,
@@ -158,9 +159,18 @@ def _dataset(dataset: Dataset) -> dict[str, Any]:
         "oracle_max": record.oracle_max,
         "assigned": assigned,
         "twin_of": record.twin_of,
-        "left_out": [axis for axis, names in dataset.suite.left_out.items() if dataset.folder.name in names],
-        "added": dataset.joined_later,
+        "left_out": {
+            suite.id: axes
+            for suite in suites
+            if (axes := [axis for axis in suite.left_out if suite.leaves_out(axis, dataset.key)])
+        },
+        "added": [dataset.suite.id] if dataset.joined_later else [],
     }
+
+
+def _one_or_more(values: list[str]) -> str | list[str] | None:
+    """Almost all datasets have one suite, and one value on its axes."""
+    return values if len(values) > 1 else next(iter(values), None)
 
 
 def _axes(report: Report) -> dict[str, list[str]]:
@@ -174,7 +184,7 @@ def _axes(report: Report) -> dict[str, list[str]]:
 
 _RESULTS = (
     *("entry", "dataset", "strategy", "score", "low", "high", "sd", "n", "valid", "cut", "unclosed"),
-    *("inputs_cut", "usd", "settings"),
+    *("inputs_cut", "usd", "judged", "otherwise", "settings"),
 )
 
 
@@ -212,6 +222,8 @@ def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[st
         "unclosed": number(item.metrics.get("unclosed_reasoning")),
         "inputs_cut": number(item.share_cut("inputs_cut")),
         "usd": number(report.costs[index].of(item)),
+        "judged": None if item.covered == 1 else number(item.covered),
+        "otherwise": "; ".join(unlike_the_paper(item, entry.settings)) or None,
     }
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.registry.tasks import Dataset, Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -25,8 +25,8 @@ SCHEMA = 1
 _Columns = dict[str, tuple[str, "Callable[[Any], Any]"]]
 
 
-def _listed(axis: str) -> Callable[[Dataset], str | None]:
-    return lambda dataset: ";".join(dataset.metadata.axis(axis)) or None
+def _listed(axis: str, tasks: Registry) -> Callable[[Dataset], str | None]:
+    return lambda dataset: ";".join(tasks.values(dataset, axis)) or None
 
 
 def _axes() -> list[str]:
@@ -34,12 +34,12 @@ def _axes() -> list[str]:
     return ["language", "task_type", "stage", "specialties", "documents", "access", *suite_axes()]
 
 
-def _of_dataset() -> _Columns:
+def _of_dataset(tasks: Registry) -> _Columns:
     return {
         "suite": ("string", lambda dataset: dataset.metadata.suite),
         "dataset": ("string", lambda dataset: dataset.id),
         "name": ("string", lambda dataset: dataset.metadata.name),
-        **{axis: ("string", _listed(axis)) for axis in _axes()},
+        **{axis: ("string", _listed(axis, tasks)) for axis in _axes()},
         "twin_of": ("string", lambda dataset: dataset.metadata.twin_of),
     }
 
@@ -71,6 +71,8 @@ _OF_EXPERIMENT: _Columns = {
     "data": ("string", lambda item: item.settings.get("data")),
     "rows": ("string", lambda item: item.settings.get("rows") or None),
     "rebuilt": ("bool", lambda item: item.settings.get("rebuilt") == "yes"),
+    "jury": ("string", lambda item: item.settings.get("jury")),
+    "judged": ("float64", lambda item: item.covered),
     "sample": ("bool", lambda item: item.sample),
 }
 _OF_METRIC = {"metric": "string", "value": "float64", "interval_low": "float64", "interval_high": "float64"}
@@ -94,6 +96,8 @@ _OF_GROUP: _Columns = {
     "documents": ("int64", lambda row: row.documents),
     "valid": ("float64", lambda row: row.valid),
     "cut": ("float64", lambda row: row.cut),
+    "pending": ("int64", lambda row: len(row.pending)),
+    "asked_otherwise": ("int64", lambda row: len(row.unlike)),
     "rank": ("int64", lambda row: row.rank),
     "rank_of": ("int64", lambda row: row.of),
 }
@@ -154,7 +158,7 @@ def results(report: Report) -> Results:
     return Results(
         _table(
             {
-                **_taken(_columns(_of_dataset(), datasets), of_dataset),
+                **_taken(_columns(_of_dataset(report.tasks), datasets), of_dataset),
                 **_taken(_columns(_OF_ENTRY, report.entries), of_entry),
                 **_columns(_OF_EXPERIMENT, experiments),
                 "usd": pa.array(usd, pa.float64()),
@@ -182,7 +186,18 @@ _FIRST = ("suite", "dataset", "name", "task", "strategy", "entry", "model", "kin
 def _last() -> tuple[str, ...]:
     return (
         *("n", "valid", "cut", "inputs_cut", "unclosed", *_axes(), "twin_of", "task_version", "prompt"),
-        *("data", "rows", "rebuilt", "input_tokens", "output_tokens", "usd", "settings", "started"),
+        *(
+            "data",
+            "rows",
+            "rebuilt",
+            "jury",
+            "judged",
+            "input_tokens",
+            "output_tokens",
+            "usd",
+            "settings",
+            "started",
+        ),
         *("medtasks_version", "lm_eval_version"),
     )
 

@@ -158,6 +158,7 @@ def _paired(
     one: Experiment, other: Experiment, before: DocumentScores, after: DocumentScores
 ) -> tuple[tuple[Array, Array], tuple[Counts, Counts]]:
     """Places of the shared documents in both, and their counts by unit."""
+    _check_alike(one, other)
     places = _shared(before, after, same_rows=one.settings.get("rows") == other.settings.get("rows"))
     if len(places[0]) < 2:
         raise MedtasksError(
@@ -165,6 +166,22 @@ def _paired(
         )
     counts = _counts(before, places[0]), _counts(after, places[1], like=before.units[places[0]])
     return places, counts
+
+
+def _check_alike(one: Experiment, other: Experiment) -> None:
+    """Refuse what no test may set side by side: other juries, other versions of the task."""
+    for setting, words, remedy in (
+        (
+            "jury",
+            "was judged by different juries",
+            "judge both runs with one jury: medtasks judge RUN --jury NAME",
+        ),
+        ("version", "was run in different versions", "medtasks rescore RUN, or run it again"),
+    ):
+        values = [item.settings.get(setting) for item in (one, other)]
+        if values[0] != values[1]:
+            shown = " | ".join(value or "none" for value in values)
+            raise MedtasksError(f"{words} ({shown}), so it is not compared", where=one.task, remedy=remedy)
 
 
 def _shared(one: DocumentScores, other: DocumentScores, *, same_rows: bool) -> tuple[Array, Array]:

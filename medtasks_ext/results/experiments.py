@@ -96,6 +96,24 @@ class Experiment:
         """Whether not all of its documents were asked."""
         return self.settings.get("documents", "all") != "all"
 
+    @property
+    def covered(self) -> float:
+        """Share of its answers that were judged, where judges score it; else 1."""
+        return self.metrics.get("judged", 1.0)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it was asked all documents, and judged on all answers."""
+        return self.covered == 1 and not self.limited
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """What the score can still become, by answers that wait for a judge; None where none does."""
+        behind = self.metrics.get("scored", 1.0)
+        if self.score is None or "judged" not in self.metrics or behind == 1:
+            return None
+        return self.score * behind, self.score * behind + 1 - behind
+
     def share_cut(self, what: str) -> float | None:
         """Share of the documents in one of the counts of `cut`; None where it was not counted."""
         return self.cut[what] / self.n if self.n and what in self.cut else None
@@ -140,8 +158,17 @@ class Entry:
         return any(item.sample for item in self.experiments.values())
 
 
-def task_settings(version: str, loaded: Mapping[str, Any]) -> dict[str, str]:
-    """What decides whether two scores of one task can be compared, from the record of what was loaded."""
+def task_settings(
+    version: str, loaded: Mapping[str, Any], *, examples: str | None = None, jury: str | None = None
+) -> dict[str, str]:
+    """What decides whether two scores of one task can be compared.
+
+    Args:
+        version: of the task.
+        loaded: the record of what was loaded.
+        examples: hash of the examples in a prompt, where there are some.
+        jury: who judged, in words.
+    """
     origin = str(loaded.get("origin", "unknown"))
     revision = loaded.get("revision")
     return {
@@ -150,6 +177,8 @@ def task_settings(version: str, loaded: Mapping[str, Any]) -> dict[str, str]:
         "data": f"{origin} @ {revision}" if revision else origin,
         "rows": str(loaded.get("rows_hash", "")),
         "rebuilt": "yes" if loaded.get("rebuilt") else "no",
+        **({"examples": examples} if examples else {}),
+        **({"jury": jury} if jury else {}),
     }
 
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.strategies import asked_strategy, strategy_title
+from medtasks_ext.results.conditions import GREEDY, decoding_words
 from medtasks_ext.runs.manifest import Manifest, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from medtasks_ext.registry import Dataset, Registry, Suite
@@ -75,7 +77,9 @@ def export_run(run: Path, out: Path, registry: Registry, suite: Suite) -> list[E
 
 
 def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: str, model: str) -> Exported:
-    loaded = _json(run / "tasks" / f"{name}.json")["loaded"]
+    stored = _json(run / "tasks" / f"{name}.json")
+    loaded = stored["loaded"]
+    _check_mode(run, name, strategy, stored["config"])
     if loaded["origin"] == "sample":
         raise MedtasksError(
             f"{name} was run on synthetic sample rows", where=run, remedy="run it on the official files"
@@ -86,6 +90,28 @@ def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: st
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=4), encoding="utf-8")
     return Exported(path, len(rows), loaded["rebuilt"])
+
+
+def _check_mode(run: Path, name: str, strategy: str, config: Mapping[str, Any]) -> None:
+    """Refuse what the leaderboard has no file name for.
+
+    Raises:
+        MedtasksError: other numbers of examples than the strategy's, or answers that were sampled.
+    """
+    shots, generation = int(config.get("num_fewshot") or 0), config.get("generation_kwargs") or {}
+    asked = asked_strategy(strategy, shots)
+    if asked != strategy:
+        raise MedtasksError(
+            f"{name} was asked {strategy_title(asked)}, which the leaderboard does not take under this name",
+            where=run,
+            remedy="run the tasks without --num_fewshot; `…_5shot` is the task with five examples",
+        )
+    if decoding_words(generation) not in (None, GREEDY):
+        raise MedtasksError(
+            f"{name} has sampled answers ({decoding_words(generation)}); the leaderboard takes greedy ones",
+            where=run,
+            remedy="run it without --gen_kwargs",
+        )
 
 
 def _row(sample: dict[str, Any], official: str, dataset: Dataset) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import function
-from medtasks_ext.registry.tasks import STRATEGIES
 from medtasks_ext.results.experiments import Entry, Experiment
 
 if TYPE_CHECKING:
@@ -55,9 +55,10 @@ def published_experiments(
         tasks: the registry.
         suite: whose paper prints them.
         scores: (name of the dataset in the paper's tables, strategy) -> score, 0-1; names that the
-            registry does not hold are left out.
+            registry does not hold are left out. What a paper calls zero-shot may have asked to reason first;
+            such a score goes where the dataset says (`published_strategy`).
     """
-    of_suite = (item for item in tasks.datasets.values() if item.suite.id == suite.id and item.of_paper)
+    of_suite = (item for item in tasks.datasets_of(suite) if suite.lists(item.key))
     by_name = {item.metadata.name: item for item in of_suite}
     aliases = suite.published.aliases if suite.published else {}
     found = {}
@@ -65,6 +66,8 @@ def published_experiments(
         assert strategy in STRATEGIES
         if (dataset := by_name.get(aliases.get(name, name))) is None:
             continue
+        if strategy == "zero_shot":
+            strategy = dataset.metadata.published_strategy
         task = dataset.task(strategy)
         found[task] = Experiment(
             task=task,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
@@ -37,7 +38,7 @@ from medtasks_ext.stats.bootstrap import Interval, task_intervals
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from medtasks_ext.registry import Registry
+    from medtasks_ext.registry import Dataset, Registry
 
 #: model arguments that say where or how fast a model runs, not what it answers
 INFRASTRUCTURE = {
@@ -47,7 +48,6 @@ INFRASTRUCTURE = {
     *("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size"),
     *("max_length", "max_model_len", "tokenizer_backend", "tokenized_requests", "eos_string"),
 }
-_OWN_SHOTS = {"zero_shot": 0, "cot": 0, "five_shot": 5}
 _OWN = "the task's own"
 
 
@@ -123,7 +123,7 @@ def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
     joined: list[Entry] = []
     for entry in entries:
         for known in joined:
-            if (known.model, known.kind, known.settings) != (entry.model, entry.kind, entry.settings):
+            if (known.model, known.kind) != (entry.model, entry.kind) or not _alike(known, entry):
                 continue
             if conflict := _disagreement(known, entry):
                 faults.append(conflict)
@@ -131,10 +131,18 @@ def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
             known.experiments = {**entry.experiments, **known.experiments}
             known.folders += tuple(item for item in entry.folders if item not in known.folders)
             known.notes = tuple(dict.fromkeys([*known.notes, *entry.notes]))
+            known.settings = {**entry.settings, **known.settings}
             break
         else:
             joined.append(entry)
     return joined
+
+
+def _alike(one: Entry, other: Entry) -> bool:
+    """Whether the settings are; a run that nobody judged has no jury to differ in."""
+    names = (one.settings.keys() | other.settings.keys()) - {"jury"}
+    shared = names | (one.settings.keys() & other.settings.keys())
+    return all(one.settings.get(name) == other.settings.get(name) for name in shared)
 
 
 def _disagreement(one: Entry, other: Entry) -> Fault | None:
@@ -161,7 +169,7 @@ def _disagreement(one: Entry, other: Entry) -> Fault | None:
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     manifest = _read_manifest(folder)
-    experiments = {}
+    experiments: dict[str, Experiment] = {}
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
             continue
@@ -170,13 +178,14 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             faults.append(unknown_tasks([name], str(path)))
             continue
         try:
-            experiments[name] = _medtasks_task(folder, name, read_json(path), tasks, faults)
+            item = _medtasks_task(folder, name, read_json(path), tasks, faults)
+            note_choice(manifest.record(), name, item)
+            add_experiment(experiments, item, name, str(path), faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(str(path), what, "medtasks rescore RUN"))
     model, arguments = manifest.identity.model["model"], manifest.identity.model["model_args"]
     record = manifest.record()
-    note_choices(record, experiments)
     return Entry(
         model=str(arguments.get("pretrained") or arguments.get("model") or model),
         label="",
@@ -206,13 +215,13 @@ def _read_manifest(folder: Path) -> Manifest:
 def _medtasks_task(
     folder: Path, name: str, stored: dict[str, Any], tasks: Registry, faults: list[Fault]
 ) -> Experiment:
-    dataset, strategy = tasks.tasks[name]
+    dataset, strategy = asked_task(tasks, name, stored["config"])
     file = folder / "tasks" / name
     metrics, nan = without_nan(stored["metrics"], str(file.with_suffix(".json")))
     faults += nan
     run = RunResults(folder, "", {})
     return Experiment(
-        task=name,
+        task=dataset.task(strategy),
         dataset=dataset,
         strategy=strategy,
         version=stored["version"],
@@ -223,7 +232,12 @@ def _medtasks_task(
             if item["interval_low"] is not None
         },
         n=stored["n"],
-        settings=task_settings(stored["version"], stored["loaded"]),
+        settings=task_settings(
+            stored["version"],
+            stored["loaded"],
+            examples=((stored.get("conditions") or {}).get("shots") or {}).get("hash"),
+            jury=stored.get("jury"),
+        ),
         loaded=stored["loaded"],
         cut=stored.get("cut") or {},
         tokens=stored.get("tokens"),
@@ -271,16 +285,14 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     named = {name: item for name, item in content["configs"].items() if name in content["results"]}
     if unknown := [name for name in named if name not in tasks.tasks]:
         faults.append(unknown_tasks(unknown, str(file)))
-    experiments = {
-        name: _lm_eval_task(file, name, content, tasks, faults) for name in named if name in tasks.tasks
-    }
-    if not experiments:
+    read = {name: _lm_eval_task(file, name, content, tasks, faults) for name in named if name in tasks.tasks}
+    if not read:
         return None
-    if bare := [name for name in experiments if not samples_file(file, name).is_file()]:
+    if bare := [name for name in read if not samples_file(file, name).is_file()]:
         faults.append(
             Fault(
                 str(file),
-                f"{len(bare)} of {len(experiments)} tasks have no samples file, so no intervals, paired "
+                f"{len(bare)} of {len(read)} tasks have no samples file, so no intervals, paired "
                 f"comparisons or examples (first: {bare[0]})",
                 "run lm_eval with --log_samples",
                 skipped=False,
@@ -296,7 +308,7 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         "gen_kwargs": dropped_secrets(_arguments(run.get("gen_kwargs"))),
         "limit": run.get("limit"),
         "system_role": next(
-            (item.config.get("metadata", {}).get("system_role", True) for item in experiments.values()), True
+            (item.config.get("metadata", {}).get("system_role", True) for item in read.values()), True
         ),
     }
     manifest = {
@@ -304,7 +316,10 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         "started": _moment(content.get("date")),
         "identity": {"model": {"model": run.get("model"), "model_args": arguments}, "settings": settings},
     }
-    note_choices(manifest, experiments)
+    experiments: dict[str, Experiment] = {}
+    for name, item in read.items():
+        note_choice(manifest, name, item)
+        add_experiment(experiments, item, name, str(file), faults)
     return Entry(
         model=str(
             arguments.get("pretrained")
@@ -324,8 +339,8 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
 def _lm_eval_task(
     file: Path, name: str, content: Mapping[str, Any], tasks: Registry, faults: list[Fault]
 ) -> Experiment:
-    dataset, strategy = tasks.tasks[name]
     config = without_login(content["configs"][name])
+    dataset, strategy = asked_task(tasks, name, config)
     version = str(content.get("versions", {}).get(name, ""))
     loaded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
     metrics, nan = without_nan(
@@ -349,7 +364,7 @@ def _lm_eval_task(
             if item["interval_low"] is not None
         }
     return Experiment(
-        task=name,
+        task=dataset.task(strategy),
         dataset=dataset,
         strategy=strategy,
         version=version,
@@ -436,10 +451,39 @@ def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
     return Choice.of(task, settings.get("limit"), settings.get("samples"))
 
 
-def note_choices(manifest: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> None:
-    """Put into the settings of each experiment which documents it stands over."""
-    for name, item in experiments.items():
-        item.settings["documents"] = choice_of(manifest, name).words
+def note_choice(manifest: Mapping[str, Any], task: str, item: Experiment) -> None:
+    """Put into the settings of an experiment which documents it stands over; the task as the run named it."""
+    item.settings["documents"] = choice_of(manifest, task).words
+
+
+def asked_task(tasks: Registry, name: str, config: Mapping[str, Any]) -> tuple[Dataset, str]:
+    """The dataset of a task, and the strategy by which it was asked: `--num_fewshot` changes it."""
+    dataset, strategy = tasks.tasks[name]
+    shots = config.get("num_fewshot")
+    return dataset, strategy if shots is None else asked_strategy(strategy, int(shots))
+
+
+def add_experiment(
+    experiments: dict[str, Experiment], item: Experiment, name: str, where: str, faults: list[Fault]
+) -> None:
+    """Add an experiment under the name that its strategy has; two tasks may have been asked the same.
+
+    Args:
+        experiments: of the entry.
+        item: what was read.
+        name: of the task in the run.
+        where: it was read, for messages.
+        faults: a task that was asked twice with other results is added here.
+    """
+    known = experiments.setdefault(item.task, item)
+    if known is not item and known.metrics != item.metrics:
+        faults.append(
+            Fault(
+                where,
+                f"{name} was asked as {item.task} was, and has other results: the first ones stand",
+                "leave one of the two tasks out of the run",
+            )
+        )
 
 
 def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> dict[str, str]:
@@ -455,24 +499,20 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
     system_role = manifest.get("system_role", settings.get("system_role", True))
     template = settings.get("apply_chat_template")
     multiturn = settings.get("fewshot_as_multiturn")
-    shots = {
-        int(item.config.get("num_fewshot") or 0)
-        for item in experiments.values()
-        if int(item.config.get("num_fewshot") or 0) != _OWN_SHOTS[item.strategy]
-    }
     chosen = {key: value for key, value in arguments.items() if key not in INFRASTRUCTURE}
     documents = dict.fromkeys(item.settings["documents"] for item in experiments.values())
+    juries = {item.settings["jury"] for item in experiments.values() if "jury" in item.settings}
     return {
         "backend": str(identity["model"]["model"]),
         "model arguments": _words(chosen),
         "chat template": template if isinstance(template, str) else "yes" if template else "no",
         "instruction in": "system turn" if system_role else "user turn",
         "system instruction": str(settings.get("system_instruction") or "none"),
-        "shots": " and ".join(map(str, sorted(shots))) if shots else _OWN,
         "shots as turns": "yes" if (bool(template) if multiturn is None else multiturn) else "no",
         "decoding": _words(settings.get("gen_kwargs") or {}) or _OWN,
         "documents": " or ".join(sorted(documents)) + ", by task" * (len(documents) > 1) or "all",
         "rows": "synthetic" if any(item.sample for item in experiments.values()) else "real",
+        **({"jury": " or ".join(sorted(juries))} if juries else {}),
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.stats.bootstrap import Interval, mean_over_tasks, percentile_interval
 
 if TYPE_CHECKING:
@@ -105,15 +106,21 @@ def counted_parts(
     return [part for part in counted if part]
 
 
-def group_row(entry: Entry, tasks: Registry, group: str) -> Row:
+def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_shot") -> Row:
     """A group's line for one entry, with its interval where all its scored tasks can be resampled.
 
     Args:
         entry: a model's experiments, or its published scores.
         tasks: the registry.
-        group: name of a task, tag or group; its suffix says the strategy.
+        group: name of a task, tag or group, without the suffix of a strategy.
+        strategy: of the scores.
     """
-    leaves, parts = tasks.leaves(group), tasks.parts(group)
+
+    def asked(names: Iterable[str]) -> list[str]:
+        return [tasks.tasks[name][0].task(strategy) for name in names]
+
+    leaves, parts = asked(tasks.leaves(group)), [asked(part) for part in tasks.parts(group)]
+    group += suffix_of(strategy)
     if group in entry.groups:
         n = sum(map(len, parts))
         return Row(group, entry.groups[group], None, n, n, 0, sample=False)

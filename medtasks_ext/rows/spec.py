@@ -311,13 +311,37 @@ class Source(Strict):
         return self
 
 
+class OwnLines(Strict):
+    """The strategy line of one dataset, where it is not its suite's.
+
+    Attributes:
+        answer: asks for the answer at once; empty where the suite's own prompt does not ask for that.
+        reason: asks to reason first.
+    """
+
+    answer: str | None = None
+    reason: str | None = None
+
+
 class Prompt(Strict):
-    """Jinja templates over a row's fields. `instruction` must place `{{ strategy }}`."""
+    """Jinja templates over a row's fields. `instruction` must place `{{ strategy }}`.
+
+    Attributes:
+        instruction: what is to be done.
+        instruction_role: the turn in which the instruction stands.
+        input: the row.
+        cue: the last line of a prompt that asks for the answer at once, such as `Answer:`. A prompt that asks
+            to reason first ends without one.
+        target: the gold answer.
+        strategy_lines: lines of the strategies in place of the suite's.
+    """
 
     instruction: str
     instruction_role: Literal["system", "user"] = "user"
     input: str = "{{ input }}"
+    cue: str = ""
     target: str = "{{ output }}"
+    strategy_lines: OwnLines = OwnLines()
 
     @model_validator(mode="after")
     def _has_strategy(self) -> Prompt:
@@ -332,8 +356,9 @@ class Judging(Strict):
     Attributes:
         protocol: what judges are asked and how their replies become a score; a file of
             `medtasks_ext/judge/protocols`.
-        question: Jinja template of what a judge sees as the task's input.
+        question: Jinja template of what a judge sees as the task's input; by default the prompt's `input`.
         role: who the judge is asked to be.
+        goal: what the judge is to find out about a response, after "Find out".
         axes: axis -> the question that it asks, the same for all rows.
         points: expression that gives a row's own scoring points in place of axes
             (`rows.points.read_points`).
@@ -342,8 +367,9 @@ class Judging(Strict):
     """
 
     protocol: str
-    question: str
+    question: str = ""
     role: str
+    goal: str = ""
     axes: dict[str, str] = {}
     points: str | None = None
     total: str | None = None

@@ -62,8 +62,8 @@ class Alarms:
         template = "chat template" if self._chat_template else "chat template: --apply_chat_template"
         if kind is Kind.CUT:
             return (
-                f"the model may not know where to stop (end token, {template}), or it reasons and needs more "
-                f"({more}, in another --output_path)"
+                "the suite's own budget is short, the model does not know where to stop (end token, "
+                f"{template}), or it reasons and needs more ({more}, in another --output_path)"
             )
         if kind is Kind.EMPTY:
             return f"check the {template}; hidden reasoning may have used up the budget ({more})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.evaluator import evaluate as lm_eval_evaluate
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry
+from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.task import MedicalTask
 
@@ -19,9 +19,26 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
 
+#: Answers of which the official reading takes one token, however long the response is.
+_CUT_BACK = "exact_letter"
+
+
 @dataclass(frozen=True)
 class Settings:
-    """What besides the model decides a task's prompts and responses. Part of a run's identity."""
+    """What besides the model decides a task's prompts and responses. Part of a run's identity.
+
+    Attributes:
+        num_fewshot: shots of zero-shot and 5-shot prompts; None: as many as the task says.
+        apply_chat_template: whether, or which.
+        fewshot_as_multiturn: whether shots are turns of a conversation; None: with a chat template.
+        system_instruction: further text of the system turn.
+        system_role: whether instructions stand in the system turn.
+        data: origin of the rows; None: the first that is there.
+        gen_kwargs: settings of generation in place of the tasks' own.
+        seed: of lm-eval's shots.
+        official_budget: whether answers have the tokens that they have in the suites' own runs of models that
+            do not reason (`official_budget`), where `gen_kwargs` do not say.
+    """
 
     num_fewshot: int | None = None
     apply_chat_template: bool | str = False
@@ -30,9 +47,9 @@ class Settings:
     system_role: bool = True
     data: str | None = None
     prompts: str | None = None
-    thinking: bool | None = None
     gen_kwargs: dict[str, Any] = field(default_factory=dict)
     seed: int | None = 1234
+    official_budget: bool = False
 
     @property
     def multiturn(self) -> bool:
@@ -61,6 +78,19 @@ class TaskResult:
     loaded: dict[str, Any]
 
 
+def official_budget(dataset: Dataset, strategy: str) -> int | None:
+    """Tokens that an answer may have where a run keeps to the suite's own budget; None where it does not.
+
+    Asking to reason first is ours and takes more. The first token of a longer response is what a budget
+    of one token would have left of it. A file that states `max_gen_toks` is kept to.
+    """
+    config = dataset.config
+    stated = "max_gen_toks" in (config.get("generation_kwargs") or {})
+    if strategy == "cot" or stated or config["answer"]["kind"] == _CUT_BACK:
+        return None
+    return dataset.metadata.official_budget
+
+
 def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     """Build one lm-eval task, its documents loaded and its prompts rendered.
 
@@ -71,10 +101,10 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     if settings.data:
         metadata["data"] = settings.data
     metadata["prompts"] = settings.prompts or "auto"
-    if settings.thinking is not None:
-        metadata["thinking"] = settings.thinking
     dataset, strategy = registry.tasks[name]
     task = MedicalTask.of(dataset, strategy, metadata)
+    if settings.official_budget and (budget := official_budget(dataset, strategy)):
+        task.set_config("generation_kwargs", {"max_gen_toks": budget}, update=True)
     if settings.gen_kwargs:
         task.set_config("generation_kwargs", dict(settings.gen_kwargs), update=True)
     fixed = task.get_config("num_fewshot")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline, Oracle
-from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task, official_budget
 from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
 from medtasks_ext.runs.choice import Choice
 
@@ -73,6 +73,8 @@ class Preview:
         trial: which of several askings of one question this is.
         judged: whether judges give the score.
         generation: lm-eval's settings of the request.
+        official_budget: tokens that the answer of a model that does not reason may have in a run; None where
+            they are those of `generation`.
         answers: example answers, read and scored.
     """
 
@@ -88,6 +90,7 @@ class Preview:
     shots: int
     generation: dict[str, Any]
     judged: bool
+    official_budget: int | None = None
     trial: int | None = None
     chat_prompt: str | None = None
     system_turn: bool = True
@@ -144,6 +147,7 @@ def preview(
         shots=int(task.config.num_fewshot or 0),
         generation=dict(task.config.generation_kwargs or {}),
         judged=bool(dataset.blocks.get("judge")),
+        official_budget=official_budget(dataset, strategy),
         trial=document.get("trial"),
         answers=[_answer(task, settings, place, title, model) for title, model in models.items()],
     )

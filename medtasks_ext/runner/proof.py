@@ -126,7 +126,6 @@ def verify(registry: Registry, suite: Suite, ways: Collection[str] = ()) -> Iter
 
 def _verdict(registry: Registry, dataset: Dataset, proof: _Proof, ways: Collection[str]) -> Verdict:
     same = n = 0
-    budget: int | None = None
     stop: list[str] = []
     for way in ways:
         wanted = proof.messages[way]
@@ -137,8 +136,8 @@ def _verdict(registry: Registry, dataset: Dataset, proof: _Proof, ways: Collecti
         found = Counter(digest(messages(task, document, settings, shots)) for document in task.eval_docs)
         same += (found & Counter(wanted)).total()
         n += max(found.total(), len(wanted))
-        budget = task.eval_docs[0].loaded.official_budget
         stop = list(task.config.generation_kwargs["until"])
+    budget = dataset.metadata.official_budget
     said = None if proof.max_tokens is None else budget == proof.max_tokens
     return Verdict(dataset.id, same, n, said, stop == proof.stop)
 

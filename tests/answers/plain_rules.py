@@ -202,7 +202,7 @@ def exact_letter(block: Block, text: str, row: Block, cot: bool) -> Read:
     reply = cut(text, cot).strip()
     if cot:
         reply = reply.strip("*").strip()
-    return reply, reply in block["letters"]
+    return reply, reply in block["letters"][: len(row["options"]) if "options" in row else None]
 
 
 def helm_codes(block: Block, text: str, row: Block, cot: bool) -> Read:

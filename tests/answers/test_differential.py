@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,13 @@ from tests.answers import responses
 from tests.answers.plain_rules import RULES, plainly
 from tests.conftest import ROOT
 
-#: random responses per task, each read in both modes
-RESPONSES = 2_000
+#: random responses per task, each read in both modes: the same every day, others each night
+SERIES = [
+    pytest.param(200, "every day", id="200"),
+    pytest.param(2_000, f"a night of {random.SystemRandom().random()}", id="2000", marks=pytest.mark.nightly),
+]
+#: seconds of a processor, however busy it is, for lines that a reader takes in milliseconds
+CPU_SECONDS = 60
 
 TASKS: dict[str, dict[str, Any]] = {
     name: block
@@ -30,12 +36,13 @@ BRIDGE = yaml.safe_load((Path(__file__).parent / "bridge_shapes.yaml").read_text
 BLOCKS: dict[str, dict[str, Any]] = {**TASKS, **BRIDGE}
 
 
+@pytest.mark.parametrize(("n", "seed"), SERIES)
 @pytest.mark.parametrize("name", BLOCKS)
-def test_random_responses_are_read_as_the_plain_rules_say(name):
+def test_random_responses_are_read_as_the_plain_rules_say(name, n, seed):
     block = BLOCKS[name]
     read, rule = answer_format(block).read, RULES[block["kind"]]
     differing, valid, answers = [], 0, set()
-    for text in responses.many(block, responses.ROW, f"responses to {name}", RESPONSES):
+    for text in responses.many(block, responses.ROW, f"responses to {name}, {seed}", n):
         for cot in (False, True):
             answer, is_valid = read(text, responses.ROW, cot=cot)
             expected = rule(block, text, responses.ROW, cot)
@@ -45,8 +52,8 @@ def test_random_responses_are_read_as_the_plain_rules_say(name):
             answers.add(str(answer))
     assert min(differing, key=lambda item: len(item[0]), default=None) is None
     # the responses are worth reading: neither all valid (where that can be) nor all the same
-    assert valid > RESPONSES / 5
-    assert valid < 2 * RESPONSES or block["kind"] == "code_list"
+    assert valid > n / 5
+    assert valid < 2 * n or block["kind"] == "code_list"
     assert len(answers) > 2
 
 
@@ -80,10 +87,9 @@ def test_a_line_of_20_000_characters_that_repeats_itself_is_read(name):
         "    print('read', flush=True)"
     )
     given = json.dumps([block, texts, responses.ROW]).encode()
-    try:
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, input=given, capture_output=True, timeout=60, cwd=ROOT).stdout
-    except subprocess.TimeoutExpired as stopped:
-        done = stopped.stdout or b""
-    n_read = done.count(b"read")
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=given, capture_output=True, cwd=ROOT,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS)),
+    )  # fmt: skip
+    n_read = done.stdout.count(b"read")
     assert n_read == len(texts), f"not read: {units[n_read]!r} again and again"

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import GoldError, answer_format
-from tests.metrics.build import examples
 
 FORM = answer_format({"kind": "drug_list"})
 
@@ -64,7 +63,6 @@ def test_gold_is_one_drug_a_line_commas_and_all():
             FORM.read_gold(empty, {})
 
 
-@examples
 @given(st.text(max_size=80), st.booleans())
 def test_no_reply_is_refused(text, cot):
     found = read(text, cot=cot)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from tests.metrics.build import examples
 
 ENTITIES = answer_format({"kind": "entity_list", "types": ["disease"]})
 GAD = answer_format({"kind": "relation_label", "labels": ["Yes", "No"]})
@@ -64,7 +63,6 @@ def test_under_chain_of_thought_what_follows_the_result_is_read():
     assert read(HOC, "none at first sight\nResult: resisting cell death", cot=True) == [APOPTOSIS]
 
 
-@examples
 @given(st.lists(st.text("abcdefg ,-()'", min_size=3).filter(lambda text: any(c.isalpha() for c in text))))
 def test_mentions_are_read_back_whatever_white_space_and_case_they_have(mentions):
     """By the plain rule: no white space, lower case, no punctuation at the edges."""
@@ -131,7 +129,6 @@ def test_labels_of_a_reply(reply, labels):
     assert read(HOC, reply) == labels
 
 
-@examples
 @given(st.sets(st.sampled_from(list(HOC.labels))), st.sampled_from(["\n", ", ", "; ", "\n- "]))
 def test_any_set_of_labels_is_read_back(labels, joint):
     for text in (joint.join(labels), joint.join(label.upper() for label in labels)):

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import GoldError, answer_format
-from tests.metrics.build import examples
 
 FORM = answer_format({"kind": "option_letter", "letters": ["A", "B", "C", "D"]})
 OPTIONS = ["Heparin", "C. difficile colitis", "A beta blocker", "AB"]
@@ -98,7 +97,6 @@ def test_an_option_of_one_letter_is_no_reason_to_refuse_it():
     assert read("Answer: A", options=["B", "A", "O", "AB"]) == "A"
 
 
-@examples
 @given(
     st.sampled_from("ABCD"),
     st.sampled_from(["{}", "({})", "**{}**", "[{}]", "{}.", "{})", "Option {}", "{}: as said", " {} "]),
@@ -129,7 +127,6 @@ PIECES = [
 ]
 
 
-@examples
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join), st.booleans())
 def test_whatever_the_reply_is_an_option_is_read_or_nothing(text, cot):
     assert read(text, cot=cot) in {"A", "B", "C", "D", None}

@@ -22,7 +22,6 @@ from tests.answers.plain_repaired import events as plain_events
 from tests.answers.plain_repaired import reading as plain_reading
 from tests.answers.plain_rules import plainly
 from tests.answers.worked import examples, long, modes
-from tests.metrics.build import examples as many
 
 Block = dict[str, Any]
 
@@ -97,7 +96,6 @@ AROUND = st.sampled_from(["", " ", "**", '"', "“", "[", "(", "`", "\n", "\n- "
 CLOSING = {"**": "**", '"': '"', "“": "”", "[": "]", "(": ")", "`": "`"}
 
 
-@many
 @given(label=st.sampled_from(LABELS["labels"]), around=AROUND, stop=st.sampled_from(["", ".", "。", " "]))
 def test_marks_around_a_label_do_no_harm(label, around, stop):
     written = f"{around}{label}{CLOSING.get(around, '')}{stop}"
@@ -105,7 +103,6 @@ def test_marks_around_a_label_do_no_harm(label, around, stop):
     assert repaired(LABELS, written)["answer"] == label.lower()
 
 
-@many
 @given(label=st.sampled_from(["exam", "no", "B"]), left=st.sampled_from("xé1"), right=st.sampled_from("xя2"))
 def test_a_part_of_a_word_is_no_label(label, left, right):
     for word in (left + label, label + right, left + label + right, f"{left}-{label}", f"{label}-{right}"):
@@ -113,7 +110,6 @@ def test_a_part_of_a_word_is_no_label(label, left, right):
         assert repaired(LABELS, f"Topic: {word}")["answer"] is None
 
 
-@many
 @given(
     labels=st.lists(st.sampled_from(LABELS["labels"]), min_size=2, max_size=4),
     joined=st.sampled_from([", ", "/", "、", " or ", " and ", "; ", "，", " & ", "\u3000或"]),
@@ -134,7 +130,6 @@ LIST: Block = {
 OPEN: Block = {"kind": "code_list", "prefix": "Items"}
 
 
-@many
 @given(
     pieces=st.lists(st.sampled_from(LIST["labels"]), min_size=1, max_size=6),
     separator=st.sampled_from([",", ", ", "，", ";", "、", " ; ", ",,", "\n- "]),
@@ -219,7 +214,6 @@ PARTS = st.sampled_from(
 )
 
 
-@many
 @given(st.lists(PARTS, max_size=25).map("".join))
 def test_any_mixture_of_names_and_marks_is_read_as_the_plain_reading_says(text):
     block = {"kind": "event_lines", "fields": ["entity", "type"], "patterns": ["strict"]}
@@ -232,7 +226,6 @@ FIELDS = ["subject", "first one", "second", "third/4th"]
 FORM: Block = {"kind": "event_lines", "fields": FIELDS, "patterns": ["strict"]}
 
 
-@many
 @given(
     events=st.lists(st.lists(VALUE, min_size=4, max_size=4), min_size=1, max_size=4),
     order=st.permutations(range(4)),
@@ -248,7 +241,6 @@ def test_neither_order_nor_marks_change_the_events(events, order, bullet, comma,
     assert repaired(FORM, text)["answer"] == [[value.lower() for value in event] for event in events]
 
 
-@many
 @given(items=st.lists(st.text("ab病", min_size=1, max_size=3), max_size=5), data=st.data())
 def test_a_bracketed_list_is_a_set(items, data):
     block = EVENTS["bridge_chip_cdee"]

@@ -41,7 +41,7 @@ def made_report(
     """The payload of a report on invented runs.
 
     The first two runs of three have everything. Each third is of plain lm_eval, lacks ClinicBench and every
-    ninth dataset of BRIDGE, and was asked with the official prompt.
+    ninth dataset of BRIDGE.
 
     Args:
         own: how many runs.
@@ -99,7 +99,7 @@ def _entry(index: int, levels: Any, strategies: tuple[str, ...], sample: bool) -
                 intervals={"score": percentile_interval(draws)},
                 n=n,
                 settings={
-                    "version": "1", "prompt": "official 99d0" if partial else "own 1f3a",
+                    "version": "1", "prompt": "own 1f3a",
                     "data": "hub @ 4bc0", "rows": "77ab", "rebuilt": "no",
                 },
                 loaded={"n_test": n},

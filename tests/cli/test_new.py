@@ -12,7 +12,7 @@ import pytest
 
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.families import families
-from medtasks_ext.registry.new import PLACEHOLDER, Draft, draft, kinds, questions
+from medtasks_ext.registry.new import PLACEHOLDER, Draft, draft, kinds, questions, templates
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.runner.validate import checks_of
 from tests.conftest import declare_suites, write_jsonl
@@ -64,7 +64,7 @@ def tree(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory) -> Registry:
-    """A tree with a new dataset of every kind that every suite scores."""
+    """A tree with a new dataset of every template that fits a suite."""
     root = small_tree(tmp_path_factory.mktemp("new") / "tasks")
     tasks = Registry(root)
     for suite, kind in ALL_KINDS:
@@ -98,8 +98,7 @@ def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everythi
         for suite, title in titles.items()
         if title in cells[2]
     }
-    # ClinicBench's summaries are free text, too
-    assert documented | {("clinicbench", "free_text")} == set(ALL_KINDS)
+    assert documented == {(suite, templates()[name].kind) for suite, name in ALL_KINDS}
     used = {item.family.name for item in everything.datasets.values()}
     # families of several runs differ by `rows.runs` alone
     assert {family.name for family in families()} - used == {"letter_runs", "open_ended_runs"}
@@ -116,7 +115,7 @@ def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
     assert record.specialties == ["primary_care", "general"]
     assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
     outcome = medtasks("validate", "medhelm_falls_clinic")
-    assert outcome.code == 1 and "task.yaml, line 30: TODO: one sentence" in outcome.out
+    assert outcome.code == 1 and "task.yaml, line 29: TODO: one sentence" in outcome.out
     rows = [json.loads(line) for line in (folder / "sample.jsonl").read_text().splitlines()]
     assert all(any(PLACEHOLDER in str(value) for value in row.values()) for row in rows)
 

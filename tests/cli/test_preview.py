@@ -103,7 +103,7 @@ def test_text_comes_out_to_the_letter_when_it_is_piped(medtasks, data_dir):
     rows = [{"prompt": f"Q{i}", "context": f"{i} {note}", "label": "A"} for i in range(3)]
     (folder / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
     outcome = medtasks("preview", "medhelm_hospice_referral", "--strategy", "zero_shot")
-    assert outcome.code == 0 and f"Record: 0 {note}\n" in outcome.out and "\x1b" not in outcome.out
+    assert outcome.code == 0 and f"Context: 0 {note}\n" in outcome.out and "\x1b" not in outcome.out
     assert "SAMPLE" not in outcome.out and "  score 1\n" in outcome.out
 
 

@@ -120,7 +120,7 @@ def plain_rates(votes, by, weights):
     return {"win": win, "tie": tie, "loss": loss, "win_tie": win + tie}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.data())
 def test_rates_and_intervals_are_those_of_a_plain_bootstrap(data):
     n, experts = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 3))

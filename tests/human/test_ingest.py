@@ -297,7 +297,7 @@ def test_empty_forms_alone_are_no_results(export, medtasks):
 # ---------------------------------------------------------------------- whatever is changed
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     row=st.integers(1, N),
     column=st.integers(0, 5),

@@ -39,13 +39,19 @@ class Asked:
 
 @dataclass
 class Reply:
-    """What the server does: a completion, an error, a delay, half an answer, or no answer."""
+    """What the server does: a completion, an error, a delay, half an answer, or no answer.
+
+    Attributes:
+        delay: seconds before it is sent.
+        until: before which it is not sent.
+    """
 
     content: str | None = None
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
     delay: float = 0.0
+    until: threading.Event | None = None
     hang_up: bool = False
     half: bool = False
     finish: str = "stop"
@@ -148,6 +154,8 @@ class Server:
         try:
             if reply.delay:
                 await asyncio.sleep(reply.delay)
+            while reply.until is not None and not reply.until.is_set():
+                await asyncio.sleep(0.01)
         finally:
             self.under_way[asked.model] -= 1
         if reply.hang_up:

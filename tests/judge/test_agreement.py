@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -91,7 +91,6 @@ def kappa_by_hand(pairs, weight):
     return None if expected == 0 else 1 - observed / expected
 
 
-@settings(deadline=None)  # the first call imports scikit-learn
 @given(ratings)
 def test_kappa_is_the_textbooks(pairs):
     one, other = [a for a, _ in pairs], [b for _, b in pairs]

@@ -20,9 +20,9 @@ from medtasks_ext.judge.procedures import Judged, Panel, Request, Subject
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, tasks_folder
 from medtasks_ext.rows.points import PointsError, read_points
-from tests.conftest import ROOT, declare_suites, rewrite_answers, write_jsonl
+from tests.conftest import ROOT, declare_suites, rewrite_answers, wait_for, write_jsonl
 from tests.judge.conftest import judgements
-from tests.judge.processes import process, wait_for
+from tests.judge.processes import process
 from tests.judge.server import Reply
 
 TASK = "mlb_case"
@@ -371,21 +371,29 @@ def test_a_verdict_decides_on_exactly_the_points_of_the_row(answered, panel, med
     assert "score" not in stored(folder)["metrics"] and not queue(folder)
 
 
+def held_after(n, script):
+    """The script, but the third judge answers `n` requests and holds the others."""
+    answered = []
+
+    def held(asked, seen):
+        if asked.model == "third":
+            answered.append(asked)
+        return script(asked, seen) if len(answered) <= n else Reply(delay=1000)
+
+    return held
+
+
 def test_a_run_that_is_killed_goes_on_with_what_is_there(answered, panel, medtasks, server, tmp_path):
     script = decides(one={"p1", "p2", "p3"}, two=lambda n: set() if n % 2 else {"p3"}, third={"p3"})
-
-    def slow(asked, seen):
-        return Reply(script(asked, seen).content, delay=0.02)
-
-    server.script = slow
+    server.script = held_after(10, script)
     folder = answered([row(i) for i in range(40)])
     jury = panel(adjudicator="third", max_concurrent=2)
     child = process("run", "--jury", jury, cwd=tmp_path)
-    wait_for(lambda: any(item["judge"] == "third" for item in judgements(folder, TASK)))
+    wait_for(lambda: len(judgements(folder, TASK)) == 90, child)
     child.kill()
-    child.communicate(timeout=60)
+    child.communicate()
     kept = judgements(folder, TASK)
-    assert 80 < len(kept) < 120
+    server.script = script
     assert medtasks("judge", "run", "--jury", jury).code == 0
     found = judgements(folder, TASK)
     assert found[: len(kept)] == kept
@@ -517,15 +525,15 @@ def test_points_that_were_judged_before_a_kill_are_not_asked_for_again(
     answered, by_points, medtasks, server, tmp_path
 ):
     script = decides_points({"p3"}, one={"p1", "p2", "p3"}, two=set())
-    server.script = lambda asked, seen: Reply(script(asked, seen).content, delay=0.02)
+    server.script = held_after(4, script)
     folder = answered([row(i) for i in range(20)])
     jury = by_points(max_concurrent=2)
     child = process("run", "--jury", jury, cwd=tmp_path)
-    wait_for(lambda: sum(item["judge"] == "third" for item in judgements(folder, TASK)) >= 4)
+    wait_for(lambda: len(judgements(folder, TASK)) == 44, child)
     child.kill()
-    child.communicate(timeout=60)
+    child.communicate()
     kept = judgements(folder, TASK)
-    assert 40 < len(kept) < 100
+    server.script = script
     assert medtasks("judge", "run", "--jury", jury).code == 0
     found = judgements(folder, TASK)
     assert found[: len(kept)] == kept

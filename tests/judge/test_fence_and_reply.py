@@ -71,8 +71,15 @@ def test_the_code_depends_on_every_text():
 
 def test_the_reference_is_shown_only_where_there_is_one():
     system, user = RUBRIC.messages({"question": "Q", "response": "R"})
-    assert "GOLD" not in user["content"] and "reference" not in system["content"] + user["content"]
-    assert "reference" in shown()[0]["content"]
+    assert "GOLD" not in user["content"] and "gold answer" not in system["content"] + user["content"]
+    assert "gold answer" in shown()[0]["content"]
+
+
+def test_a_judge_is_told_the_goal_of_the_benchmark():
+    judging = Judging(protocol="likert_jury", role="an expert", goal="how kind it is", axes=AXES)
+    (system, _) = Rubric(judging).messages({"question": "Q", "response": "R", "gold": "G"})
+    assert "Find out how kind it is." in system["content"]
+    assert Rubric(judging.model_copy(update={"goal": ""})).version != Rubric(judging).version
 
 
 OWN = verdict(NAMES, 2)

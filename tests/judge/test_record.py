@@ -9,10 +9,12 @@ from medtasks_ext.judge import engine
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import Manifest
+from tests.conftest import wait_for
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
+from tests.judge.processes import process
 from tests.judge.server import Reply, fair
-from tests.judge.test_command import number, process, wait_for
+from tests.judge.test_command import number
 
 TASK = "medhelm_qa"
 PRICE = {"input": 0, "output": 1000}
@@ -75,9 +77,9 @@ def test_a_killed_judge_leaves_open_intents_that_count(
     server.script = held_back(server, 3)
     limit = 6.5
     child = process("run", "--jury", path, "--max-cost", limit, cwd=tmp_path)
-    wait_for(lambda: len(server.asked) == 7 and len(judgements(folder)) == 3)
+    wait_for(lambda: len(server.asked) == 7 and len(judgements(folder)) == 3, child)
     child.send_signal(signal.SIGKILL)
-    child.communicate(timeout=60)
+    child.communicate()
     assert len(judgements(folder, kind="intent")) == 7 and len(judgements(folder)) == 3
     known = f"spent on these runs so far: {3 * REPLY:.2f} USD, and up to {4 * HIGHEST:.2f} for requests"
     assert known in medtasks("judge", "run", "--jury", path, "--dry-run").out
@@ -141,9 +143,9 @@ def test_an_interrupted_judge_leaves_no_open_intent(run, priced, medtasks, serve
     server.script = lambda asked, seen: later if number(asked) == 5 else fair(asked, seen)
     folder, path = run("qa"), priced("one", max_concurrent=1)
     child = process("run", "--jury", path, cwd=tmp_path)
-    wait_for(lambda: len(server.asked) == 6)
+    wait_for(lambda: len(server.asked) == 6, child)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate()
     assert child.returncode == 130, err
     assert f"spent on these runs: {5 * REPLY:.2f} USD\n" in err
     assert [item["fault"] for item in judgements(folder, kind="fault")] == ["busy"]
@@ -313,9 +315,9 @@ def test_the_lease_of_a_judge_that_was_killed_is_taken_over(run, jury, medtasks,
     server.script = held_back(server, 0)
     folder, path = run("qa"), jury("one")
     child = process("run", "--jury", path, cwd=tmp_path)
-    wait_for(lambda: server.asked)
+    wait_for(lambda: server.asked, child)
     child.kill()
-    child.communicate(timeout=60)
+    child.communicate()
     assert (folder / ".lease").is_file()
     server.script = fair
     assert medtasks("judge", "run", "--jury", path).code == 0 and metrics(folder)["judged"] == 1

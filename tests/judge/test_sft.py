@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
@@ -81,7 +81,6 @@ def by_id(cases) -> dict[str, Case]:
 
 
 @given(asked_alike(), st.floats(0.05, 0.95), st.integers(0, 3))
-@settings(max_examples=80, deadline=None)
 def test_no_question_and_no_document_is_on_both_sides(cases, share, seed):
     found = by_id(cases)
     split = split_by_question(found, expert_decisions(found), share, seed)
@@ -94,7 +93,6 @@ def test_no_question_and_no_document_is_on_both_sides(cases, share, seed):
 
 
 @given(asked_alike(), st.randoms())
-@settings(max_examples=30, deadline=None)
 def test_the_order_of_the_cases_has_no_influence(cases, rng):
     first, second = by_id(cases), by_id(rng.sample(cases, len(cases)))
     one, other = (split_by_question(found, expert_decisions(found), 0.5) for found in (first, second))
@@ -175,7 +173,6 @@ decisions = st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.booleans()),
 
 
 @given(decisions)
-@settings(max_examples=60, deadline=None)
 def test_figures_are_those_of_the_four_counts(found):
     rows = [(q, f"p{place}", truth, given_) for place, (q, truth, given_) in enumerate(found)]
     figures = evaluate(*decided(*rows)).figures

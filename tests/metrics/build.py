@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
-from hypothesis import settings
-
 from medtasks_ext.prompts.documents import Document, Loaded
-
-#: the same examples at every run
-examples = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def documents(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.metrics import choice, permutation
-from tests.metrics.build import INVALID, columns, documents, examples, mean
+from tests.metrics.build import INVALID, columns, documents, mean
 
 KIN = [
     "exact_match",
@@ -96,7 +96,6 @@ def asked(questions: list[tuple], gold: tuple[str, ...] = ("x",)) -> dict[str, l
     return columns(permutation.process_results, docs, answers)
 
 
-@examples
 @given(st.lists(TRIALS, min_size=1, max_size=8))
 def test_permutation_metrics_are_those_of_a_plain_count(questions):
     got = asked(questions)

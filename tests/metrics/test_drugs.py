@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import answer_format
 from medtasks_ext.metrics import drugs
 from medtasks_ext.metrics.common import micro_f1, micro_precision, micro_recall
-from tests.metrics.build import INVALID, columns, documents, examples
+from tests.metrics.build import INVALID, columns, documents
 
 FORM = answer_format({"kind": "drug_list"})
 
@@ -144,7 +144,6 @@ def by_search(named: list[str], gold: list[str]) -> tuple[int, int, int]:
     return best, wrong, len(gold) - best
 
 
-@examples
 @given(st.lists(LETTERS, max_size=4), DRUGS)
 def test_as_many_gold_drugs_are_matched_as_any_assignment_can(named, gold):
     assert counts(", ".join(named), gold) == by_search(named, gold)
@@ -160,7 +159,6 @@ NAMES = [
 ]
 
 
-@examples
 @given(
     st.lists(st.sampled_from(NAMES), min_size=1, unique=True),
     st.sampled_from(["\n", "; ", ", ", "\n- ", "\n* ", " • "]),
@@ -171,7 +169,6 @@ def test_the_gold_list_itself_is_right_in_every_spelling_of_a_list(gold, separat
         assert counts(reply, gold, metric) == (len(gold), 0, 0)
 
 
-@examples
 @given(st.text(max_size=60), DRUGS)
 def test_counts_add_up_whatever_is_answered(reply, gold):
     for metric in ("micro_f1", "micro_f1_substring"):

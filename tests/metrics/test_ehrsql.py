@@ -23,7 +23,7 @@ from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from medtasks_ext.stats.statistic import mean_of_some
 from tests.conftest import write_jsonl
-from tests.metrics.build import documents, examples
+from tests.metrics.build import documents
 
 TASKS = registry()
 DATASET = TASKS.datasets["medhelm_ehrsql"]
@@ -194,7 +194,6 @@ QUERIES = [reply for reply, *_ in BY_HAND if "drop" not in reply] + [
 ]  # fmt: skip
 
 
-@examples
 @given(st.sampled_from(QUERIES), st.sampled_from(QUERIES), st.booleans(), st.booleans())
 def test_helms_metrics_are_those_of_a_plain_implementation(database, reply, query, answerable, slots):
     own = gold(query or "null", answerable=answerable, slots=slots and answerable)

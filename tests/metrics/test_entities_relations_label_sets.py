@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_su
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.metrics import entities, label_sets, relation_labels
-from tests.metrics.build import INVALID, columns, documents, examples, mean
+from tests.metrics.build import INVALID, columns, documents, mean
 
 MENTIONS = st.frozensets(st.sampled_from(["fever", "rash", "hepatitis", "hit", "anemia"]), max_size=4)
 POSITIVE = ["mechanism", "effect", "advice", "int"]
@@ -21,7 +21,6 @@ def given_or_invalid(answers):
     return [INVALID if answer is None else answer for answer in answers]
 
 
-@examples
 @given(st.lists(st.tuples(MENTIONS, st.none() | MENTIONS), min_size=1, max_size=25))
 def test_entity_f1_counts_sentence_and_text_pairs(sentences):
     """An independent count: all (sentence, mention) pairs of the corpus as two flat sets."""
@@ -51,7 +50,6 @@ def test_entity_f1_by_hand():
     assert got["valid"] == [1, 1, 0]
 
 
-@examples
 @given(st.lists(st.tuples(RELATIONS, st.none() | RELATIONS), min_size=1, max_size=40))
 def test_relation_f1_is_that_of_scikit_learn_without_the_negative_class(pairs):
     gold, answers = map(list, zip(*pairs, strict=True))
@@ -99,7 +97,6 @@ def test_f1_of_two_classes_is_that_of_yes():
 SETS = st.frozensets(st.sampled_from(HALLMARKS), max_size=4)
 
 
-@examples
 @given(st.lists(st.tuples(SETS, SETS), min_size=1, max_size=25))
 def test_label_set_metrics_are_those_of_scikit_learn(pairs):
     hot = MultiLabelBinarizer(classes=HALLMARKS).fit([HALLMARKS])

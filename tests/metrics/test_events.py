@@ -11,7 +11,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.metrics import codes, events, relations
-from tests.metrics.build import INVALID, columns, documents, examples, mean
+from tests.metrics.build import INVALID, columns, documents, mean
 
 EVENT = st.tuples(st.sampled_from("abcd"), st.sampled_from("xy")).map(list)
 EVENTS = st.lists(EVENT, max_size=6)
@@ -27,7 +27,6 @@ def f1_by_counting(rows: list[tuple[set, set]]) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-@examples
 @given(st.lists(st.tuples(EVENTS.filter(bool), EVENTS), min_size=1, max_size=12))
 def test_event_and_subject_f1_pool_the_counts_of_all_documents(rows):
     got = columns(
@@ -142,7 +141,6 @@ def scores(process, block, gold, line):
 CODES = st.frozensets(st.sampled_from(["I10", "J44.9", "E11.65", "S72", "Z99"]))
 
 
-@examples
 @given(st.lists(st.tuples(CODES, CODES), min_size=1, max_size=4))
 def test_billing_code_metrics_are_those_that_helm_takes_from_scikit_learn(rows):
     got = columns(

@@ -14,7 +14,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.metrics import generation
-from tests.metrics.build import INVALID, columns, documents, examples
+from tests.metrics.build import INVALID, columns, documents
 
 ROUGE = ["rouge1", "rouge2", "rougeL"]
 CHINESE = st.text("患者发热咳嗽三天，。 ab1\n", min_size=1, max_size=40).filter(lambda text: text.strip())
@@ -40,7 +40,6 @@ def generated(answer: str | dict, references: list[str], language: str = "zh") -
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_rouge_avg_is_the_mean_f_measure_of_three_types(language):
-    @examples
     @given(TEXTS[language], TEXTS[language])
     def agree(text, reference):
         expected = reference_scorer(language).score(reference, text)
@@ -76,7 +75,7 @@ def test_the_fast_rouge_gives_exactly_the_scores_of_the_reference(language):
             "".join(rng.choices(words, k=rng.randint(1, 80))) for _ in range(rng.randint(2, 4))
         )
         agree(text, references)
-    examples(given(ANY[language], st.lists(ANY[language], min_size=1, max_size=3))(agree))()
+    given(ANY[language], st.lists(ANY[language], min_size=1, max_size=3))(agree)()
 
 
 def test_words_of_english_are_latin_letters_and_digits_and_tokens_of_chinese_are_characters():
@@ -93,7 +92,6 @@ def test_bleu_of_identical_texts_is_not_capped(n, value):
     assert generated(text, [text])["bleu_4"] == pytest.approx(value, abs=5e-5)
 
 
-@examples
 @given(CHINESE, st.lists(CHINESE, min_size=1, max_size=3))
 def test_bleu_is_that_of_nltk_with_smoothing_7(text, references):
     characters = [[c for c in item if c != " "] for item in (text, *references)]
@@ -126,7 +124,6 @@ def test_of_several_references_each_rouge_type_takes_the_best():
     assert generated("发热咳嗽五天", ["头痛", "发热咳嗽五天"])["bleu_4"] == pytest.approx(1.1167, abs=5e-5)
 
 
-@examples
 @given(CHINESE, CHINESE)
 @example("发热", "发热")
 def test_rouge_lies_within_0_and_1_and_is_1_for_the_same_text(text, reference):

@@ -9,13 +9,12 @@ from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_su
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.metrics import multi_label, single_label
-from tests.metrics.build import INVALID, columns, documents, examples, mean, parsed
+from tests.metrics.build import INVALID, columns, documents, mean, parsed
 
 LABELS = st.sampled_from(["疾病", "年龄", "药物", "a", "b"])
 WITH_STRANGERS = st.sampled_from(["疾病", "年龄", "药物", "a", "b", "yeſ", "0", ""])
 
 
-@examples
 @given(st.lists(st.tuples(LABELS, WITH_STRANGERS), min_size=1, max_size=40))
 def test_single_label_metrics_are_those_of_scikit_learn(pairs):
     gold, predicted = map(list, zip(*pairs, strict=True))
@@ -58,7 +57,6 @@ def test_in_clinicbench_an_answer_that_cannot_be_read_is_wrong():
 SETS = st.frozensets(LABELS, min_size=1)
 
 
-@examples
 @given(st.lists(st.tuples(SETS, st.lists(WITH_STRANGERS, min_size=1)), min_size=1, max_size=25))
 def test_label_list_metrics_are_those_of_multi_hot_matrices_over_the_gold_labels(rows):
     space = sorted({label for gold, _ in rows for label in gold})
@@ -104,7 +102,6 @@ def repaired_columns(process, golds, answers):
     return {name: [result[name] for result in given] for name in given[0] if name.endswith("_repaired")}
 
 
-@examples
 @given(st.lists(st.tuples(LABELS, st.none() | WITH_STRANGERS), min_size=1, max_size=30))
 def test_repaired_an_answer_that_cannot_be_read_is_wrong_whatever_would_be_drawn(pairs):
     gold, predicted = map(list, zip(*pairs, strict=True))
@@ -115,7 +112,6 @@ def test_repaired_an_answer_that_cannot_be_read_is_wrong_whatever_would_be_drawn
     assert single_label.f1_macro(got["f1_macro_repaired"]) == pytest.approx(expected, abs=1e-12)
 
 
-@examples
 @given(
     st.lists(st.tuples(SETS, st.none() | st.frozensets(WITH_STRANGERS, min_size=1)), min_size=1, max_size=20)
 )

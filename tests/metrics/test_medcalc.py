@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.metrics import medcalc
 from medtasks_ext.stats.statistic import mean_of_some
-from tests.metrics.build import columns, documents, examples
+from tests.metrics.build import columns, documents
 
 FORMAT = answer_format({"kind": "medcalc"})
 AGE = "('14 weeks', '2 days')"
@@ -157,7 +157,6 @@ REPLIES = st.one_of(
 )
 
 
-@examples
 @given(st.sampled_from(list(ROWS)), REPLIES)
 def test_the_official_rule_is_helms_and_the_repaired_one_takes_nothing_away(row, reply):
     official, repaired = hits(row, reply)
@@ -165,7 +164,6 @@ def test_the_official_rule_is_helms_and_the_repaired_one_takes_nothing_away(row,
     assert repaired >= official
 
 
-@examples
 @given(st.sampled_from(list(ROWS)), st.floats(allow_nan=False, allow_infinity=False))
 def test_the_repaired_rule_is_the_interval_for_every_number(row, number):
     _, lower, upper = ROWS[row]

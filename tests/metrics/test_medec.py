@@ -11,7 +11,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.metrics import medec
-from tests.metrics.build import columns, documents, examples
+from tests.metrics.build import columns, documents
 
 FORMAT = answer_format({"kind": "medec"})
 FAULTY = "12 Oral azithromycin is given."
@@ -90,7 +90,6 @@ REPLIES = st.one_of(
 )
 
 
-@examples
 @given(st.sampled_from(["CORRECT", FAULTY, "12", "0 It is."]), REPLIES)
 def test_official_accuracies_are_helms_and_the_repaired_one_takes_nothing_away(gold, reply):
     flag, official, repaired = accuracies(gold, reply)

@@ -12,7 +12,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import open_ended
-from tests.metrics.build import INVALID, columns, documents, examples
+from tests.metrics.build import INVALID, columns, documents
 
 ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 REFERENCE = RougeScorer(list(ROUGE.values()), use_stemmer=True)
@@ -46,7 +46,6 @@ def results(answer: str | dict, reference: str, **fields: str) -> dict[str, list
     return columns(open_ended.process_results, documents([reference], **fields), [answer])
 
 
-@examples
 @given(WORDS | st.text(max_size=60), WORDS | st.text(max_size=60))
 def test_rouge_is_that_of_the_reference_package_with_stemming(text, reference):
     expected = REFERENCE.score(reference, text)

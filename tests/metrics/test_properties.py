@@ -17,7 +17,7 @@ from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.yamlfile import function_named
 from tests.answers import responses
-from tests.metrics.build import documents, examples, mean
+from tests.metrics.build import documents, mean
 
 TRIALS = 3
 #: gold answers of these say more than a text can: they come from the sample rows
@@ -87,7 +87,6 @@ TEXTS = st.text(st.characters(), max_size=60) | st.lists(st.sampled_from(FRAGMEN
 def test_no_text_makes_a_metric_fail(name):
     task = Task(name, n=1)
 
-    @examples
     @given(TEXTS)
     def is_scored(text):
         [result] = task.results([text])

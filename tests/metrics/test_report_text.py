@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.metrics import report_text
-from tests.metrics.build import INVALID, columns, documents, examples
+from tests.metrics.build import INVALID, columns, documents
 
 REFERENCE = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=False)
 WORDS = st.lists(
@@ -43,7 +43,6 @@ def coco(text: str, reference: str) -> float:
     return (1 + 1.2**2) * precision * recall / (recall + 1.2**2 * precision)
 
 
-@examples
 @given(WORDS | st.text(max_size=60), WORDS.filter(str.strip))
 def test_rouge_is_that_of_the_reference_package_without_stemming(text, reference):
     text, reference = (item.encode(errors="replace").decode() for item in (text, reference))
@@ -54,7 +53,6 @@ def test_rouge_is_that_of_the_reference_package_without_stemming(text, reference
     assert got["score"] == got["rougeL"]
 
 
-@examples
 @given((WORDS | st.text(max_size=60)).filter(bool), WORDS.filter(str.strip))
 def test_the_coco_variant_counts_case_and_punctuation_and_weighs_recall(text, reference):
     plain = [item.encode(errors="replace").decode() for item in (text, reference)]

@@ -17,7 +17,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import tuples
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from tests.metrics.build import documents, examples
+from tests.metrics.build import documents
 
 TASKS = registry().datasets
 NAMES = [name for name, dataset in TASKS.items() if dataset.blocks["answer"]["kind"] == "tuples"]
@@ -164,7 +164,6 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).lower()
 
 
-@examples
 @given(st.lists(st.tuples(ENTITIES, ENTITIES), min_size=1, max_size=8))
 def test_metrics_are_those_of_scikit_learn_on_all_possible_tuples(rows):
     got = scores(CMEEE, [(entities(*gold), entities(*answer)) for gold, answer in rows])
@@ -186,7 +185,6 @@ def test_metrics_are_those_of_scikit_learn_on_all_possible_tuples(rows):
     assert got["f1_macro"] == pytest.approx(sum(by_class) / len(by_class) if by_class else 0.0, abs=1e-12)
 
 
-@examples
 @given(st.lists(ENTITY, min_size=1, max_size=8), st.randoms())
 def test_the_order_of_entities_and_keys_and_the_width_of_letters_do_not_matter(found, rng):
     gold = entities(*found)

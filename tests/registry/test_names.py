@@ -75,7 +75,7 @@ def test_the_twin_of_a_dataset_is_a_task_that_counts_nowhere():
 
 def test_tags_of_strategies_do_not_mix():
     for dataset in TASKS.datasets.values():
-        tags = [set(tags_of(dataset.metadata, strategy)) for strategy in STRATEGIES]
+        tags = [set(tags_of(TASKS, dataset, strategy)) for strategy in STRATEGIES]
         assert not tags[0] & tags[1] and not tags[0] & tags[2] and not tags[1] & tags[2]
 
 

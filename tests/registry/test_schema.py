@@ -50,8 +50,10 @@ def test_its_keys_are_those_of_lm_eval_and_of_the_class():
 
 def test_editors_offer_the_vocabulary_and_explain_every_key():
     known = vocabulary()
-    assert RECORD["language"]["enum"] == list(known["languages"])
-    assert RECORD["language"]["enumDescriptions"] == list(known["languages"].values())
+    offered, of_three_letters = RECORD["language"]["anyOf"]
+    assert offered["enum"] == list(known["languages"])
+    assert offered["enumDescriptions"] == list(known["languages"].values())
+    assert of_three_letters == {"pattern": "^[a-z]{3}$"}
     assert RECORD["documents"]["items"]["enum"] == list(known["documents"])
     assert RECORD["specialties"]["items"]["enum"] == list(known["specialties"])
     offered = {part["description"]: set(part["properties"]) for part in RECORD["axes"]["anyOf"]}
@@ -131,7 +133,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("answer", rename="answr"), "did you mean answer?"),
         (changed("generation_kwarg", {"max_gen_toks": 5}), "did you mean generation_kwargs?"),
         (changed("metadata.version", rename="versoin"), "did you mean version?"),
-        (changed("about.language", "english"), "'english' is not in the vocabulary of languages"),
+        (changed("about.language", "english"), "'english' is no code of ISO 639"),
         (changed("about.language", False), "put it in quotes"),
         (changed("about.stage", "triage_referral"), "did you mean triage_and_referral?"),
         (changed("about.specialties", ["paliative_care"]), "did you mean palliative_care?"),
@@ -151,7 +153,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("prompt.instruction_role", "sytem"), "should be 'system' or 'user'"),
         (changed("answer.letters", rename="leters"), "did you mean letters?"),
         (changed("answer.kind", "exact_leter"), "did you mean exact_letter?"),
-        (changed("judge", {"protocol": "likert_jury"}), "judge.question: missing key"),
+        (changed("judge", {"protocol": "likert_jury"}), "judge.role: missing key"),
         *(
             (changed(key), f"task.yaml: {key}: missing key → ")
             for key in ("class", "dataset", "rows", "prompt", "answer", "about", "metadata")

@@ -13,6 +13,7 @@ import medtasks_ext
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import build, built_files
+from medtasks_ext.registry.catalogue import pages
 from medtasks_ext.registry.suites import function
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import group_scores, groups_of
@@ -150,8 +151,31 @@ def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
     assert record.axes == {"ward": "er", "bed": "waiting"} and record.primary_metric == "acc"
 
 
+def test_any_language_of_iso_639_has_its_name_and_strategy_lines(root, medtasks):
+    shutil.rmtree(root / "ward" / "falls")
+    own = {"axes": {"ward": "icu", "bed": "monitored"}, "suite_words": {}}
+    add_dataset(root, "ward", "falls", {**own, "language": "yue"})
+    lines = {"yue": {"answer": "淨係寫答案。", "reason": "Think."}}
+    (root / "ward" / "suite.yaml").write_text(
+        MINE + yaml.safe_dump({"strategy_lines": lines}, allow_unicode=True), encoding="utf-8"
+    )
+    forget()
+    tasks = registry()
+    assert tasks.leaves("ward_yue") == tasks.leaves("medtasks_yue") == ["ward_falls"]
+    assert tasks.titles["language"]["yue"] == "Yue Chinese"
+    assert "淨係寫答案。" in medtasks("preview", "ward_falls", "--data", "sample").out
+    assert (
+        "language: Yue Chinese" in pages(tasks)["ward.md"] and "| Yue Chinese |" in pages(tasks)["README.md"]
+    )
+
+
 def test_strategy_lines_are_english_unless_the_suite_has_others(root):
-    from medtasks_ext.prompts.strategies import LINES, strategy_line
+    from medtasks_ext.prompts.strategies import LINES
+    from medtasks_ext.prompts.strategies import strategy_line as line_of
+    from medtasks_ext.rows.spec import dataset_spec
+
+    def strategy_line(dataset, *, cot):
+        return line_of(dataset, dataset_spec(dataset.blocks, where=dataset.file), cot=cot)
 
     dataset = Registry(root).datasets["ward_falls"]
     assert strategy_line(dataset, cot=False) == LINES.answer
@@ -185,6 +209,12 @@ def test_strategy_lines_are_english_unless_the_suite_has_others(root):
         ("access: {free: open}", "access: {free: opne}", "access (did you mean open?)"),
         ("geriatrics: Geriatrics", "general: General", "'general' is in vocabulary.yaml already"),
         ("assigned_by: medtasks", "assigned_by: us", "assigned_by"),
+        ("[label_word]", "[label_wrd]", "answers: 'label_wrd' is no kind of answers (did you mean label_"),
+        (
+            "assigned_by: medtasks",
+            "strategy_lines: {xx: {answer: a, reason: b}}",
+            "strategy_lines: 'xx' is no code of ISO 639",
+        ),
         ("datasets: [falls]", "datasets: [fals]", "no dataset 'fals' in the folder (did you mean falls?)"),
         ("about: one ward's own questions\n", "", "about: missing key"),
         ("title: WardBench", "title: [", "not valid YAML"),
@@ -224,7 +254,12 @@ def test_a_suite_without_datasets_or_without_a_file_is_refused(root):
         ({"axes": {"ward": "icu", "bed": "monitored", "domain": "x"}}, "domain: unknown axis"),
         ({"specialties": ["geriatric"]}, "did you mean geriatrics?"),
         ({"stage": "triage"}, "under vocabulary.stages"),
-        ({"language": "kor"}, "any code of ISO 639-1"),
+        (
+            {"language": "kor"},
+            "'kor' is no code of ISO 639, two letters where a language has them, else three",
+        ),
+        ({"language": "Korean"}, "(did you mean ko?)"),
+        ({"language": "qq"}, "'qq' is no code of ISO 639"),
         ({"suite_words": {"access": "fre"}}, "'fre' is no word of the suite (did you mean free?)"),
         ({"benchmark": "ward"}, "benchmark: unknown key"),
     ],

@@ -25,10 +25,9 @@ GOOD, FAIR, POOR = [1.0] * 18 + [0.0] * 2, [1.0, 0.0, 1.0, 1.0] * 5, [0.0] * 15 
 
 @pytest.fixture
 def runs(tmp_path):
-    """Two models on the same rows of two suites; the second was asked in other words."""
+    """Two models on the same rows of two suites."""
     write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD, GATED: GOOD, LETTERS: FAIR, f"{OPEN}_cot": FAIR})
-    other = {"instruction": "official", "prompt_hash": "p2"}
-    write_run(tmp_path / "b", "ORG/b", {OPEN: FAIR, GATED: POOR, LETTERS: FAIR}, loaded=other)
+    write_run(tmp_path / "b", "ORG/b", {OPEN: FAIR, GATED: POOR, LETTERS: FAIR})
     return tmp_path
 
 
@@ -68,6 +67,11 @@ def test_published_models_of_the_suites_stand_beside_it_on_the_same_tasks(medtas
         for model in models
     ]
     assert f"{max(means):.4f}" in line(outcome.out, "best published:", "on these 2 tasks")
+    assert line(outcome.out, "BRIDGE, zero-shot")[5] == "1/1"
+    n_test = {name: registry().datasets[name].metadata.n_test for name in (OPEN, GATED)}
+    asked = {"instruction": "official", "n_test": n_test[OPEN]}
+    write_run(runs / "as_published", "ORG/o", {name: [0.9] * n for name, n in n_test.items()}, loaded=asked)
+    outcome = medtasks("report", "as_published", "--strategy", "zero_shot")
     assert line(outcome.out, "BRIDGE, zero-shot")[5] == f"{1 + sum(x > 0.9 for x in means)}/99"
 
 
@@ -83,8 +87,8 @@ def test_two_models_are_compared_on_shared_resamples(medtasks, runs):
     assert (pair["entry"], pair["minus"], pair["tasks"]) == ("ORG/a", "ORG/b", 2)
     assert pair["difference"] == pytest.approx(plain.difference) and pair["wins"] == 1.0
     assert (pair["low"], pair["high"]) == pytest.approx((plain.interval.low, plain.interval.high))
-    assert pair["p_value"] == pair["p_holm"] == pytest.approx(plain.p_value)
-    assert any("differ in the prompt of 2 tasks" in text for text in found["differences"])
+    assert pair["p_value"] == pytest.approx(plain.p_value)
+    assert pair["p_holm"] == 2 * pair["p_value"]  # two suites are one family
 
 
 def test_two_models_on_few_documents_of_one_task_are_tested_on_these(medtasks, tmp_path):
@@ -110,6 +114,17 @@ def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, 
     assert any("differ in the documents of 2 tasks" in text for text in found["differences"])
 
 
+def test_entries_with_other_versions_of_a_task_are_not_compared_on_it_and_that_is_said(medtasks, tmp_path):
+    for name, version in (("a", "1-A"), ("b", "2-A"), ("c", "1-B")):
+        write_run(tmp_path / name, f"ORG/{name}", {OPEN: GOOD}, record={"version": version})
+    found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
+    assert [(pair["entry"], pair["minus"]) for pair in found["pairs"]] == [("ORG/a", "ORG/c")]
+    assert any(
+        f"entries differ in the version of the task of {OPEN}; scores of different versions are not" in text
+        for text in found["differences"]
+    )
+
+
 def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks, runs):
     chosen = {"samples": {OPEN: [0, 1]}}
     for name, text in (("c", "text"), ("d", "text"), ("e", "other")):
@@ -121,14 +136,14 @@ def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks
 def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtasks, runs):
     file = runs / "b" / "tasks" / f"{GATED}.json"
     content = json.loads(file.read_text())
-    file.write_text(json.dumps({**content, "loaded": {**content["loaded"], "instruction": "own"}}))
+    file.write_text(json.dumps({**content, "loaded": {**content["loaded"], "instruction": "official"}}))
     write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
     found = json.loads(medtasks("report", "b", "hot", "--published", "none", "--json").out)
     labels = [entry["entry"] for entry in found["entries"]]
     assert labels == ["ORG/b (decoding: the task's own)", "ORG/b (decoding: temperature=1)"]
     assert found["differences"][:2] == [
         f"{labels[0]}: the tasks of BRIDGE, zero-shot differ in wording of the prompt: "
-        "official in 1, own in 1",
+        "own in 1, official in 1",
         "entries of ORG/b differ in decoding: the task's own | temperature=1",
     ]
     assert f"{labels[1]}: odd" in found["differences"]
@@ -207,7 +222,7 @@ def test_a_row_says_where_a_number_comes_from(medtasks, runs):
         "bridge", "zh", "gated", "1-A",
     )  # fmt: skip
     assert row["specialties"] == "radiology;endocrinology;pulmonology;cardiology;gastroenterology"
-    assert (row["prompt"], row["data"]) == ("official p2", "local") and "chat template: no" in row["settings"]
+    assert (row["prompt"], row["data"]) == ("own p1", "local") and "chat template: no" in row["settings"]
 
 
 # ---------------------------------------------------------------------- the page's data

@@ -29,7 +29,6 @@ from medtasks_ext.stats.bootstrap import (
 from medtasks_ext.stats.counts import counts_of
 from medtasks_ext.stats.statistic import label_counts, mean, value_and_one
 from tests.conftest import ROOT
-from tests.metrics.build import examples
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of
 
@@ -42,7 +41,6 @@ def counted(kind: str, items: list) -> list:
 
 
 @given(n=st.integers(1, 400), resamples=st.integers(1, 30), seed=st.integers(0, 99))
-@examples
 def test_each_resample_has_as_many_documents_as_the_task(n, resamples, seed):
     weights = resampling_weights("task", n, resamples, seed)
     assert weights.shape == (resamples, n)
@@ -141,7 +139,6 @@ def test_two_models_are_resampled_alike_and_so_compared_in_pairs():
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=200))
-@examples
 def test_the_percentile_interval_is_that_of_scipy(values):
     given = type("Given", (), {"bootstrap_distribution": np.asarray(values)})()
     expected = stats.bootstrap(
@@ -189,7 +186,6 @@ def test_the_official_interval_is_the_t_interval_of_the_bootstrap_mean_and_32_ti
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=50), st.floats(0.1, 3), st.floats(-1, 1))
-@examples
 def test_intervals_lie_within_the_resamples_and_follow_a_change_of_scale(values, scale, shift):
     values = np.asarray(values)
     found = percentile_interval(values)

@@ -32,7 +32,6 @@ from medtasks_ext.stats.comparison import (
 from medtasks_ext.stats.counts import counts_of
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import mean, mean_of_some
-from tests.metrics.build import examples
 
 scores = st.floats(0, 1).map(lambda value: round(value, 6))
 
@@ -55,7 +54,6 @@ def binomial_test(won: int, lost: int) -> float:
 
 
 @given(won=st.integers(0, 40), lost=st.integers(0, 40), same=st.integers(1, 5))
-@examples
 def test_right_and_wrong_answers_are_compared_by_exact_mcnemar(won, lost, same):
     first, second = [1] * won + [0] * lost + [1] * same, [0] * won + [1] * lost + [1] * same
     found = paired_test(first, second)
@@ -64,7 +62,6 @@ def test_right_and_wrong_answers_are_compared_by_exact_mcnemar(won, lost, same):
 
 
 @given(pairs_of(sizes=(2, 9)))
-@examples
 def test_few_other_scores_are_compared_by_every_pattern_of_signs(pair):
     first, second = map(np.array, pair)
     found = paired_test(first, second)
@@ -175,7 +172,6 @@ def test_only_clusters_keep_the_error_rate_where_questions_share_a_note():
 
 
 @given(arrays.arrays(float, st.integers(1, 60), elements=st.sampled_from([-0.2, -0.1, 0.0, 0.1, 1e-17])))
-@examples
 def test_the_bootstrap_p_value_is_twice_the_rarer_side_of_0(differences):
     values = [0.0 if abs(value) < 1e-12 else value for value in differences]
     sides = sum(value <= 0 for value in values), sum(value >= 0 for value in values)
@@ -197,7 +193,6 @@ def test_the_p_value_and_the_interval_say_the_same(centre):
 
 
 @given(pairs_of(sizes=(2, 40)), scores, scores)
-@examples
 def test_the_other_way_round_is_the_same_with_the_other_sign(pair, one, other):
     here, there = compare_resamples((one, other), pair), compare_resamples((other, one), pair[::-1])
     assert there.difference == -here.difference and there.p_value == here.p_value

@@ -14,7 +14,6 @@ from medtasks_ext.results.suite_figures import minimum_detectable_effect
 from medtasks_ext.stats.comparison import compare_resamples, detectable_difference
 from medtasks_ext.stats.multiplicity import adjust_pairs, benjamini_hochberg, holm
 from medtasks_ext.stats.ranking import ranking, ranks
-from tests.metrics.build import examples
 
 p_lists = st.lists(st.floats(0, 1), min_size=1, max_size=7)
 tables = st.tuples(st.integers(2, 6), st.integers(1, 12), st.integers(0, 10**6)).map(
@@ -26,7 +25,6 @@ tables = st.tuples(st.integers(2, 6), st.integers(1, 12), st.integers(0, 10**6))
 
 
 @given(p_lists)
-@examples
 def test_holm_is_the_closed_test_of_bonferroni(p_values):
     """A finding stands if every set of hypotheses that it is in is rejected (Marcus et al. 1976)."""
     places = range(len(p_values))
@@ -39,7 +37,6 @@ def test_holm_is_the_closed_test_of_bonferroni(p_values):
 
 
 @given(p_lists)
-@examples
 def test_benjamini_hochberg_is_the_least_level_at_which_a_finding_stands(p_values):
     """A finding stands at level q if k p-values are at most k q / m, its own among them (their theorem 1)."""
     m = len(p_values)
@@ -53,7 +50,6 @@ def test_benjamini_hochberg_is_the_least_level_at_which_a_finding_stands(p_value
 
 @pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
 @given(p_values=p_lists)
-@examples
 def test_adjusted_p_values_are_no_smaller_in_the_same_order_and_wherever_they_stand(adjust, p_values):
     found = adjust(p_values)
     assert (found >= np.array(p_values) - 1e-15).all() and (found <= 1).all()
@@ -96,7 +92,6 @@ def test_what_is_no_p_value_is_refused(wrong):
 
 
 @given(tables)
-@examples
 def test_ranks_count_who_is_better_and_share_ties(table):
     for column, found in zip(table.T, ranks(table).T, strict=True):
         for place, value in enumerate(column):
@@ -104,7 +99,6 @@ def test_ranks_count_who_is_better_and_share_ties(table):
 
 
 @given(tables)
-@examples
 def test_ranks_add_up_and_do_not_change_with_shift_or_scale(table):
     n = len(table)
     assert ranks(table).sum(axis=0) == pytest.approx(np.full(table.shape[1], n * (n + 1) / 2))

@@ -12,6 +12,7 @@ from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.rollup import group_row
 from tests.conftest import write_jsonl
+from tests.report.made import write_run
 
 TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
 
@@ -73,11 +74,11 @@ def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
         assert one.read_documents().scores == pytest.approx(other.read_documents().scores)
 
 
-def as_lm_eval(folder, target):
+def as_lm_eval(folder, target, model_args="pretrained=org/model,dtype=float32"):
     content = json.loads((folder / "results.json").read_text())
     content["config"] = {
         "model": "random-label",
-        "model_args": "pretrained=org/model,dtype=float32",
+        "model_args": model_args,
         "gen_kwargs": {},
     }
     target.mkdir()
@@ -85,6 +86,17 @@ def as_lm_eval(folder, target):
     for task in content["configs"]:
         shutil.copy(folder / f"samples_{task}.jsonl", target / f"samples_{task}_2026-01-01T00-00-00.jsonl")
     return target
+
+
+def test_plain_lm_eval_output_is_an_entry_of_its_own_beside_a_run_of_the_same_settings(run, tmp_path):
+    plain = as_lm_eval(run("other", tasks=OTHER), tmp_path / "plain", model_args="")
+    results = read(run("run"), plain)
+    one, other = results.entries
+    assert one.settings == other.settings and one.model == other.model
+    assert [(entry.kind, list(entry.experiments)) for entry in (one, other)] == [
+        ("medtasks", [TASK]), ("lm_eval", [OTHER]),
+    ]  # fmt: skip
+    assert one.label != other.label
 
 
 def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
@@ -109,6 +121,52 @@ def test_parts_of_one_model_with_the_same_settings_become_one_entry(run):
     results = read(run("a", tasks=TASK), run("b", tasks=OTHER))
     [entry] = results.entries
     assert set(entry.experiments) == {TASK, OTHER} and results.faults == []
+
+
+def test_strategies_of_one_model_become_one_entry_whatever_shots_each_has(tmp_path):
+    five, scores = f"{TASK}_5shot", [1.0, 0.0, 1.0]
+    runs = [write_run(tmp_path / name, "model", {name: scores}) for name in (TASK, f"{TASK}_cot", five)]
+    results = read(*runs)
+    [entry] = results.entries
+    assert set(entry.experiments) == {TASK, f"{TASK}_cot", five} and results.faults == []
+    assert entry.settings["shots"] == "the task's own" and entry.label == "model"
+    more = write_run(tmp_path / "more", "model", {TASK: scores}, record={"config": {"num_fewshot": 5}})
+    assert [entry.settings["shots"] for entry in read(*runs, more).entries] == ["the task's own", "5"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"record": {"version": "2-A"}}, {"loaded": {"rows_hash": "other"}}, {"loaded": {"prompt_hash": "p2"}}],
+    ids=["version N", "rows", "prompt"],
+)
+def test_runs_whose_task_was_another_are_not_joined_though_scores_agree(tmp_path, other):
+    scores = {TASK: [1.0, 0.0, 1.0]}
+    one = write_run(tmp_path / "one", "model", scores)
+    results = read(one, write_run(tmp_path / "other", "model", scores, **other))
+    assert len(results.entries) == 2
+    [fault] = results.faults
+    assert "disagrees" in fault.what and TASK in fault.what
+
+
+def test_a_version_that_changes_no_score_keeps_runs_together(tmp_path):
+    scores = {TASK: [1.0, 0.0, 1.0]}
+    runs = [
+        write_run(tmp_path / version, "model", scores, record={"version": version})
+        for version in ("1-A", "1-B")
+    ]
+    results = read(*runs)
+    assert len(results.entries) == 1 and results.faults == []
+
+
+def test_synthetic_rows_are_never_joined_with_real_ones(tmp_path):
+    runs = [
+        write_run(tmp_path / task, "model", {task: [1.0, 0.0]}, sample=sample)
+        for task, sample in ((TASK, False), (OTHER, True))
+    ]
+    results = read(*runs)
+    assert [entry.sample for entry in results.entries] == [False, True]
+    assert [entry.settings["rows"] for entry in results.entries] == ["real", "synthetic"]
+    assert [item.sample for entry in results.entries for item in entry.experiments.values()] == [False, True]
 
 
 def test_other_settings_stand_side_by_side_with_the_difference_in_the_label(run):

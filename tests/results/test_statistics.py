@@ -18,7 +18,6 @@ from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from medtasks_ext.stats.counts import by_unit, counts_of, statistic_of
 from medtasks_ext.stats.statistic import Statistic
-from tests.metrics.build import examples
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of
 
@@ -37,7 +36,6 @@ def test_an_aggregation_is_what_plain_counting_gives(kind):
 
 @pytest.mark.parametrize("kind", PLAIN)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
-@examples
 def test_weights_say_how_often_a_document_is_there(kind, seed, n):
     """Counts under weights give what the aggregation gives on the documents written out that often."""
     rng = random.Random(seed)

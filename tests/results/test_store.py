@@ -306,7 +306,7 @@ def test_no_text_is_stored_unless_asked_for_and_it_leaves_again(medtasks, data_d
 # ---------------------------------------------------------------------- resampling
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(2, 40), st.integers(1, 4), st.sampled_from(["whole", "fractions", "large"]), st.data())
 def test_all_models_at_once_are_resampled_as_each_alone(n, models, kind, data):
     """Pooled F1 and means of models on the same documents, some of them unscored, in clusters or not."""

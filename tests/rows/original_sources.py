@@ -281,7 +281,7 @@ SOURCES = {
         ),
         "头痛，无发热",
         [
-            r"subject: 头痛, description: \[剧烈,阵发\], location: \[\], status: 肯定;",
+            r"subject: 头痛, description: \[剧烈, 阵发\], location: \[\], status: 肯定;",
             r"subject: 发热, description: \[\], location: \[\], status: 否定;",
         ],
     ),

@@ -1,21 +1,21 @@
 """From files to documents: layouts, instructions, few-shot pools, prompts."""
 
+import hashlib
 import json
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts import load_documents
+from medtasks_ext.prompts import load_documents, strategies
 from medtasks_ext.registry import Dataset, registry
 from tests.conftest import sft_row, write_jsonl
 
 TASKS = registry().datasets
 CHIP_CTC = TASKS["bridge_chip_ctc"].folder
 HOSPICE = TASKS["medhelm_hospice_referral"].folder
-OFFICIAL = (
-    "Name the category.\nReturn your answer in the following format. DO NOT GIVE ANY EXPLANATION:\n"
-    "clinical trial criterion: label"
-)
+#: Stands for the sentence that asks for the answer alone, whose words are not ours.
+SENTENCE = "Say this and no more:"
+OFFICIAL = f"Name the category.\n{SENTENCE}\nclinical trial criterion: label"
 
 
 def test_bridge_official_layout_is_read(chip_ctc):
@@ -66,16 +66,16 @@ def test_the_strategies_differ_in_one_line(chip_ctc):
     assert "Result:" in cot and "Result:" not in direct
 
 
-def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_ctc):
+def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_ctc, monkeypatch):
+    digest = hashlib.sha256(SENTENCE.encode()).hexdigest()
+    monkeypatch.setattr(strategies, "DIRECT_SENTENCE", (len(SENTENCE), digest))
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     rows = [{**row, "instruction": OFFICIAL} for row in json.loads(path.read_text())]
     path.write_text(json.dumps(rows))
     direct, cot = (load_documents(Dataset(CHIP_CTC), cot=cot)["test"][0] for cot in (False, True))
     assert direct["system"] == OFFICIAL
     assert direct.loaded.instruction == "official"
-    before, _, after = OFFICIAL.partition(
-        "Return your answer in the following format. DO NOT GIVE ANY EXPLANATION:"
-    )
+    before, _, after = OFFICIAL.partition(SENTENCE)
     assert cot["system"].startswith(before) and cot["system"].endswith("Result:" + after)
     assert cot.loaded.instruction == "official, own strategy line"
 
@@ -131,6 +131,31 @@ def test_without_a_pool_five_rows_are_held_out_of_the_five_shot_task_alone(data_
     assert five["test"][0].loaded.n_held_out == 5
     test, pool = ({document["prompt"] for document in five[split]} for split in ("test", "fewshot"))
     assert not test & pool and test | pool == {document["prompt"] for document in zero["test"]}
+
+
+def test_rows_that_read_like_one_held_out_are_no_test_rows(data_dir):
+    """Each note stands there twice, with other white space: none is both a shot and a test row."""
+    rows = [
+        {"prompt": "Q", "context": text, "label": label}
+        for i in range(10)
+        for text, label in ((f"note  {i}", "A"), (f"note {i} \n", "B"))
+    ]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    five = load_documents(Dataset(HOSPICE), cot=False, shots=5)
+    test, pool = ({" ".join(item["prompt"].split()) for item in five[split]} for split in ("test", "fewshot"))
+    assert len(five["fewshot"]) == 5 and not test & pool
+    assert len(five["test"]) == 2 * (10 - len(pool)) and len(test | pool) == 10
+
+
+@pytest.mark.parametrize("shown", ["note 3", "  note\n3 "], ids=["to the letter", "with other white space"])
+def test_an_example_that_is_also_a_test_row_is_refused(data_dir, shown):
+    folder = data_dir / "medhelm" / "hospice_referral"
+    shots = ["example 0", "example 1", "example 2", "example 3", shown]
+    for name, notes in (("test", [f"note {i}" for i in range(6)]), ("fewshot", shots)):
+        rows = [{"prompt": "Q", "context": note, "label": "A"} for note in notes]
+        write_jsonl(folder / f"{name}.jsonl", rows)
+    with pytest.raises(MedtasksError, match="few-shot row 5 is also test row 4: an example must not be"):
+        load_documents(Dataset(HOSPICE), cot=False, shots=5)
 
 
 def test_helm_draws_its_thousand_rows_by_numpy_seed_0(data_dir):
@@ -225,7 +250,7 @@ def test_model_arguments_do_not_reach_the_loader(file, chip_ctc, built_tasks):
     )
     task = next(iter(manager.load([str(built_tasks / "bridge" / "chip_ctc" / file)])["tasks"].values()))
     loaded = task.config.metadata["medtasks"]["loaded"]
-    assert loaded["language"] == "zh" and loaded["origin"] == "local"
+    assert (loaded["language"], loaded["origin"]) == ("zh", "local")
     assert len(task.eval_docs) == 8
 
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.rows.masking import masked
-from tests.metrics.build import examples
 
 SENTENCE = "Calcium lowers nonheme and heme iron."
 
@@ -32,7 +31,6 @@ def test_an_offset_that_names_no_part_of_the_text_is_refused(offset):
         masked(SENTENCE, [offset], "DRUG")
 
 
-@examples
 @given(st.lists(st.text("ab ", min_size=1, max_size=5), min_size=5, max_size=5))
 def test_what_stands_around_two_entities_is_kept(parts):
     before, one, between, other, after = parts

@@ -20,7 +20,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
@@ -380,7 +380,6 @@ def test_sections_of_admissions_alternate_in_the_order_of_the_diagnoses(data_dir
 ids = st.integers(1, 4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(ids, min_size=1, max_size=6),
     st.lists(ids, max_size=4),
@@ -598,7 +597,6 @@ def test_a_label_has_the_codes_up_to_its_time_and_its_own_value(tmp_path, vocabu
     ]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_histories_are_those_of_a_plain_search(data):
     patients = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=30))

@@ -18,7 +18,6 @@ from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.rows.options import as_letters, permuted
 from tests.conftest import ROOT, write_jsonl
-from tests.metrics.build import examples
 
 TASKS = registry().datasets
 MAEXAM, CMEXAM = TASKS["mlb_maexam"].folder, TASKS["mlb_cmexam"].folder
@@ -34,7 +33,6 @@ def row(number: object, *, options: list[str] = FIVE, answer: str = "A") -> dict
 OPTIONS = st.lists(st.text("甲乙丙丁戊己", min_size=1, max_size=3), min_size=2, max_size=6, unique=True)
 
 
-@examples
 @given(OPTIONS, st.data(), st.integers())
 def test_every_trial_asks_the_same_question_with_the_same_right_content(options, data, number):
     right = sorted(data.draw(st.sets(st.integers(0, len(options) - 1), min_size=1)))
@@ -81,6 +79,7 @@ def test_orders_are_these_on_every_machine():
     } == GOLDEN
 
 
+@pytest.mark.nightly
 def test_orders_do_not_depend_on_the_process():
     code = (
         "from tests.rows.test_options import permuted, row\n"

@@ -53,7 +53,7 @@ def test_each_answer_of_a_row_is_a_document_of_its_own(data_dir):
     assert [document["id"] for document in found] == ["1-1", "1-2", "2-1", "2-2", "3-1", "3-2"]
     assert [document["gold"] for document in found] == ["0", "1"] * 3
     assert "Answer: true 1" in found[2]["prompt"] and "Answer: false 1" in found[3]["prompt"]
-    assert "World knowledge: k\nl\n" in found[0]["prompt"]
+    assert "World Knowledge: k\nl\n" in found[0]["prompt"]
 
 
 def test_questions_are_found_in_the_booklets_of_one_object_and_those_with_an_image_are_left_out(data_dir):

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -217,16 +216,19 @@ def test_more_shots_than_the_pool_has_is_said(medtasks, chip_ctc):
     assert outcome.code == 2 and "7 shots asked for, the few-shot pool has 5 rows" in outcome.err
 
 
-SLOW_MODEL = """
-import os, sys, time
+STOPPED = """
+import os, sys
 from medtasks_ext.models.baselines import Oracle
-answer = Oracle.answer
-def slow(self, request, requests):
+answer, last, how = Oracle.answer, int(sys.argv[1]), int(sys.argv[2])
+asked = []
+def noted(self, request, requests):
+    asked.append(request.doc["id"])
     with open("calls", "a") as log:
-        log.write(request.doc["id"] + "\\n")
-    time.sleep(float(os.environ["SECONDS_PER_ANSWER"]))
+        log.write(asked[-1] + "\\n")
+    if len(asked) == last:
+        os.kill(os.getpid(), how)
     return answer(self, request, requests)
-Oracle.answer = slow
+Oracle.answer = noted
 from medtasks_ext.cli.main import main
 sys.argv = ["medtasks", "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run"]
 main()
@@ -238,25 +240,17 @@ def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, co
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     rows = [sft_row(i, f"入组标准第{i}条", "clinical trial criterion: 年龄") for i in range(150)]
     path.write_text(json.dumps(rows))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SECONDS_PER_ANSWER": "0.05"}
-    start = [sys.executable, "-c", SLOW_MODEL]
-    process = subprocess.Popen(
-        start, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    start = [sys.executable, "-c", STOPPED]
+    stopped = subprocess.run(
+        [*start, "70", str(int(how))], cwd=tmp_path, env=environment, capture_output=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored below `nohup … &`
     )  # fmt: skip
-    stored = tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl"
-    deadline = time.monotonic() + 60
-    while not (stored.is_file() and stored.stat().st_size):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(how)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == code, err.decode()
+    assert stopped.returncode == code, stopped.stderr.decode()
     kept = [record["document"] for record in responses(tmp_path / "run")]
     assert 0 < len(kept) < 150
     (tmp_path / "calls").unlink()
-    environment["SECONDS_PER_ANSWER"] = "0"
-    subprocess.run(start, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    subprocess.run([*start, "0", "0"], cwd=tmp_path, env=environment, check=True, capture_output=True)
     asked_again = (tmp_path / "calls").read_text().split()
     assert not set(asked_again) & set(kept)
     assert len(asked_again) == 150 - len(kept)

@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.engines import FaultKind
@@ -67,7 +67,6 @@ def again(who, entry):
     return said.about, said.entry
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(abouts, entries), max_size=5))
 def test_whatever_was_stored_is_read_again(tmp_path_factory, items):
     folder = tmp_path_factory.mktemp("judgements")

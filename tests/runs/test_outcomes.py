@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
@@ -48,7 +48,6 @@ def read(folder: Path) -> list[Stored]:
     return list(read_outcomes(folder, TASK))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(any_text, any_text, entries), max_size=6))
 def test_whatever_was_stored_is_read_again(tmp_path_factory, items):
     folder = tmp_path_factory.mktemp("responses")

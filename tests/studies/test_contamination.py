@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from medtasks_ext.prompts import load, load_documents
 from medtasks_ext.registry import Dataset, registry
 from tests.conftest import ROOT, sft_row
-from tests.contamination.models import Bytes, GoneError, Memory
+from tests.studies.contamination_models import Bytes, GoneError, Memory
 
 FLAGS = ("--tasks", "bridge_chip_ctc", "--model", "memory", "-o", "probe")
 
@@ -160,38 +159,31 @@ def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
 
 
 def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
-    """The real signal: a process that answers slowly is killed after some responses."""
-    slow = tmp_path / "slow.py"
-    slow.write_text(
-        "import json, sys, time\n"
+    """The real signal: a process is killed when it is asked for its seventeenth answer."""
+    killed = tmp_path / "killed.py"
+    killed.write_text(
+        "import json, os, signal, sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from tests.contamination.models import Memory\n"
+        "from tests.studies.contamination_models import Memory\n"
         f"Memory.texts = json.loads({json.dumps(json.dumps(Memory.texts))})\n"
         "answer = Memory._continue\n"
-        "def slowly(self, prompt, n):\n"
-        "    time.sleep(PAUSE)\n"
+        "last, asked = int(sys.argv.pop(1)), []\n"
+        "def noted(self, prompt, n):\n"
         "    print('asked', flush=True)\n"
+        "    asked.append(prompt)\n"
+        "    if len(asked) == last:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return answer(self, prompt, n)\n"
-        "PAUSE = float(sys.argv.pop(1))\n"
-        "Memory._continue = slowly\n"
+        "Memory._continue = noted\n"
         "from medtasks_ext.cli.main import main\n"
         "main()\n"
     )
-    command = [sys.executable, slow]
+    command = [sys.executable, killed]
     stored = tmp_path / "probe" / "contamination_responses" / "bridge_chip_ctc.jsonl"
-    with subprocess.Popen(
-        [*command, "0.1", "contamination", *FLAGS],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        deadline = time.monotonic() + 60
-        while not stored.is_file() or len(stored.read_bytes().splitlines()) < 5:
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
+    ended = subprocess.run([*command, "17", "contamination", *FLAGS], cwd=tmp_path, capture_output=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     kept = stored.read_bytes().count(b"\n")
-    assert 5 <= kept < 40
+    assert 0 < kept < 17
     done = subprocess.run(
         [*command, "0", "contamination", *FLAGS], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -3,7 +3,7 @@
 from math import sqrt
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
@@ -17,7 +17,7 @@ from medtasks_ext.studies.contamination.probe import (
     tally,
 )
 from medtasks_ext.studies.contamination.tokenizer import ModelTokenizer
-from tests.contamination.models import Bytes, LooksAhead, Plain, SentencePieceWords, Words
+from tests.studies.contamination_models import Bytes, LooksAhead, Plain, SentencePieceWords, Words
 
 
 def words(n: int) -> str:
@@ -175,7 +175,6 @@ def test_three_matches_of_five_make_a_leak():
     assert Verdict("d", None).leaked is None
 
 
-@settings(deadline=None)  # the first example imports SciPy
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=60))
 def test_shares_are_of_probed_documents_with_wilsons_interval(counts):
     result = tally([Verdict(str(i), count) for i, count in enumerate(counts)])

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -86,7 +86,6 @@ def test_what_is_no_ratio_is_refused(text):
 
 
 @given(pools(), ratios, st.data(), st.integers(0, 5))
-@settings(max_examples=150, deadline=None)
 def test_levels_are_exact_where_the_pool_has_them_and_nothing_is_drawn_twice(pool, ratio, data, seed):
     if not (size := size_for(data, pool, ratio)):
         return
@@ -128,7 +127,6 @@ def least_harm(pool, levels, coverage):
 
 
 @given(pools(), ratios, st.data())
-@settings(max_examples=100, deadline=None)
 def test_coverage_suffers_as_little_as_it_can(pool, ratio, data):
     if not (size := size_for(data, pool, ratio)):
         return
@@ -141,7 +139,6 @@ def test_coverage_suffers_as_little_as_it_can(pool, ratio, data):
 
 
 @given(pools(), st.data(), st.randoms())
-@settings(max_examples=50, deadline=None)
 def test_the_order_of_the_pool_has_no_influence_and_the_seed_has(pool, data, random):
     size = size_for(data, pool, "3:5:2")
     shuffled = random.sample(pool, len(pool))

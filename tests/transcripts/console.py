@@ -2,7 +2,7 @@
 
 A page's `console` blocks hold commands after `$ ` and what they printed. Numbers, hashes and widths of
 tables are not compared; a line `...` stands for any lines. `python -m tests.transcripts.console PAGE`
-writes what the commands print now into the page.
+writes what the commands print now into the page, in an environment of its own, as the test does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.install.environment import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "first_hours"
@@ -87,6 +89,11 @@ class Shell:
         return printed.replace(str(self.binaries.parent), "~/venv"), done.returncode
 
 
+def fresh(folder: Path) -> Shell:
+    """A shell in a folder, with an environment of its own into which pages install their clone."""
+    return Shell(folder, Environment(folder).python.parent)
+
+
 def masked(line: str) -> str:
     """A line without what may differ from run to run."""
     line = re.sub(r"\b[0-9a-f]{12,}\b|[\d.,]*\d%?", "#", line)
@@ -134,6 +141,8 @@ def rewrite(page: Path, shell: Shell) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
+    for page in map(Path, sys.argv[1:]):
+        if not any(FROM_CLONE.match(step.command) for step in steps(page.read_text(encoding="utf-8"))):
+            raise SystemExit(f"{page} installs no clone: only its test prepares what it needs")
         with tempfile.TemporaryDirectory() as folder:
-            rewrite(Path(name), Shell(Path(folder), Path(sys.executable).parent))
+            rewrite(page, fresh(Path(folder)))

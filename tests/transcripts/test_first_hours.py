@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.install.environment import Environment
-from tests.transcripts.console import PAGES, Shell, agrees, check, steps
+from tests.transcripts.console import PAGES, Shell, agrees, check, fresh, steps
 
 
 @pytest.mark.install
 @pytest.mark.parametrize("page", ["hospital", "contributor"])
 def test_the_page_shows_what_the_commands_print(page, tmp_path):
-    environment = Environment(tmp_path)
-    check(PAGES / f"{page}.md", Shell(tmp_path, environment.python.parent))
+    check(PAGES / f"{page}.md", fresh(tmp_path))
 
 
 PAGE = """Text.

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.official.folding import Source
 
 _CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapter_spec"
-#: Defaults of the two helpers. A request for a choice has no stop sequence, whatever its adapter says.
-_MAX_TOKENS = {_CHOICE: 1, _GENERATION: 5}
-_STOP: dict[str, tuple[str, ...]] = {_CHOICE: (), _GENERATION: ("\n",)}
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,6 @@ class Adapter:
         input_suffix: stands after it.
         output_prefix: the cue of the answer.
         chooses: whether the choices are listed.
-        budget: tokens that an answer may have.
-        stop: sequences at which it ends.
     """
 
     instructions: Template
@@ -44,8 +39,6 @@ class Adapter:
     input_suffix: str
     output_prefix: str
     chooses: bool
-    budget: int
-    stop: tuple[str, ...]
 
     def prompt(self, instructions: str, text: str, references: Sequence[str]) -> str:
         """The prompt of an instance.
@@ -103,15 +96,12 @@ def read_adapter(specs: Source, name: str, slots: Collection[str]) -> Adapter:
         instructions = specs.fold_in(function, said["instructions"], slots)
     shape = _choice if helper == _CHOICE else _generation
     before, after, cue = shape(noun("input_noun"), noun("output_noun"), plain)
-    stop = plain("stop_sequences", None)
     return Adapter(
         instructions,
         before,
         after,
         cue,
         chooses=helper == _CHOICE,
-        budget=plain("max_tokens", _MAX_TOKENS[helper]),
-        stop=_STOP[helper] if stop is None or helper == _CHOICE else tuple(stop),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from medtasks_ext.prompts.official import artefacts
@@ -14,7 +13,7 @@ from medtasks_ext.prompts.official.folding import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from medtasks_ext.registry.official import Artefact, Sentence, StrategyLines, SuiteOfficial
+    from medtasks_ext.registry.official import Artefact, StrategyLines, SuiteOfficial
 
 
 @dataclass(frozen=True)
@@ -68,27 +67,3 @@ def official_swap(suite: SuiteOfficial | None, *, must: bool, fetch: bool) -> Sw
 def _read(artefact: Artefact, path: Path, lines: StrategyLines) -> Swap:
     source = Source(artefacts.read(artefact, path, lines.file), str(path))
     return Swap(tuple(source.texts(lines.answer)), tuple(source.texts(lines.reason)))
-
-
-def own_swap(lines: StrategyLines | None, instruction: str, reason: str) -> str | None:
-    """The instruction with our own line in place of the suite's sentence, which is recognised by its hash.
-
-    Args:
-        lines: of the suite.
-        instruction: the suite's.
-        reason: our line.
-    """
-    sentence = lines and lines.sentence
-    if not sentence:
-        return None
-    found = _found(instruction, sentence)
-    return instruction.replace(found, reason) if found else None
-
-
-@lru_cache(maxsize=256)
-def _found(text: str, sentence: Sentence) -> str | None:
-    for start in range(len(text) - sentence.characters + 1):
-        part = text[start : start + sentence.characters]
-        if sha256(part.encode()).hexdigest() == sentence.sha256:
-            return part
-    return None

@@ -65,8 +65,6 @@ class Words(Protocol):
     """Official words of a dataset."""
 
     origin: Origin
-    budget: int | None
-    stop: tuple[str, ...]
 
     def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> tuple[str, str]:
         """Instruction and input of a row; the instruction is empty where one text holds both.
@@ -123,8 +121,6 @@ class AdapterWords:
             file = _source(artefact, path, f"{adapters.folder}/{home}")
             self.tables = {name: file.table(name) for name in block.tables}
         self._check_slots()
-        self.budget: int | None = self.adapter.budget
-        self.stop = self.adapter.stop
         self.origin = Origin(artefact.file, artefact.revision, _digest(self.shown()))
 
     def _templates(self) -> list[Template]:
@@ -174,15 +170,12 @@ class PassageWords:
         artefact: the paper's text.
         path: where it lies.
         where: the task's file.
-        budget: tokens that an answer may have.
 
     Raises:
         MedtasksError: the text does not hold the passage.
     """
 
-    def __init__(
-        self, block: Official, artefact: Artefact, path: Path, where: Path, budget: int | None
-    ) -> None:
+    def __init__(self, block: Official, artefact: Artefact, path: Path, where: Path) -> None:
         assert block.text is not None  # the block was checked
         self.block, self.where = block, where
         words = passage(artefacts.read(artefact, path, None), block.text, where=path)
@@ -194,8 +187,6 @@ class PassageWords:
             raise MedtasksError(
                 f"official.slots: {missing[0]!r} is not in the passage", where=where, remedy="correct `slots`"
             )
-        self.budget = budget
-        self.stop: tuple[str, ...] = ()
         self.origin = Origin(artefact.file, artefact.revision, block.text.sha256[:12])
 
     def shown(self) -> str:
@@ -310,7 +301,7 @@ def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Pa
     artefact = artefact_of(block, suite, where)
     assert suite is not None  # it declares the artefact
     if block.text:
-        return PassageWords(block, artefact, path, where, block.budget or suite.budget)
+        return PassageWords(block, artefact, path, where)
     assert suite.adapters is not None  # it declares the artefact
     return AdapterWords(block, suite.adapters, artefact, path, where)
 

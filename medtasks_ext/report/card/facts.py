@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.registry.tasks import STRATEGIES, STRATEGY_TITLES, SUFFIX
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.results.rollup import group_row
 
@@ -24,20 +26,37 @@ URL = "https://pypi.org/project/medtasks/"
 
 def suite_rows(entry: Entry, tasks: Registry) -> list[tuple[str, str, Row]]:
     """(suite, strategy, roll-up) of each suite and strategy in which the entry has a score."""
+    asked = sorted({item.strategy for item in entry.experiments.values()} | {"zero_shot"}, key=strategy_order)
     rows = [
-        (suite, strategy, group_row(entry, tasks, suite + SUFFIX[strategy]))
+        (suite, strategy, group_row(entry, tasks, suite, strategy))
         for suite in tasks.suites
-        for strategy in STRATEGIES
-        if suite + SUFFIX[strategy] in tasks.groups
+        for strategy in asked
+        if suite in tasks.groups
     ]
     return [item for item in rows if item[2].score is not None]
 
 
+def without_pending(entry: Entry) -> tuple[Entry, list[str]]:
+    """The entry without tasks whose answers still wait for a judge, and these tasks.
+
+    Raises:
+        MedtasksError: no other task has a score.
+    """
+    scores = {name: item for name, item in entry.experiments.items() if item.score is not None}
+    pending = [name for name, item in scores.items() if item.covered < 1]
+    kept = {name: item for name, item in entry.experiments.items() if name not in pending}
+    if scores and len(pending) == len(scores):
+        raise MedtasksError(
+            f"answers of all scored tasks wait for a judge ({', '.join(pending)})",
+            remedy="judge the rest: medtasks judge RUN --jury NAME; `medtasks report` shows scores so far",
+        )
+    return replace(entry, experiments=kept), pending
+
+
 def scored(entry: Entry) -> list[Experiment]:
     """Its experiments with a score, in order of suite, dataset and strategy."""
-    order = {strategy: place for place, strategy in enumerate(STRATEGIES)}
     found = [item for item in entry.experiments.values() if item.score is not None]
-    return sorted(found, key=lambda item: (item.dataset.id, order[item.strategy]))
+    return sorted(found, key=lambda item: (item.dataset.id, strategy_order(item.strategy)))
 
 
 def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
@@ -51,7 +70,7 @@ def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
 
 def setting_words(experiment: Experiment) -> str:
     """Strategy, version, prompt and data of an experiment in one line."""
-    parts = [STRATEGY_TITLES[experiment.strategy], f"task version {experiment.version}"]
+    parts = [strategy_title(experiment.strategy), f"task version {experiment.version}"]
     parts.append(f"prompt {experiment.settings['prompt']}")
     parts.append(f"data {experiment.settings['data']}")
     if experiment.settings.get("rebuilt") == "yes":

@@ -9,7 +9,7 @@ import yaml
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.tasks import STRATEGY_TITLES
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import URL, hub_dataset, scored, setting_words
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _result(item: Experiment) -> EvalResult:
         dataset_split="test",
         dataset_revision=hub[1] if hub else None,
         metric_type=record.primary_metric,
-        metric_name=f"{record.primary_metric} ({STRATEGY_TITLES[item.strategy]})",
+        metric_name=f"{record.primary_metric} ({strategy_title(item.strategy)})",
         metric_value=round(item.score or 0.0, DIGITS),
         metric_args=arguments,
         source_name=f"medtasks {__version__}",

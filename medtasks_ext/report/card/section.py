@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext import __version__
-from medtasks_ext.registry.tasks import STRATEGY_TITLES
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 
 if TYPE_CHECKING:
@@ -21,12 +21,13 @@ SAMPLE_NOTE = (
 )
 
 
-def card_section(entry: Entry, tasks: Registry) -> str:
+def card_section(entry: Entry, tasks: Registry, pending: Sequence[str] = ()) -> str:
     """The section: suites first, then every task, then what to know and how to repeat it.
 
     Args:
         entry: of one run.
         tasks: the registry.
+        pending: tasks that were left out, since answers wait for a judge.
     """
     lines = [f"## Medical evaluation ({entry.model})", ""]
     if entry.sample:
@@ -42,7 +43,7 @@ def card_section(entry: Entry, tasks: Registry) -> str:
         [
             (
                 tasks.suites[suite].title + (" (partial)" if row.partial else ""),
-                STRATEGY_TITLES[strategy],
+                strategy_title(strategy),
                 _score(row.score, row.interval),
                 f"{row.n_scored}/{row.n_tasks}",
                 f"{row.n_documents:,}",
@@ -57,7 +58,7 @@ def card_section(entry: Entry, tasks: Registry) -> str:
         [
             (
                 f"`{item.dataset.id}`",
-                STRATEGY_TITLES[item.strategy],
+                strategy_title(item.strategy),
                 item.dataset.metadata.primary_metric,
                 _score(item.score, item.intervals.get("score")),
                 f"{item.n:,}",
@@ -69,7 +70,7 @@ def card_section(entry: Entry, tasks: Registry) -> str:
         ],
     )
     lines += ["", "</details>", "", "### What to know", ""]
-    lines += [f"- {line}" for line in _remarks(entry)]
+    lines += [f"- {line}" for line in _remarks(entry, pending)]
     if line := command(entry.manifest):
         lines += ["", "### How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
@@ -90,7 +91,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
 
 
-def _remarks(entry: Entry) -> list[str]:
+def _remarks(entry: Entry, pending: Sequence[str]) -> list[str]:
     """What a reader must know beside the scores."""
     known = ("chat template", "instruction in", "shots as turns", "decoding", "model arguments", "documents")
     lines = [
@@ -99,6 +100,10 @@ def _remarks(entry: Entry) -> list[str]:
         + "."
     ]
     experiments = scored(entry)
+    for jury in dict.fromkeys(item.settings["jury"] for item in experiments if "jury" in item.settings):
+        lines.append(f"Judged by {jury}; other judges give other scores.")
+    if pending:
+        lines.append(f"Left out, since answers still wait for a judge: {', '.join(pending)}.")
     if own := sum(item.settings["prompt"].startswith("own") for item in experiments):
         lines.append(
             f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions, the "

@@ -23,8 +23,8 @@ const TASK_COLUMN = {
 const SUITE_COLUMN = {
   key: "suite",
   title: "Suite",
-  value: (row) => suiteTitle(datasets[row.task].suite),
-  cell: (row) => suiteTitle(datasets[row.task].suite),
+  value: (row) => suiteTitle(homeOf(datasets[row.task])),
+  cell: (row) => suiteTitle(homeOf(datasets[row.task])),
 };
 const COVERAGE_COLUMN = {
   key: "tasks",

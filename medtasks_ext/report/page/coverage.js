@@ -159,7 +159,7 @@ function reasonList(lines, tasks) {
                 "ul",
                 { className: "columns" },
                 ...[...found.keys()].map((task) =>
-                  make("li", {}, taskLink(task), text("span", "soft", ` ${suiteTitle(datasets[task].suite)}`)),
+                  make("li", {}, taskLink(task), text("span", "soft", ` ${suiteTitle(homeOf(datasets[task]))}`)),
                 ),
               ),
             { open: onPaper },

@@ -42,6 +42,10 @@ function valuesOf(dataset, key) {
   return value === null || value === undefined ? [] : Array.isArray(value) ? value : [value];
 }
 
+// The suite in whose folder a dataset lies; others may list it, too.
+const isOfSuite = (dataset, suite) => valuesOf(dataset, "suite").includes(suite);
+const homeOf = (dataset) => valuesOf(dataset, "suite")[0];
+
 function axisTitle(key) {
   const title = axes[axisAt.get(key)]?.title ?? key;
   return title.charAt(0).toUpperCase() + title.slice(1);

@@ -87,7 +87,7 @@ function heatCell({ entry, strategy }, task) {
     tip: [
       `${fixed(score)} ${interval({ low: results.low[row], high: results.high[row] })}`,
       entries[entry].label,
-      `${datasets[task].name} · ${suiteTitle(datasets[task].suite)} · ${strategies[strategy][1]}`,
+      `${datasets[task].name} · ${suiteTitle(homeOf(datasets[task]))} · ${strategies[strategy][1]}`,
       entries[entry].sample ? "SAMPLE: synthetic rows" : null,
     ],
   };

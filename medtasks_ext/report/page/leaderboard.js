@@ -4,6 +4,12 @@ const SECTIONS = [
   ["ranked", null],
   ["partial", "Incomplete: not all selected tasks have a score, so these are not ranked"],
   ["limited", "Limited: of some tasks, or of all, only some documents were asked, so these are not ranked"],
+  [
+    "otherwise",
+    "Asked otherwise than the published models (own words, other rows, another jury …): not ranked among these. " +
+      "Each task's page says what differs; with “My runs” alone they are ranked among themselves",
+  ],
+  ["pending", "Judged in part: some answers wait for a judge, so these are not ranked"],
   ["sample", "SAMPLE: scores on synthetic rows say nothing about a model, and are not ranked beside real ones"],
   ["unscored", "No score yet for the selected tasks"],
 ];

@@ -76,7 +76,7 @@ function wholeCost(entry) {
   );
 }
 
-const tasksOfSuite = (suite) => counted.filter((task) => datasets[task].suite === suite);
+const tasksOfSuite = (suite) => counted.filter((task) => isOfSuite(datasets[task], suite));
 const suiteGroup = (suite) => groupsOf(tasksOfSuite(suite), ["suite"]);
 
 const scoredByEntry = entries.map(() => 0);

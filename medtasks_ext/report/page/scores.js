@@ -16,7 +16,7 @@ axes.forEach((axis, axisIndex) =>
     const members =
       axis.key === "all" ? counted : counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value));
     for (const suite of [null, ...suites]) {
-      const key = (suite ? members.filter((task) => datasets[task].suite === suite) : members).join();
+      const key = (suite ? members.filter((task) => isOfSuite(datasets[task], suite)) : members).join();
       if (!key) continue;
       if (!groupSets.has(key)) groupSets.set(key, []);
       groupSets.get(key).push({ axis: axisIndex, value: valueIndex, suite });
@@ -37,8 +37,13 @@ function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length))
 // unless they hold others only.
 function averaged(tasks, [group]) {
   if (!group) return tasks;
-  const ofPaper = group.suite ? tasks.filter((task) => !datasets[task].added) : tasks;
-  return (ofPaper.length ? ofPaper : tasks).filter((task) => !datasets[task].left_out.includes(axes[group.axis].key));
+  const { suite } = group;
+  const ofPaper = suite ? tasks.filter((task) => !datasets[task].added.includes(suite)) : tasks;
+  const isLeftOut = (task) =>
+    Object.entries(datasets[task].left_out).some(
+      ([by, keys]) => (!suite || by === suite) && keys.includes(axes[group.axis].key),
+    );
+  return (ofPaper.length ? ofPaper : tasks).filter((task) => !isLeftOut(task));
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
@@ -65,6 +70,8 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
     unclosed: shares("unclosed"),
     inputsCut: shares("inputs_cut"),
     usd: costOf(entry, rows),
+    pending: rows.filter((row) => isNumber(results.judged?.[row])).length,
+    otherwise: rows.filter((row) => results.otherwise?.[row]).map((row) => results.otherwise[row]),
   };
   for (const { axis, value, suite } of asGroups) {
     const row = groupRow.get([entry, strategy, axis, value, suite].join(" "));

@@ -18,7 +18,7 @@ const filterValues = new Map(
 function firstSuite() {
   const weight = new Map();
   results.entry.forEach((entry, row) => {
-    const { suite } = datasets[results.dataset[row]];
+    const suite = homeOf(datasets[results.dataset[row]]);
     weight.set(suite, (weight.get(suite) ?? 0) + (isOwn(entry) ? 1e6 : 1));
   });
   return [...weight].sort((one, other) => other[1] - one[1])[0]?.[0];
@@ -146,9 +146,11 @@ function selectedRows() {
   return { tasks, rows, left };
 }
 
-function sectionOfRow(row, allSample) {
+function sectionOfRow(row, allSample, published) {
   if (row.score === null) return "unscored";
   if (row.scored < row.total) return "partial";
+  if (row.pending) return "pending";
+  if (published && isOwn(row.entry) && row.otherwise?.length) return "otherwise";
   if (entries[row.entry].limited) return "limited";
   return row.sample && !allSample ? "sample" : "ranked";
 }
@@ -156,9 +158,10 @@ function sectionOfRow(row, allSample) {
 // Complete rows on real data are ranked; the others stand below, with the reason.
 function rankedRows(rows) {
   const allSample = rows.every((row) => entries[row.entry].sample);
+  const published = rows.some((row) => !isOwn(row.entry));
   for (const row of rows) {
     row.sample = entries[row.entry].sample;
-    row.section = sectionOfRow(row, allSample);
+    row.section = sectionOfRow(row, allSample, published);
     row.place = null;
   }
   for (const [strategy] of strategies.entries()) {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.results.reading import note_choices, run_settings, unknown_tasks
+from medtasks_ext.results.reading import note_choice, run_settings, unknown_tasks
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, stored_runs
 from medtasks_ext.results.store.tables import read_document_scores, read_experiments, read_samples
 
@@ -84,7 +84,8 @@ def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
     for item in found:
         _readers(store, run, item, faults)
     experiments = {item.task: item for item in found}
-    note_choices(run.manifest, experiments)
+    for item in found:
+        note_choice(run.manifest, item.task, item)
     return Entry(
         model=run.model,
         label="",

@@ -103,9 +103,10 @@ def task_bootstrap(store: Store, datasets: Iterable[str] | None = None) -> Itera
 def _stored(store: Store, datasets: set[str] | None) -> Iterator[_Stored]:
     for run in store.runs.values():
         for task, rows in run.documents.items():
-            if task not in store.tasks.tasks:
+            known = store.tasks.asked(task)
+            if known is None:
                 continue
-            dataset, _ = store.tasks.tasks[task]
+            dataset, _ = known
             if datasets is not None and dataset.id not in datasets:
                 continue
             statistic = score_statistic(dataset)

@@ -182,6 +182,7 @@ def write_results(
             name: words([item.settings[name] for item in experiments])
             for name in ("prompt", "data", "rows", "rebuilt")
         },
+        **{name: words([item.settings.get(name) for item in experiments]) for name in ("examples", "jury")},
         "tokens_input": numbers([(item.tokens or {}).get("input") for item in experiments]),
         "tokens_output": numbers([(item.tokens or {}).get("output") for item in experiments]),
         "cut": words([_json(item.cut) for item in experiments]),
@@ -211,7 +212,7 @@ def read_experiments(path: Path, tasks: Registry) -> tuple[list[Experiment], lis
     experiments: dict[str, Experiment] = {}
     unknown: dict[str, None] = {}
     for place, task in enumerate(column["task"]):
-        if task not in tasks.tasks:
+        if tasks.asked(task) is None:
             unknown[task] = None
             continue
         if task not in experiments:
@@ -225,7 +226,9 @@ def read_experiments(path: Path, tasks: Registry) -> tuple[list[Experiment], lis
 
 
 def _experiment(task: str, row: Mapping[str, Any], tasks: Registry) -> Experiment:
-    dataset, strategy = tasks.tasks[task]
+    known = tasks.asked(task)
+    assert known is not None  # the caller looked
+    dataset, strategy = known
     loaded = json.loads(row["loaded"])
     counted = row["tokens_input"] is not None
     return Experiment(
@@ -236,7 +239,7 @@ def _experiment(task: str, row: Mapping[str, Any], tasks: Registry) -> Experimen
         metrics={},
         intervals={},
         n=row["n"],
-        settings=task_settings(row["version"], loaded),
+        settings=task_settings(row["version"], loaded, examples=row.get("examples"), jury=row.get("jury")),
         loaded=loaded,
         cut=json.loads(row["cut"]),
         tokens={"input": row["tokens_input"], "output": row["tokens_output"]} if counted else None,

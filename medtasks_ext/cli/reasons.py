@@ -1,0 +1,56 @@
+"""Whether the model of a command reasons before it answers, on which the budget of its answers depends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.cli.plan_model import ready_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    from medtasks_ext.registry import Registry
+
+_UNKNOWN = (
+    "note: nothing says whether the model reasons before it answers, so open-ended answers may be longer "
+    """than in the suites' own runs; --metadata '{"thinking": false}' asks with the suites' budgets"""
+)
+
+
+def reasons(config: EvaluatorConfig) -> bool | None:
+    """Whether the model reasons before it answers; None where nobody says.
+
+    A switch that is off goes first, then `metadata.thinking` of the configuration, then that of the ready
+    file of the same model.
+
+    Raises:
+        MedtasksError: `thinking` is neither true nor false.
+    """
+    from medtasks_ext.prompts.load import flag
+
+    if config.model_args.get("enable_thinking") is False:
+        return False
+    if (said := config.metadata.get("thinking")) is not None:
+        return flag(said, "thinking")
+    named = config.model_args.get("pretrained") or config.model_args.get("model")
+    files = ready_files(str(named)) if named else []
+    return bool(files[0].metadata["thinking"]) if files else None
+
+
+def say_budget(config: EvaluatorConfig, tasks: Registry, names: Iterable[str]) -> None:
+    """Say that answers may be longer than in the suites' own runs, where nobody knows the model."""
+    from medtasks_ext.runner.evaluate import official_budget
+
+    named = config.model_args.get("pretrained") or config.model_args.get("model")
+    fixed = "max_gen_toks" in (config.gen_kwargs or {})
+    if (
+        named
+        and not fixed
+        and reasons(config) is None
+        and any(official_budget(*tasks.tasks[n]) for n in names)
+    ):
+        typer.echo(_UNKNOWN, err=True)

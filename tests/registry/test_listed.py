@@ -1,0 +1,379 @@
+"""A suite lists datasets of other suites: tasks keep their names, are scored once, and count in both."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from lm_eval.evaluator import evaluate
+from lm_eval.tasks import TaskManager
+
+from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.build import build, built_files
+from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.tasks import forget
+from medtasks_ext.report.groups import groups_of
+from tests.conftest import rewrite_answers
+from tests.report.made import write_run
+
+WARD = {
+    "title": "WardBench",
+    "about": "what one ward asks",
+    "citation": "bedi2026medhelm",
+    "axes": {"ward": {"values": {"icu": "Intensive care", "er": "Emergency room"}}},
+    "groups": {"ward": "", "language": ""},
+    "partition": ["ward"],
+    "main_axes": ["ward"],
+    "sections": "ward",
+    "averaged_over": "ward",
+    "assigned_by": "medtasks",
+    "datasets": ["bridge/mednli", "clinicbench/pubmedqa", "falls"],
+    "placed": {"bridge/mednli": {"ward": "icu"}, "clinicbench/pubmedqa": {"ward": "er"}},
+}
+NLI, QA, FALLS = "bridge_mednli", "clinicbench_pubmedqa", "ward_falls"
+
+
+def declare(folder: Path, **changes: object) -> None:
+    """Write the suite's file; a key that is None is left out."""
+    content = {key: value for key, value in {**WARD, **changes}.items() if value is not None}
+    (folder / "ward" / "suite.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    forget()
+
+
+def add_falls(folder: Path) -> None:
+    """A dataset of the suite's own."""
+    made = folder / "ward" / "falls"
+    shutil.copytree(Path(__file__).parents[1] / "own_tasks" / "allergie_farmaci", made)
+    text = (made / "task.yaml").read_text(encoding="utf-8")
+    text = text.replace("task: allergie_farmaci", f"task: {FALLS}").replace(
+        "own/allergie_farmaci", "ward/falls"
+    )
+    text = text.replace("\n  access: private", "\n  axes: {ward: icu}\n  access: private")
+    (made / "task.yaml").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch, data_dir) -> Path:
+    """A folder with a suite of one dataset and two of built-in suites, which the environment names."""
+    folder = tmp_path / "mine"
+    (folder / "ward").mkdir(parents=True)
+    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    add_falls(folder)
+    declare(folder)
+    yield folder
+    forget()
+
+
+# ---------------------------------------------------------------------- groups
+
+
+def test_the_suites_groups_hold_what_it_lists(own):
+    tasks = registry()
+    for suffix in ("", "_cot", "_5shot"):
+        held = {
+            name: {leaf.removesuffix(suffix) for leaf in tasks.leaves(name + suffix)}
+            for name in ("ward", "ward_icu", "ward_er", "ward_en", "ward_open", "ward_private")
+        }
+        assert held == {
+            "ward": {NLI, QA, FALLS}, "ward_icu": {NLI, FALLS}, "ward_er": {QA}, "ward_en": {NLI, QA},
+            "ward_open": {QA}, "ward_private": {FALLS},
+        }  # fmt: skip
+    assert [set(part) for part in tasks.parts("ward")] == [{NLI, FALLS}, {QA}]
+
+
+def test_groups_of_papers_and_across_suites_stay_as_they_are(own):
+    alone, beside = Registry(tasks_folder()), registry()
+    for name in alone.groups:
+        added = [leaf for leaf in beside.leaves(name) if leaf.startswith(FALLS)]
+        assert [leaf for leaf in beside.leaves(name) if leaf not in added] == alone.leaves(name)
+        if not name.startswith("medtasks_"):
+            assert not added and beside.parts(name) == alone.parts(name)
+    new = set(beside.groups) - set(alone.groups) - {"medtasks_it", "medtasks_it_cot", "medtasks_it_5shot"}
+    assert all(name.startswith("ward") for name in new)
+
+
+def test_a_suite_may_hold_datasets_of_others_alone(own, medtasks):
+    shutil.rmtree(own / "ward" / "falls")
+    declare(own, datasets=WARD["datasets"][:2])
+    assert medtasks("ls", "--groups", "ward").out.split()[:2] == ["ward", "2"]
+    folder = Path(medtasks("path").out.strip())
+    assert not (folder / "ward").exists() and (folder / "groups" / "ward_icu_cot.yaml").is_file()
+    assert not (folder / "groups" / "bridge_en.yaml").exists()
+    line = next(line for line in medtasks("doctor").out.splitlines() if "of your own" in line)
+    assert line.startswith("✓") and "the suite ward with 2 datasets of others" in line
+
+
+def test_a_suite_without_axes_of_its_own_places_nothing(own):
+    without = {"axes": None, "placed": None, "averaged_over": None, "groups": {"language": ""}}
+    shutil.rmtree(own / "ward" / "falls")
+    declare(
+        own, **without, partition=["language"], main_axes=["language"], sections="language",
+        datasets=WARD["datasets"][:2],
+    )  # fmt: skip
+    assert set(registry().leaves("ward_en")) == {NLI, QA}
+
+
+def test_an_axis_of_one_name_has_the_value_of_each_suite(own, medtasks):
+    """BRIDGE has an axis of this name, too."""
+    values = {"mine": "Of mine", "yours": "Of yours"}
+    shutil.rmtree(own / "ward" / "falls")
+    declare(
+        own, axes={"application": {"values": values}}, groups={"application": "app_"},
+        partition=["application"], main_axes=["application"], sections="application",
+        averaged_over="application", datasets=["bridge/mednli"],
+        placed={"bridge/mednli": {"application": "mine"}},
+    )  # fmt: skip
+    tasks = registry()
+    assert tasks.leaves("ward_app_mine") == [NLI]
+    [theirs] = tasks.datasets[NLI].metadata.axis("application")
+    assert tasks.values(tasks.datasets[NLI], "application") == [theirs, "mine"]
+    assert NLI in tasks.leaves(f"bridge_app_{theirs}_tasks")
+    held = {(group.suite, group.value) for group in groups_of(tasks) if group.axis == "application"}
+    assert ("ward", "mine") in held and not {("ward", theirs), ("bridge", "mine")} & held
+    for value in (theirs, "mine"):
+        assert NLI in medtasks("ls", f"application={value}").out
+
+
+def test_what_a_suite_leaves_out_may_be_a_dataset_of_another(own):
+    declare(own, left_out={"ward": ["bridge/mednli"]}, averaged_over=None)
+    assert registry().parts("ward_icu") == [[FALLS]]
+    assert [set(part) for part in registry().parts("ward")] == [{NLI, QA, FALLS}]
+
+
+def test_datasets_of_no_suite_and_of_own_suites_may_be_listed(own):
+    shutil.copytree(Path(__file__).parents[1] / "own_tasks", own, dirs_exist_ok=True)
+    icu = {"ward": "icu"}
+    declare(
+        own, datasets=["own/allergie_farmaci", "wards/epeigon", "falls"],
+        placed={"own/allergie_farmaci": icu, "wards/epeigon": icu},
+    )  # fmt: skip
+    assert set(registry().leaves("ward")) == {"allergie_farmaci", "wards_epeigon", FALLS}
+    assert registry().leaves("own") == ["allergie_farmaci"]
+    assert len(registry().leaves("wards")) == 3
+
+
+def test_built_in_suites_may_list_each_other(tasks_of):
+    root = tasks_of("bridge/mednli", "clinicbench/pubmedqa")
+    (root / "ward").mkdir()
+    declare(root, datasets=WARD["datasets"][:2])
+    files = built_files(Registry(root))
+    assert "ward_icu_tasks" in files["bridge/mednli/task.yaml"]
+    assert "ward_er_cot_tasks" in files["clinicbench/pubmedqa/cot.yaml"]
+    assert "  - ward_icu_tasks\n" in files["groups/ward_icu.yaml"]
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def test_lists_and_checks_follow_the_suite(own, medtasks):
+    listed = {item["id"] for item in json.loads(medtasks("ls", "--json", "suite=ward").out)}
+    assert listed == {NLI, QA, FALLS}
+    assert {item["id"] for item in json.loads(medtasks("ls", "--json", "ward=icu").out)} == {NLI, FALLS}
+    outcome = medtasks("validate", "ward")
+    assert outcome.code == 0 and "3 checked, 0 with problems" in outcome.out
+    outcome = medtasks("cite", "ward")
+    assert outcome.code == 0 and "% the suite ward" in outcome.out and "% the suite bridge" in outcome.out
+    assert "% the suite ward" not in medtasks("cite", NLI).out
+    outcome = medtasks("plan", "ORG/Model-8B", "--suite", "ward", "--json")
+    assert outcome.code == 0, outcome.text
+    assert {item["task"] for item in json.loads(outcome.out)["tasks"]} == {NLI, QA, FALLS}
+
+
+def test_a_run_of_the_suite_rolls_up_into_all_suites(own, medtasks, tmp_path):
+    asked = ("run", "--model", "oracle", "--tasks", "ward", "--data", "sample", "--output_path", "run")
+    outcome = medtasks(*asked)
+    assert outcome.code == 0 and re.search(r"\bward\b.*1\.0000", outcome.out), outcome.text
+    run = tmp_path / "run"
+    assert {file.stem for file in (run / "tasks").glob("*.json")} == {NLI, QA, FALLS}
+    ids = [json.loads(line)["doc"]["id"] for line in (run / f"samples_{QA}.jsonl").open(encoding="utf-8")]
+    rewrite_answers(run, QA, dict.fromkeys(ids, "I do not know."))
+    assert medtasks("rescore", "run").code == 0
+    groups = json.loads((run / "results.json").read_text(encoding="utf-8"))["groups"]
+    assert groups["ward"]["score,answer"] == 0.5  # each ward counts once: (1 + 1) / 2 and 0
+    assert groups["ward_icu"]["score,answer"] == 1 and groups["ward_er"]["score,answer"] == 0
+
+    outcome = medtasks("report", "run", "-o", "out")
+    assert outcome.code == 0 and "WardBench, zero-shot" in outcome.out and "Intensive care" in outcome.out
+    table = list(csv.DictReader((tmp_path / "out" / "groups.csv").open(encoding="utf-8")))
+    rows = {(row["suite"], row["axis"], row["value"]): row for row in table}
+    assert float(rows["ward", "suite", "ward"]["score"]) == 0.5
+    assert rows["ward", "suite", "ward"]["tasks_scored"] == "3"
+    assert rows["ward", "ward", "icu"]["tasks"] == "2"
+    assert rows["bridge", "suite", "bridge"]["tasks_scored"] == "1"
+    assert rows["bridge", "suite", "bridge"]["tasks"] == "87"
+    assert rows["", "all", "all"]["tasks_scored"] == "3"
+    results = list(csv.DictReader((tmp_path / "out" / "results.csv").open(encoding="utf-8")))
+    scores = {row["dataset"]: row for row in results if row["metric"] == "score"}
+    assert len(scores) == 3 and scores[NLI]["suite"] == "bridge" and scores[NLI]["ward"] == "icu"
+
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    datasets = {item["id"]: item for item in json.loads(content)["datasets"]}
+    assert datasets[NLI]["suite"] == ["bridge", "ward"] and datasets[FALLS]["suite"] == "ward"
+    assert datasets[NLI]["ward"] == "icu"
+
+    outcome = medtasks("card", "run", "-o", "card")
+    assert outcome.code == 0, outcome.text
+    card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert re.search(r"\| WardBench \| zero-shot \| 0\.5000 .*\| 3/3 \|", card)
+    assert re.search(r"\| BRIDGE \(partial\) \| zero-shot \| 1\.0000 .*\| 1/87 \|", card)
+
+
+def test_models_are_compared_in_the_suite(own, medtasks, tmp_path):
+    rows = {NLI: [1.0, 1.0, 0.0], QA: [1.0, 0.0, 0.0], FALLS: [1.0, 1.0, 1.0]}
+    write_run(tmp_path / "one", "one", rows)
+    write_run(tmp_path / "two", "two", {name: [0.0, *values[1:]] for name, values in rows.items()})
+    outcome = medtasks("report", "one", "two", "-o", "out", "--published", "all")
+    assert outcome.code == 0, outcome.text
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    report = json.loads(content)
+    compared = {item["suite"]: item for item in report["comparisons"]}
+    assert compared["ward"]["tasks"] == 3 and compared["bridge"]["tasks"] == 1
+    table = list(csv.DictReader((tmp_path / "out" / "groups.csv").open(encoding="utf-8")))
+    printed = [row for row in table if row["kind"] == "published" and row["axis"] == "suite"]
+    whole = {(row["suite"], row["tasks_scored"]) for row in printed if row["partial"] == "false"}
+    assert ("bridge", "87") in whole
+    assert {row["tasks_scored"] for row in printed if row["suite"] == "ward"} == {"1"}
+
+
+def test_the_catalogue_links_to_the_pages_of_the_others(own, medtasks, tmp_path):
+    assert medtasks("build").code == 0
+    (page,) = (tmp_path / "cache").rglob("catalogue/ward.md")
+    text = page.read_text(encoding="utf-8")
+    assert "\n3 datasets" in text and f"(bridge.md#{NLI})" in text and f"](#{FALLS})" in text
+    assert "| [MedNLI](bridge.md#bridge_mednli) | BRIDGE | Intensive care |" in text
+    assert f'<a id="{NLI}">' not in text
+    assert f'<a id="{NLI}">' in page.with_name("bridge.md").read_text(encoding="utf-8")
+
+
+def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):
+    built_in = tmp_path / "built_in"
+    build(Registry(tasks_folder()), built_in)
+    outcome = medtasks("path")
+    assert outcome.code == 0, outcome.text
+    manager = TaskManager(
+        include_defaults=False,
+        include_path=[str(built_in), outcome.out.strip()],
+        metadata={"data": "sample"},
+    )
+    loaded = manager.load(["ward"])
+    assert set(loaded["tasks"]) == {NLI, QA, FALLS}
+    found = evaluate(lm=Oracle(), task_dict=manager.load(["ward_icu"]), bootstrap_iters=0)
+    assert found["results"]["ward_icu"]["score,answer"] == 1
+    assert set(manager.load(["ward_er_5shot"])["tasks"]) == {f"{QA}_5shot"}
+    assert FALLS not in manager.load(["bridge_en"])["tasks"]
+
+
+# ---------------------------------------------------------------------- bad input
+
+BAD = {
+    "a dataset that is not there": (
+        {"datasets": ["bridge/mednly", "falls"], "placed": {"bridge/mednly": {"ward": "icu"}}},
+        "datasets: no dataset 'bridge/mednly' (did you mean bridge/mednli?)",
+    ),
+    "a dataset of another suite without its name": (
+        {"datasets": ["mednli", "falls"], "placed": None},
+        "datasets: no dataset 'mednli' in the folder (did you mean bridge/mednli?)",
+    ),
+    "twice": (
+        {"datasets": [*WARD["datasets"], "bridge/mednli"]},
+        "datasets: 'bridge/mednli' is listed 2 times: leave one",
+    ),
+    "its own folder by two names": (
+        {"datasets": [*WARD["datasets"], "ward/falls"]},
+        "datasets: 'ward/falls' is of this folder: write 'falls'",
+    ),
+    "no name": ({"datasets": ["bridge/mednli/x"], "placed": None}, "'bridge/mednli/x' names no dataset"),
+    "a value that is not there": (
+        {"placed": {**WARD["placed"], "bridge/mednli": {"ward": "icux"}}},
+        "placed.bridge/mednli.ward: 'icux' is no value of ward (did you mean icu?): icu, er",
+    ),
+    "an axis that is not there": (
+        {"placed": {**WARD["placed"], "bridge/mednli": {"ward": "icu", "wart": "icu"}}},
+        "placed.bridge/mednli.wart: unknown axis (did you mean ward?)",
+    ),
+    "no value": (
+        {"placed": {**WARD["placed"], "bridge/mednli": {}}},
+        "placed.bridge/mednli.ward: missing key (an axis of ward/suite.yaml)",
+    ),
+    "nothing placed": (
+        {"placed": None},
+        "placed: no values for bridge/mednli, clinicbench/pubmedqa: write bridge/mednli: {ward: VALUE} there",
+    ),
+    "placed and not listed": (
+        {"placed": {**WARD["placed"], "bridge/mednly": {"ward": "icu"}}},
+        "placed: 'bridge/mednly' is not among datasets (did you mean bridge/mednli?)",
+    ),
+    "its own dataset placed": (
+        {"placed": {**WARD["placed"], "falls": {"ward": "icu"}}},
+        "placed: 'falls' is of this folder: write its values under about.axes of its task.yaml",
+    ),
+    "left out and not there": (
+        {"left_out": {"ward": ["bridge/medsts", "bridge/mednly"]}},
+        "left_out.ward: no dataset 'bridge/mednly'",
+    ),
+    "a control": (
+        {"datasets": [*WARD["datasets"], "TWIN"], "placed": {**WARD["placed"], "TWIN": {"ward": "er"}}},
+        "in another form, and counts in no suite",
+    ),
+    "a group of two axes": (
+        {
+            "axes": {
+                "ward": {"values": {"icu": "Intensive care", "er": "Emergency room", "qa": "Questions"}}
+            },
+            "groups": {"ward": "", "task_type": "task_"},
+            "short": {"qa": "task_natural_language_inference"},
+        },
+        "groups: 'task_natural_language_inference' is of ward and of task_type",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_a_fault_is_one_message_with_file_key_and_remedy(own, medtasks, tmp_path, fault):
+    twin = next(item.key for item in registry().datasets.values() if item.metadata.twin_of)
+    changes, message = json.loads(json.dumps(BAD[fault]).replace("TWIN", twin))
+    declare(own, **changes)
+    run = ("run", "--model", "oracle", "--tasks", "ward", "--data", "sample", "-o", "run")
+    for command in (("path",), run):
+        outcome = medtasks(*command)
+        assert outcome.code == 2, outcome.text
+        first, *rest = outcome.err.splitlines()
+        assert f"{own}/ward/suite.yaml: " in first and message in first
+        assert len(rest) == 1 and rest[0].startswith("  → ")
+        assert not (tmp_path / "run").exists()
+    outcome = medtasks("doctor")
+    assert outcome.code == 1 and sum(message in line for line in outcome.out.splitlines()) == 1
+    outcome = medtasks("validate", "ward")
+    assert outcome.code == 1 and message in outcome.out
+    assert message in medtasks("ls", "suite=ward").err
+
+
+def test_two_folders_with_one_name_are_named(own, medtasks, tmp_path, monkeypatch):
+    other = tmp_path / "theirs"
+    shutil.copytree(own / "ward" / "falls", other / "ward" / "falls")
+    (other / "ward" / "suite.yaml").write_text((own / "ward" / "suite.yaml").read_text(encoding="utf-8"))
+    monkeypatch.setenv("MEDTASKS_TASKS", f"{own}:{other}")
+    forget()
+    outcome = medtasks("path")
+    assert outcome.code == 2 and "  → rename" in outcome.err
+    assert (
+        f"{other}/ward/suite.yaml: the suite's name 'ward' is taken by {own}/ward/suite.yaml" in outcome.err
+    )
+
+
+def test_a_suite_whose_file_cannot_be_read_is_said_where_its_group_is_asked_for(own, medtasks):
+    shutil.rmtree(own / "ward" / "falls")
+    declare(own, datasets=WARD["datasets"][:2], sections="wart")
+    for command in (("validate", "ward_icu"), ("cite", "ward")):
+        outcome = medtasks(*command)
+        assert outcome.code == 2 and "ward/suite.yaml: sections: 'wart' is no axis" in outcome.err

@@ -1,0 +1,191 @@
+"""One condition differs at a time: the table says what follows, and every output obeys."""
+
+import json
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.strategies import (
+    STRATEGIES,
+    asked_strategy,
+    dataset_and_strategy,
+    is_strategy,
+    strategy_order,
+    strategy_title,
+    suffix_of,
+)
+from medtasks_ext.results.conditions import RULES, Asked, comparable
+from tests.report.made import write_run
+
+TASK, SECOND = "bridge_chip_ctc", "bridge_ehrqa_primary_department"
+N = registry().datasets[TASK].metadata.n_test
+ASKED = Asked(
+    strategy="five_shot", version="1", wording="own", prompt="p", examples="e", source="suite", rows="r",
+    documents="all", n=9, budget=100, answers_cut=True, inputs_cut=False, decoding="greedy", template="yes",
+    system="system turn", turns="yes", jury="a + b", whole=True, engine="vllm",
+)  # fmt: skip
+OTHER = {
+    "strategy": "cot", "version": "2", "wording": "official", "prompt": "q", "examples": "f",
+    "source": "rebuilt", "rows": "s", "documents": "the first 3", "n": 3, "budget": 50, "inputs_cut": True,
+    "decoding": "temperature=1", "template": "no", "system": "user turn", "turns": "no",
+    "jury": "c", "whole": False, "engine": "hf",
+}  # fmt: skip
+HARMLESS = {"template", "system", "engine"}
+
+
+def test_the_same_conditions_are_the_same():
+    assert comparable(ASKED, ASKED).grade == "same"
+
+
+@pytest.mark.parametrize("field", [rule.field for rule in RULES])
+def test_each_condition_counts_in_both_directions(field):
+    changed = replace(ASKED, **{field: OTHER[field]})
+    for one, other in ((ASKED, changed), (changed, ASKED)):
+        found = comparable(one, other)
+        assert found.grade == ("close" if field in HARMLESS else "other")
+        assert found.differences and all(item.why and item.one != item.other for item in found.differences)
+
+
+@pytest.mark.parametrize("field", [rule.field for rule in RULES if rule.field not in ("strategy", "whole")])
+def test_what_nobody_recorded_is_never_the_cause_of_another_grade(field):
+    assert comparable(ASKED, replace(ASKED, **{field: None})).grade in ("same", "close")
+
+
+def test_a_budget_that_no_answer_filled_is_harmless():
+    one = replace(ASKED, answers_cut=False)
+    assert comparable(one, replace(one, budget=50)).grade == "close"
+    assert comparable(one, replace(one, budget=50, answers_cut=True)).grade == "other"
+
+
+@pytest.mark.parametrize("shots", range(9))
+@pytest.mark.parametrize("strategy", ["zero_shot", "cot"])
+def test_names_of_strategies_can_be_read_back(strategy, shots):
+    name = asked_strategy(strategy, shots)
+    assert is_strategy(name) and (name in STRATEGIES or str(shots) in strategy_title(name))
+    if shots:
+        assert dataset_and_strategy(TASK + suffix_of(name)) == (TASK, name)
+    assert strategy_order(name) >= strategy_order("zero_shot")
+    assert asked_strategy("five_shot", shots) == asked_strategy("zero_shot", shots)
+
+
+# ---------------------------------------------------------------------- through every output
+
+
+GOOD, POOR = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30
+AS_PUBLISHED = {"instruction": "official", "n_test": N}
+
+
+def with_shots(shots):
+    return {"config": {"num_fewshot": shots}}
+
+
+@pytest.mark.parametrize(
+    ("shots", "strategy"), [(1, "1_shot"), (3, "3_shot"), (5, "five_shot"), (0, "zero_shot")]
+)
+def test_a_score_has_the_strategy_by_which_it_was_asked(medtasks, tmp_path, shots, strategy):
+    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, record=with_shots(shots))
+    outcome = medtasks("report", "a", "-o", "out", "--published", "none")
+    assert outcome.code == 0, outcome.text
+    rows = pl.read_parquet(tmp_path / "out" / "results.parquet")
+    assert set(rows["strategy"]) == {strategy}
+    assert f"BRIDGE, {strategy_title(strategy)}" in outcome.out
+    groups = pl.read_csv(tmp_path / "out" / "groups.csv")
+    assert set(groups["strategy"]) == {strategy}
+    medtasks("card", "a", "-o", "card")
+    card = (tmp_path / "card" / "README.md").read_text(encoding="utf-8")
+    assert f"({strategy_title(strategy)})" in card
+    assert shots in (0, 5) or "(zero-shot)" not in card
+    medtasks("ingest", "a", "--store", "store")
+    stored = pl.read_parquet(next((tmp_path / "store").rglob("results.parquet")))
+    assert set(stored["strategy"]) == {strategy}
+    again = json.loads(medtasks("report", "store", "--published", "none", "--json").out)
+    assert {row["strategy"] for row in again["groups"]} == {strategy}
+
+
+def test_other_numbers_of_examples_are_not_ranked_together(medtasks, tmp_path):
+    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD})
+    write_run(tmp_path / "b", "ORG/b", {TASK: POOR}, record=with_shots(3))
+    found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
+    assert found["pairs"] == []
+    assert {row["rank_of"] for row in found["groups"]} == {1}
+
+
+DIFFERENCES = {
+    "wording": {"loaded": {"instruction": "official"}},
+    "prompt": {"loaded": {"prompt_hash": "q"}},
+    "rows": {"loaded": {"rows_hash": "others"}},
+    "rebuilt": {"loaded": {"rebuilt": True}},
+    "version": {"record": {"version": "2-A"}},
+    "jury": {"record": {"jury": "another"}},
+    "decoding": {"record": {"config": {"generation_kwargs": {"do_sample": True, "temperature": 1}}}},
+    "examples": {"record": {"conditions": {"shots": {"hash": "f"}}, "config": {"num_fewshot": 5}}},
+}
+
+
+@pytest.mark.parametrize("differs", DIFFERENCES)
+def test_entries_that_differ_in_one_condition_are_neither_ranked_nor_tested(medtasks, tmp_path, differs):
+    config = {"num_fewshot": 5 * (differs == "examples"), "generation_kwargs": {"do_sample": False}}
+    usual = {"record": {"jury": "one", "conditions": {"shots": {"hash": "e"}}, "config": config}}
+    changed = {**usual, **DIFFERENCES[differs]}
+    changed["record"] = {**usual["record"], **DIFFERENCES[differs].get("record", {})}
+    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, **usual)
+    write_run(tmp_path / "twin", "ORG/twin", {TASK: POOR}, **usual)
+    write_run(tmp_path / "b", "ORG/b", {TASK: POOR}, **changed)
+    alike = json.loads(medtasks("report", "a", "twin", "--published", "none", "--json").out)
+    assert len(alike["pairs"]) == 1 and {row["rank_of"] for row in alike["groups"]} == {2}
+    found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
+    assert found["pairs"] == [] and {row["rank_of"] for row in found["groups"]} == {1}
+
+
+def test_runs_that_different_juries_judged_are_two_entries_and_are_not_compared(medtasks, tmp_path):
+    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, record={"jury": "gpt-4o"})
+    write_run(tmp_path / "b", "ORG/a", {TASK: POOR}, record={"jury": "llama"})
+    outcome = medtasks("compare", "a", "b")
+    assert outcome.code == 2 and "judged by different juries (gpt-4o | llama)" in outcome.text
+    found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
+    assert [entry["entry"] for entry in found["entries"]] == ["ORG/a (jury: gpt-4o)", "ORG/a (jury: llama)"]
+    medtasks("card", "a", "-o", "card")
+    assert "Judged by gpt-4o" in (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+
+
+def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_no_card(medtasks, tmp_path):
+    record = {"jury": "gpt-4o"}
+    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD, SECOND: GOOD}, record=record)
+    file = tmp_path / "a" / "tasks" / f"{TASK}.json"
+    stored = json.loads(file.read_text())
+    stored["metrics"] |= {"judged": 0.75, "scored": 0.75, "judgements_missing": 10}
+    file.write_text(json.dumps(stored))
+    outcome = medtasks("report", "a", "--published", "none", "-o", "out")
+    assert "judged in part" in outcome.out
+    score = stored["metrics"]["score"]
+    assert f"between {0.75 * score:.3f} and {0.75 * score + 0.25:.3f}" in outcome.out
+    groups = pl.read_csv(tmp_path / "out" / "groups.csv")
+    [suite] = groups.filter(axis="suite").to_dicts()
+    assert (suite["rank"], suite["pending"]) == (None, 1)
+    medtasks("card", "a", "-o", "card")
+    card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert f"Left out, since answers still wait for a judge: {TASK}" in card
+    assert f"`{TASK}`" not in card and f"`{SECOND}`" in card
+
+
+def test_a_run_in_own_words_has_no_rank_among_published_models_and_says_why(medtasks, tmp_path):
+    values = [1.0] * (N // 2) + [0.0] * (N - N // 2)
+    write_run(tmp_path / "own", "ORG/own", {TASK: values})
+    write_run(tmp_path / "asked", "ORG/asked", {TASK: values}, loaded=AS_PUBLISHED)
+    write_run(tmp_path / "few", "ORG/few", {TASK: values[:7]}, loaded={**AS_PUBLISHED, "n_test": 7})
+    found = {
+        name: json.loads(medtasks("report", name, "--strategy", "zero_shot", "--json").out)
+        for name in ("own", "asked", "few")
+    }
+    ranks = {
+        name: [
+            row["rank_of"] for row in item["groups"] if row["axis"] == "suite" and row["kind"] != "published"
+        ]
+        for name, item in found.items()
+    }
+    assert ranks == {"own": [1], "asked": [99], "few": [1]}
+    assert any("asked otherwise" in text and "wording in 1" in text for text in found["own"]["differences"])
+    assert any("asked otherwise" in text and "documents in 1" in text for text in found["few"]["differences"])
+    assert not any("asked otherwise" in text for text in found["asked"]["differences"])
