@@ -34,7 +34,7 @@ PANELS = {
     "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore"),
     "Results": ("report", "compare", "figures", "card", "cite", "export", "ingest"),
     "Judges": ("judge", "human", "judge-data", "judge-eval"),
-    "Data": ("data", "doctor"),
+    "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "sample"),
     "Contribute": ("new", "validate", "build", "lock", "path"),
 }

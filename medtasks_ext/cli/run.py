@@ -14,6 +14,7 @@ from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
+from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import reasons, say_budget
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
@@ -54,6 +55,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       or sample (synthetic rows, marked everywhere)
   --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
                       such text goes to this machine and to MEDTASKS_TRUSTED_HOSTS alone
+  --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
+                      they can be had, and what is asked in ours is said
 
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.
@@ -123,6 +126,7 @@ def run_command(arguments: list[str]) -> int:
     shard = Shard.parse(own.shard) if own.shard is not None else None
     wanted = wanted_tasks(own, config)
     _say_without_gold(wanted.built)
+    say_wording(wanted.built)
     tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
     run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
     with Lease(run.folder, "medtasks run") if rank == 0 else nullcontext():
@@ -182,6 +186,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
     if run.settings.system_role != wanted.settings.system_role:  # found out when the run began
         wanted.settings = run.settings
         wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
+    wanted.built = run.in_begun_words(wanted.built)
     for name, reason in wanted.missing.items():
         run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
     run.manifest.allow(sorted(wanted.egress.allowed))
@@ -473,6 +478,7 @@ def own_flags() -> argparse.ArgumentParser:
     own_parser.add_argument("--strict", action="store_true")
     own_parser.add_argument("--data")
     own_parser.add_argument("--allow-host", action="append", default=[])
+    own_parser.add_argument("--prompts")
     return own_parser
 
 
@@ -493,6 +499,7 @@ def run_config(arguments: list[str], command: str, description: str, example: st
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     from medtasks_ext.prompts.load import flag
+    from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
 
@@ -506,6 +513,7 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         system_instruction=config.system_instruction,
         system_role=flag(ours.get("system_role", True), "system_role"),
         data=forced_origin(own.data or ours.get("data")),
+        prompts=None if (wish := wish_of(own.prompts or ours.get("prompts"))) == "auto" else wish,
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
         official_budget="max_gen_toks" not in gen_kwargs and reasons(config) is False,

@@ -38,6 +38,8 @@ class Loaded:
         where: file or repository.
         revision: pinned revision of a download.
         instruction: official or own wording.
+        artefact: the released file that holds the official words, where the rows do not carry them.
+        artefact_revision: its version or commit.
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
         rebuilt: test rows come from the source, not from the suite.
@@ -62,6 +64,8 @@ class Loaded:
     prompt_hash: str
     rows_hash: str
     rebuilt: bool
+    artefact: str | None = None
+    artefact_revision: str | None = None
     database: str | None = None
     n_test: int = 0
     n_fewshot: int = 0

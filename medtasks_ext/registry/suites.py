@@ -32,6 +32,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.languages import code_of, three_letter_name
+from medtasks_ext.registry.official import SuiteOfficial
 from medtasks_ext.registry.yamlfile import read_mapping
 
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ class Suite(_Strict):
         answers: the kinds of answers that its datasets have; by default any.
         jury: the bundled jury for open-ended answers.
         official_files: whether the authors' file of rows is named as each dataset of the paper.
+        official: where its own words stand, and how they become prompts.
         release: where inputs of open datasets are published without gold.
         official_interval: whether the paper's own interval stands beside ours.
         departments: whether rows may name departments.
@@ -276,6 +278,7 @@ class Suite(_Strict):
     answers: list[str] = []
     jury: str | None = None
     official_files: bool = False
+    official: SuiteOfficial | None = None
     release: Release | None = None
     official_interval: bool = False
     departments: bool = False

@@ -49,6 +49,7 @@ class Settings:
     system_instruction: str | None = None
     system_role: bool = True
     data: str | None = None
+    prompts: str | None = None
     gen_kwargs: dict[str, Any] = field(default_factory=dict)
     seed: int | None = 1234
     official_budget: bool = False
@@ -102,6 +103,7 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     metadata: dict[str, Any] = {"system_role": settings.system_role, "shots": settings.num_fewshot or 0}
     if settings.data:
         metadata["data"] = settings.data
+    metadata["prompts"] = settings.prompts or "auto"
     dataset, strategy = registry.tasks[name]
     task = MedicalTask.of(dataset, strategy, metadata)
     if settings.official_budget and (budget := official_budget(dataset, strategy)):

@@ -242,6 +242,28 @@ class Run:
             else replace(settings, system_role=self.manifest.system_role)
         )
 
+    def settings_of(self, task: str) -> Settings:
+        """The settings of a task: as the run's, in the words in which the run began to ask it."""
+        settings, begun = self.settings, self.manifest.wording.get(task)
+        known = settings.prompts is None and begun in ("own", "official")
+        return replace(settings, prompts=begun) if known else settings
+
+    def in_begun_words(self, tasks: Mapping[str, Task]) -> dict[str, Task]:
+        """The tasks in the words in which the run began to ask them; those that are new to it as they are.
+
+        Args:
+            tasks: name -> task, built with the run's settings.
+
+        Raises:
+            MedtasksError: the words cannot be had any more.
+        """
+        same = {}
+        for name, task in tasks.items():
+            begun = self.manifest.wording.setdefault(name, loaded_record(task)["instruction"])
+            changed = begun != loaded_record(task)["instruction"]
+            same[name] = build_task(self.registry, name, self.settings_of(name)) if changed else task
+        return same
+
     def save(self) -> None:
         """Write the manifest."""
         if self.rank == 0:
@@ -410,7 +432,12 @@ class Run:
                 n_of_suite=dataset.metadata.n_test,
                 rebuilt=loaded["rebuilt"],
             ),
-            wording=Wording(loaded["instruction"], loaded["prompt_hash"]),
+            wording=Wording(
+                loaded["instruction"],
+                loaded["prompt_hash"],
+                loaded.get("artefact"),
+                loaded.get("artefact_revision"),
+            ),
             shots=Shots(k, pool_hash(task, k) if k else None),
             layout=Layout(
                 settings.apply_chat_template,
@@ -445,7 +472,7 @@ class Run:
 
     def _rescored(self, name: str) -> TaskEntry:
         try:
-            task = build_task(self.registry, name, self.settings)
+            task = build_task(self.registry, name, self.settings_of(name))
         except MedtasksError as error:
             return failed(error)
         if self.files.asked_files(name):  # answered, and never scored

@@ -344,6 +344,7 @@ def _joined_manifest(shards: Sequence[_Folder]) -> Manifest:
         notes=notes,
         context=first.context,
         system_role=False if any(manifest.system_role is False for manifest in manifests) else None,
+        wording={task: words for manifest in manifests for task, words in manifest.wording.items()},
         merged={"shards": shards[0].shard.of},
         sessions=[session for manifest in manifests for session in manifest.sessions],
         allowed_hosts=list(dict.fromkeys(host for manifest in manifests for host in manifest.allowed_hosts)),
@@ -413,7 +414,7 @@ def _join_all(run: Run, shards: Sequence[_Folder], gaps: _Gaps) -> dict[str, Tas
             raise MedtasksError(
                 f"{name} is no task here", where=shards[0].folder, remedy="merge where the shards were run"
             )
-        task = build_task(run.registry, name, run.settings)
+        task = build_task(run.registry, name, run.settings_of(name))
         _check_rows(name, shards, task)
         run.manifest.tasks[name] = TaskEntry(choice=_shared_choice(name, shards, task))
         gaps.add(name, _join(run, name, shards, task))

@@ -235,7 +235,7 @@ class _Folder:
 
     def runs(self, strategy: str) -> Iterator[str]:
         name, registry = self.dataset.task(strategy), self._own_registry
-        documents = build_task(registry, name, Settings(data="sample")).eval_docs
+        documents = build_task(registry, name, Settings(data="sample", prompts="own")).eval_docs
         for document in documents:
             if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
                 yield (
@@ -368,7 +368,7 @@ def _some(items: list[Any]) -> str:
 
 
 def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:
-    settings = Settings(data="sample")
+    settings = Settings(data="sample", prompts="own")
     outcome = evaluate_task(model, build_task(registry, name, settings), settings)
     assert outcome is not None
     return outcome

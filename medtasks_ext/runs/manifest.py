@@ -160,6 +160,7 @@ class Manifest(_Record):
         preflight: what the look at one answer found.
         context: tokens of prompt and answer together that the model takes, where it says so.
         system_role: False where the chat template refused a system turn.
+        wording: task -> in whose words the run began to ask it; it goes on in the same.
         merged: how many shards were joined.
         judgements: task -> state of its file of judgements when a call of judges ended.
         batches: requests that were written to files.
@@ -181,6 +182,7 @@ class Manifest(_Record):
     preflight: dict[str, Any] | None = None
     context: int | None = None
     system_role: bool | None = None
+    wording: dict[str, str] = Field(default_factory=dict)
     merged: dict[str, Any] | None = None
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)

@@ -35,7 +35,7 @@ def inputs(dataset: Dataset, origin: str | None) -> list[Document]:
     Raises:
         MedtasksError: data that is missing or does not satisfy the task's schema.
     """
-    documents = load_documents(dataset, cot=False, origin=origin)["test"]
+    documents = load_documents(dataset, cot=False, origin=origin, prompts="own")["test"]
     return [document for document in documents if not document.get("trial")]
 
 
