@@ -113,7 +113,7 @@ def diff(
 def verify(
     suites: Annotated[list[str] | None, typer.Argument(help="Suites; by default all.")] = None,
 ) -> int:
-    """Prove that official prompts are equal to those that the suite's own code makes.
+    """Prove that official prompts equal the suite's own.
 
     Renders the sample rows and compares hashes of whole message lists, budgets and stop sequences.
 
