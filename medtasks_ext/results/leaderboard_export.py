@@ -54,12 +54,8 @@ def export_run(run: Path, out: Path, registry: Registry, suite: Suite) -> list[E
     Raises:
         MedtasksError: no run, no finished task of the suite, sample rows, or a task that was cut short.
     """
-    manifest = Manifest.read(run)
-    if manifest.identity.shard:
-        raise MedtasksError(
-            "is one shard of a run", where=run, remedy="medtasks merge SHARD... -o RUN, then export RUN"
-        )
-    model = _model_name(manifest.identity.model)
+    manifest = Manifest.read_whole(run)
+    model = manifest.identity.model_name.rstrip("/").rpartition("/")[2]
     written = []
     for name, entry in manifest.tasks.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
@@ -131,9 +127,3 @@ def _row(sample: Sample, official: str, dataset: Dataset) -> dict[str, Any]:
         "output": document["target"],
         "pred": sample["resps"][0][0],
     }
-
-
-def _model_name(model: dict[str, Any]) -> str:
-    arguments = model["model_args"]
-    name = str(arguments.get("pretrained") or arguments.get("model") or model["model"])
-    return name.rstrip("/").rpartition("/")[2]

@@ -135,7 +135,7 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
 def check_runs(path: Path) -> None:
     """Refuse what `read_runs` refuses, as far as that shows without reading it all."""
     if RunFolder(path).manifest.is_file():
-        _read_manifest(path)
+        Manifest.read_whole(path)
     else:
         _lm_eval_files(path)
 
@@ -189,7 +189,7 @@ def _disagreement(one: Entry, other: Entry) -> Fault | None:
 
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
-    manifest = _read_manifest(folder)
+    manifest = Manifest.read_whole(folder)
     experiments: dict[str, Experiment] = {}
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
@@ -205,10 +205,9 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(str(path), what, "medtasks rescore RUN"))
-    model, arguments = manifest.identity.model["model"], manifest.identity.model["model_args"]
     record = manifest.record()
     return Entry(
-        model=str(arguments.get("pretrained") or arguments.get("model") or model),
+        model=manifest.identity.model_name,
         label="",
         kind="medtasks",
         settings=run_settings(record, experiments),
@@ -217,20 +216,6 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         notes=tuple(manifest.notes),
         manifest=record,
     )
-
-
-def _read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run.
-
-    Raises:
-        MedtasksError: it is damaged or of a newer version, or the folder is a shard.
-    """
-    manifest = Manifest.read(folder)
-    if manifest.identity.shard:
-        raise MedtasksError(
-            "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
-        )
-    return manifest
 
 
 def _medtasks_task(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runs.folder import RunFolder
@@ -75,17 +74,11 @@ def read_run(folder: Path) -> RunResults:
     Raises:
         MedtasksError: it is no run folder, or a file of it is damaged.
     """
-    manifest = Manifest.read(folder)
-    if manifest.identity.shard:
-        raise MedtasksError(
-            "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
-        )
+    manifest = Manifest.read_whole(folder)
     files = RunFolder(folder)
     tasks = {
         name: files.read_task(name)
         for name, entry in manifest.tasks.items()
         if entry.state is TaskState.DONE and files.task_file(name).is_file()
     }
-    model, arguments = manifest.identity.model["model"], manifest.identity.model["model_args"]
-    name = str(arguments.get("pretrained") or arguments.get("model") or model)
-    return RunResults(folder, name, tasks)
+    return RunResults(folder, manifest.identity.model_name, tasks)

@@ -102,6 +102,12 @@ class Identity(_Record):
     shard: str | None = None
 
     @property
+    def model_name(self) -> str:
+        """The name that the run's user gave the model."""
+        arguments = self.model["model_args"]
+        return str(arguments.get("pretrained") or arguments.get("model") or self.model["model"])
+
+    @property
     def digest(self) -> str:
         """Of the model alone: a part of the key of every request."""
         return sha256(json.dumps(self.model, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -256,3 +262,17 @@ class Manifest(_Record):
                 where=path,
                 remedy="restore the file; it says whose responses the folder holds",
             ) from None
+
+    @classmethod
+    def read_whole(cls, folder: Path) -> Manifest:
+        """The manifest of a run that is no shard, whose tasks have scores.
+
+        Raises:
+            MedtasksError: it is a shard, or as for `read`.
+        """
+        manifest = cls.read(folder)
+        if manifest.identity.shard:
+            raise MedtasksError(
+                "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
+            )
+        return manifest
