@@ -19,10 +19,11 @@ from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import flag, load_documents
+from medtasks_ext.prompts.official.choice import wish_of
 from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
-from medtasks_ext.registry.metadata import near
+from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import function_named
 from medtasks_ext.rows.sources import forced_origin
@@ -96,7 +97,8 @@ class MedicalTask(ConfigurableTask):
             "strategy": strategy,
             "metadata": {**(said.get("metadata") or {}), **metadata, "config_source": str(dataset.file)},
         }
-        return made(config=deepcopy(said))
+        task: MedicalTask = made(config=deepcopy(said))
+        return task
 
     @staticmethod
     def _check(config: Mapping[str, Any], source: Path) -> None:
@@ -160,6 +162,7 @@ class MedicalTask(ConfigurableTask):
             shots=int(metadata.get("shots", 0) if shots is None else shots),
             origin=forced_origin(metadata.get("data")),
             system_role=flag(metadata.get("system_role", True), "system_role"),
+            prompts=wish_of(metadata.get("prompts")),
         )
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record()}

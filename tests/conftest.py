@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +16,15 @@ from pathlib import Path
 import pytest
 
 os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", TOKENIZERS_PARALLELISM="false")
+# Where `medtasks prompts fetch` put released files. Tests begin with an empty cache, so that none of them
+# depends on what this machine has; processes that they start inherit it.
+_kept = Path(os.environ.get("MEDTASKS_CACHE") or "~/.cache/medtasks").expanduser()
+os.environ.setdefault("RELEASED", str(_kept))
+_cache = tempfile.TemporaryDirectory(prefix="medtasks-tests-")
 os.environ["MEDTASKS_SHOW_TEXT"] = "1"  # all rows of tests are invented; test_privacy.py tests the default
-for name in ("DATA", "DATA_DIR", "TASKS", "TASKS_DIR", "CACHE", "BERTSCORE"):
+for name in ("DATA", "DATA_DIR", "TASKS", "TASKS_DIR", "CACHE", "BERTSCORE", "PROMPTS"):
     os.environ.pop(f"MEDTASKS_{name}", None)
+os.environ["MEDTASKS_CACHE"] = _cache.name
 os.environ.pop("COLUMNS", None)
 
 if find_spec("hypothesis"):  # the environment of the engine tests has none
@@ -103,6 +110,27 @@ def tasks_of(tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     yield copied
     forget()
+
+
+@pytest.fixture
+def released(tmp_path, monkeypatch) -> Path:
+    """A cache with the released files that are on this machine, where official words are looked up."""
+    import shutil
+
+    source, cache = Path(os.environ["RELEASED"]) / "official", tmp_path / "released"
+    if source.is_dir():
+        shutil.copytree(source, cache / "official")
+    monkeypatch.setenv("MEDTASKS_CACHE", str(cache))
+    return cache
+
+
+@pytest.fixture
+def helm(released) -> Path:
+    """The wheel of HELM; the test skips where it was not fetched."""
+    found = next(iter(released.glob("official/*/crfm_helm-*.whl")), None)
+    if found is None:
+        pytest.skip("the wheel of crfm-helm is not here: medtasks prompts fetch")
+    return found
 
 
 @pytest.fixture(scope="session")

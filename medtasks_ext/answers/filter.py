@@ -13,6 +13,8 @@ from medtasks_ext.collector import collector_paused
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from medtasks_ext.answers.parsed import Parsed
+
 
 class ParseAnswer(Filter):
     """Response -> both of its readings.
@@ -29,22 +31,28 @@ class ParseAnswer(Filter):
         super().__init__(**kwargs)
         self._format = answer_format(answer)
 
-    def apply(self, resps: Iterable[list[Any]], docs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def apply(self, resps: Iterable[list[Any]], docs: list[dict[str, Any]]) -> list[Parsed]:
         """Read the first response of every document; the order is kept."""
         with collector_paused():
             texts = [given[0] if given and isinstance(given[0], str) else "" for given in resps]
             unclosed = unclosed_reasoning(texts)
             return [self._read(*item) for item in zip(texts, docs, unclosed, strict=True)]
 
-    def _read(self, response: str, document: dict[str, Any], unclosed: bool) -> dict[str, Any]:
+    def _read(self, response: str, document: dict[str, Any], unclosed: bool) -> Parsed:
         cot = document["cot"]
         repaired = self._format.read_repaired(response, document, cot=cot)
-        if self._format.has_released_reader(cot=cot):
-            reader, reading = "official", self._format.read(response, document, cot=cot)
+        released = self._format.has_released_reader(cot=cot)
+        if released:
+            reading = self._format.read(response, document, cot=cot)
         else:
             answer = repaired["answer"]
-            reader, reading = (
-                "repaired",
-                Reading(answer, answer is not None, repaired.get("span"), repaired["why"]),
-            )
-        return {**reading._asdict(), "unclosed_reasoning": unclosed, "reader": reader, "repaired": repaired}
+            reading = Reading(answer, answer is not None, repaired.get("span"), repaired["why"])
+        return {
+            "answer": reading.answer,
+            "valid": reading.valid,
+            "span": reading.span,
+            "why": reading.why,
+            "reader": "official" if released else "repaired",
+            "unclosed_reasoning": unclosed,
+            "repaired": repaired,
+        }

@@ -198,7 +198,8 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
 
 @lru_cache(maxsize=512)
 def _build(frozen: Any) -> AnswerFormat:
-    return any_format().validate_python(_thaw(frozen))
+    built: AnswerFormat = any_format().validate_python(_thaw(frozen))
+    return built
 
 
 def _freeze(value: Any) -> Any:

@@ -28,7 +28,8 @@ class _Prefixed(AnswerFormat):
 
     @cached_property
     def _prefix(self) -> str:
-        return regex.escape(fold(self.prefix))
+        escaped: str = regex.escape(fold(self.prefix))
+        return escaped
 
 
 class Label(_Prefixed):
@@ -68,7 +69,8 @@ class Label(_Prefixed):
         match = self._patterns[0].search(fold(text))
         if not match:
             raise GoldError(f"expected the line '{self.prefix}: <one of {len(self.labels)} labels>'")
-        return match[1].lower()
+        label: str = match[1].lower()
+        return label
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label of the first pattern that matches anywhere."""

@@ -181,13 +181,14 @@ def bert_scorer() -> Callable[..., Any]:
         MedtasksError: the extra `report` is not installed.
     """
     try:
-        from bert_score import score
+        import bert_score
     except ImportError:
         raise MedtasksError(
             "BERTScore is switched on but not installed",
             where="MEDTASKS_BERTSCORE",
             remedy="pip install 'medtasks[report]', or unset it",
         ) from None
+    score: Callable[..., Any] = bert_score.score
     return score
 
 

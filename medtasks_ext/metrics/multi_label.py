@@ -57,7 +57,8 @@ def _counts(pairs: Sequence[Pair]) -> Matrix:
 
 def _occur(sums: Array) -> Array:
     _, predicted, gold = by_label(sums)
-    return predicted + gold > 0
+    occurs: Array = predicted + gold > 0
+    return occurs
 
 
 #: mean F1 over all labels that occur, zero where undefined. The official bootstrap keeps the columns

@@ -116,7 +116,8 @@ def _split(sums: Array) -> list[Array]:
 def _distance(one: Array, other: Array) -> Array:
     """Total variation distance of two distributions given as counts (..., places)."""
     shares = [ratios(counts, counts.sum(axis=-1, keepdims=True)) for counts in (one, other)]
-    return np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+    distance: Array = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+    return distance
 
 
 def _bias(sums: Array) -> Array:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Instruction(str):
@@ -35,6 +38,8 @@ class Loaded:
         where: file or repository.
         revision: pinned revision of a download.
         instruction: official or own wording.
+        artefact: the released file that holds the official words, where the rows do not carry them.
+        artefact_revision: its version or commit.
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
         rebuilt: test rows come from the source, not from the suite.
@@ -59,6 +64,8 @@ class Loaded:
     prompt_hash: str
     rows_hash: str
     rebuilt: bool
+    artefact: str | None = None
+    artefact_revision: str | None = None
     database: str | None = None
     n_test: int = 0
     n_fewshot: int = 0
@@ -108,6 +115,6 @@ class Documents(list[Document]):
         return dict.fromkeys(self[0]) if self else {}
 
 
-def document_key(document: dict[str, Any]) -> str:
+def document_key(document: Mapping[str, Any]) -> str:
     """Identifies a document within its task."""
     return f"{document['id']}#{document['trial']}" if "trial" in document else str(document["id"])

@@ -1,20 +1,30 @@
-"""Which instruction a row is asked with: its own, the data holder's, or the task's template."""
+"""Which instruction a row is asked with: its own, the release's, the data holder's, or the task's."""
 
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.lines import official_swap
+from medtasks_ext.prompts.official.released import released_instruction
 from medtasks_ext.prompts.strategies import official_to_cot, strategy_line
 from medtasks_ext.prompts.templates import PromptTemplate
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.lines import Swap
+    from medtasks_ext.prompts.official.released import Released
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.files import Row
     from medtasks_ext.rows.spec import DatasetSpec
 
 log = logging.getLogger(__name__)
+
+#: An official instruction in which only the sentence that asks for reasoning is ours.
+OWN_LINE = "official, own strategy line"
 
 
 class Instructions:
@@ -24,15 +34,29 @@ class Instructions:
         strategy: the strategy line.
         wording: whose words were used so far: `own`, `official`, or `official, own strategy line`.
         given: the data holder's own text, if any.
+        artefact: what holds official instructions besides the rows themselves: file and revision.
     """
 
-    def __init__(self, dataset: Dataset, spec: DatasetSpec, given: str | None, *, cot: bool) -> None:
-        self.dataset, self.given, self.cot = dataset, given, cot
+    def __init__(
+        self,
+        dataset: Dataset,
+        spec: DatasetSpec,
+        given: str | None,
+        *,
+        cot: bool,
+        wish: Wish,
+        fetch: bool,
+    ) -> None:
+        self.dataset, self.spec, self.cot, self.wish, self.fetch = dataset, spec, cot, wish, fetch
+        self.given = None if wish == "own" else given
         self.strategy = strategy_line(dataset, spec, cot=cot)
-        self.wording = "official" if given else "own"
+        self.wording = "official" if self.given else "own"
+        self.artefact: tuple[str, str] | None = None
         self._template = PromptTemplate("instruction", spec.prompt.instruction, dataset.file)
         self._same_for_all = self._template.variables <= {"strategy", "answer_format"}
         self._rendered: str | None = None
+        self._first: tuple[str, str] | None = None
+        self._asked = ""
         self._warned = False
 
     def of(self, row: ReadRow, values: Row) -> str:
@@ -44,25 +68,74 @@ class Instructions:
 
         Raises:
             RowError: the row lacks what the template reads.
+            MedtasksError: two rows of a file carry different instructions; official words are wanted and
+                there are none.
         """
         if self.given:
             return self._with_strategy(self.given)
-        if (own := row.official_instruction) is not None:
-            return self._official(own, row)
+        if self.wish != "own":
+            if (own := row.official_instruction) is not None:
+                return self._official(own, row)
+            if released := self._released:
+                self.artefact = (released.artefact, released.revision)
+                return self._official(released.text, row)
+        if self.wish == "official":
+            raise self._no_words(row)
         if self._rendered is None or not self._same_for_all:
             self._rendered = self._template.of(row, values).rstrip()  # the strategy's line may be empty
         return self._rendered
 
+    @cached_property
+    def _released(self) -> Released | None:
+        return released_instruction(self.dataset, self.spec.rows, must=self.wish == "official")
+
+    @cached_property
+    def _swap(self) -> Swap | None:
+        fetch = self.fetch and self.cot  # as a rule instructions ask for the answer at once as they are
+        must = self.wish == "official" and self.cot
+        return official_swap(self.dataset.suite.official, must=must, fetch=fetch)
+
     def _official(self, own: str, row: ReadRow) -> str:
+        if self._first is None:
+            self._first = (own, row.place)
+            self._asked = self._in_strategy(own, row)
+        elif own != self._first[0]:
+            raise MedtasksError(
+                f"{self._first[1]} and {row.place} carry different instructions",
+                where=row.where,
+                remedy="a file has one instruction: mend the column `instruction`, or ask in our own words:"
+                " --prompts own",
+            )
+        return self._asked
+
+    def _in_strategy(self, own: str, row: ReadRow) -> str:
+        """An official instruction as this strategy asks it.
+
+        Where it does not carry the sentence that is swapped, the official code keeps it as it is.
+        """
         self.wording = "official"
         if not self.cot:
-            return own
-        self.wording = "official, own strategy line"
-        swapped = official_to_cot(own, self.strategy)
+            return self._swap.to_answer(own) if self._swap else own
+        if self._swap:
+            swapped = self._swap.to_reason(own)
+        else:
+            self.wording = OWN_LINE
+            swapped = official_to_cot(own, self.strategy)
         if swapped is None and not self._warned:
             self._warned = True  # for the first row that it concerns, not for thousands
             log.warning("%s: %s keeps the direct prompt under CoT", self.dataset.id, row.place)
         return swapped or own
+
+    def _no_words(self, row: ReadRow) -> MedtasksError:
+        suite = self.dataset.suite
+        return MedtasksError(
+            "official words are asked for, and none are known: "
+            + (
+                "its rows carry no instruction" if suite.release else f"{suite.title} has published no prompt"
+            ),
+            where=f"{self.dataset.id} ({row.where})",
+            remedy="leave it to us: --prompts auto; or put instruction.txt beside the rows (docs/prompts.md)",
+        )
 
     def _with_strategy(self, instruction: str) -> str:
         """The data holder's own wording: plain text in which only the strategy line is placed."""

@@ -13,6 +13,7 @@ from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.prompts.documents import Documents
+from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.prompts.pool import POOL_ROWS, check_answers, parts, pool_rows
 from medtasks_ext.prompts.record import loaded
 from medtasks_ext.prompts.render import Renderer
@@ -38,7 +39,13 @@ def flag(value: Any, name: str) -> bool:
 
 
 def load_documents(
-    dataset: Dataset, *, cot: bool, shots: int = 0, origin: str | None = None, system_role: bool = True
+    dataset: Dataset,
+    *,
+    cot: bool,
+    shots: int = 0,
+    origin: str | None = None,
+    system_role: bool = True,
+    prompts: str | None = None,
 ) -> dict[str, Documents]:
     """The splits of one dataset, built once per process whatever the number of groups that name it.
 
@@ -48,6 +55,7 @@ def load_documents(
         shots: shots that the prompts will carry; above 0 rows are held out where no pool exists.
         origin: force `local`, `hub` or `sample`.
         system_role: False puts instructions into the first user turn.
+        prompts: whose words: `auto`, `official` or `own`.
 
     Returns:
         `{"test": documents, "fewshot": documents}`.
@@ -56,9 +64,13 @@ def load_documents(
         MedtasksError: data that is missing or does not satisfy the task's schema.
     """
     said = json.dumps([dataset.id, dataset.blocks, dataset.config["about"]], ensure_ascii=False, default=str)
-    environment = tuple(os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA"))
+    environment = tuple(
+        os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA", "MEDTASKS_CACHE")
+    )
     forced = forced_origin(origin)
-    return _build(_Wanted(dataset, said, forced, _Use(cot, shots, system_role), environment))
+    return _build(
+        _Wanted(dataset, said, forced, _Use(cot, shots, system_role, wish_of(prompts)), environment)
+    )
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,7 @@ class _Use:
     cot: bool
     shots: int
     system_role: bool
+    wish: Wish
 
 
 @dataclass(frozen=True)
@@ -107,7 +120,7 @@ def check_rows(dataset: Dataset, origin: str | None = None) -> RowCheck:
     """Read all rows of a dataset as zero-shot prompts, and note what is wrong. Nothing is cached."""
     faults = Faults(check=True)
     try:
-        splits = _documents(dataset, forced_origin(origin), _Use(False, 0, True), faults)
+        splits = _documents(dataset, forced_origin(origin), _Use(False, 0, True, "own"), faults)
     except MedtasksError as error:
         return RowCheck(faults=faults.kept or [error], blanks=faults.blanks)
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks)
@@ -126,10 +139,15 @@ def _rendered(
     dataset: Dataset, spec: DatasetSpec, rows: Rows, use: _Use, faults: Faults
 ) -> dict[str, Documents]:
     source = spec.rows
-    renderer = Renderer(dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role)
+    renderer = Renderer(
+        dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, wish=use.wish
+    )
     reader = FieldReader(dataset, source, rows, faults)
     read = reader.read(rows.test, "test")
     read_pool = reader.read(pool_rows(rows.fewshot, draw=source.draw_fewshot), "few-shot", keep_split=False)
+    for split in (read.rows, read_pool.rows):
+        for number, row in enumerate(split, start=1):  # before any is drawn: some official prompts print it
+            row.fields.setdefault("row_number", number)
     test, pool, n_held_out = parts(
         read.rows,
         read_pool.rows[:POOL_ROWS],

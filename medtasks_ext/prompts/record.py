@@ -37,9 +37,11 @@ def loaded(
         n_dropped: rows left out since their gold is blank.
     """
     dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
-    wording, strategy = renderer.instructions.wording, renderer.instructions.strategy
+    wording, strategy = renderer.wording, renderer.instructions.strategy
     prompt = spec.model_dump_json(include={"prompt", "answer"}, exclude={"answer": {"kind"}}) + strategy
-    if wording != "own":
+    if renderer.words:
+        prompt = renderer.words.shown()
+    elif wording != "own":
         prompt = rows.instruction or documents[0]["system"] or documents[0]["prompt"]
     golds = [document["gold"] for document in documents if document["gold"] is not None]
     labels = {label for gold in golds for label in answers.labels_of(gold)} if answers.has_label_pool else ()
@@ -52,6 +54,8 @@ def loaded(
         revision=rows.revision,
         instruction=wording,
         prompt_hash=digest([prompt]),
+        artefact=renderer.artefact[0] if renderer.artefact else None,
+        artefact_revision=renderer.artefact[1] if renderer.artefact else None,
         rows_hash=digest(map(_row_text, documents)),
         rebuilt=rebuilt,
         database=database.digest if database else None,

@@ -9,6 +9,7 @@ from medtasks_ext.errors import RowError
 from medtasks_ext.prompts.documents import Document, Documents, Instruction
 from medtasks_ext.prompts.golds import Golds
 from medtasks_ext.prompts.instructions import Instructions
+from medtasks_ext.prompts.official.choice import chosen_words
 from medtasks_ext.prompts.record import digest
 from medtasks_ext.prompts.templates import PromptTemplate
 from medtasks_ext.registry.departments import read_departments
@@ -19,6 +20,7 @@ from medtasks_ext.rows.fields import words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.fields import ReadRow
@@ -30,19 +32,32 @@ class Renderer:
     """Renders the rows of one dataset for one strategy.
 
     Attributes:
-        instructions: whose words the prompts use.
+        words: the suite's own, where they make the whole prompt.
+        instructions: whose words the prompts use otherwise.
         answers: the answer format.
         database: on which answers are run, if they are SQL.
     """
 
     def __init__(
-        self, dataset: Dataset, spec: DatasetSpec, rows: Rows, *, cot: bool, shots: int, system_role: bool
+        self,
+        dataset: Dataset,
+        spec: DatasetSpec,
+        rows: Rows,
+        *,
+        cot: bool,
+        shots: int,
+        system_role: bool,
+        wish: Wish,
     ) -> None:
         self.dataset, self.spec, self.origin, self.cot, self.shots = dataset, spec, rows.origin, cot, shots
         self.in_system = spec.prompt.instruction_role == "system" and system_role
         self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
         self.answers = answer_format(spec.answer, where=dataset.file)
-        self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot)
+        fetch = rows.origin in ("hub", "release")  # where rows are local, no connection is opened unasked
+        self.words = None
+        if not rows.instruction:
+            self.words = chosen_words(dataset, spec, wish, cot=cot, shots=shots, fetch=fetch)
+        self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot, wish=wish, fetch=fetch)
         self.input = PromptTemplate("input", spec.prompt.input, dataset.file)
         cue = "" if cot else spec.prompt.cue
         self.cue = cue and PromptTemplate("cue", cue, dataset.file)
@@ -78,14 +93,18 @@ class Renderer:
         values = {**fields, "strategy": self.instructions.strategy, "answer_format": self.spec.answer}
         if self.database:
             values["schema"] = self.database.schema
-        instruction = self.instructions.of(row, values)
         text = alone = self.input.of(row, values)
         if self.cue:
             text = f"{text}\n{self.cue.of(row, values)}"
+        own_input = text
+        if self.words:
+            instruction, text = self.words.turn(values, row.place, lambda: own_input)
+        else:
+            instruction = self.instructions.of(row, values)
         if self.in_first_turn:
             text = f"Input:\n{text}"
             text = f"{instruction}\n\n{text}" if first else text
-        elif not self.in_system:
+        elif instruction and not self.in_system:
             text = f"{instruction}\n\n{text}"
         target, gold = self.golds.of(row, values)
         document = Document(
@@ -115,6 +134,17 @@ class Renderer:
         if self.in_first_turn and not self.shots:
             document["turn"] = "instruction_in_user_turn"
         return document
+
+    @property
+    def wording(self) -> str:
+        """Whose words were used: `own`, `official`, or `official, own strategy line`."""
+        return "official" if self.words else self.instructions.wording
+
+    @property
+    def artefact(self) -> tuple[str, str] | None:
+        """File and revision of what holds the words, where they are in no row."""
+        origin = self.words and self.words.origin
+        return (origin.artefact, origin.revision) if origin else self.instructions.artefact
 
     def _system(self, text: str) -> Instruction:
         """One object for all documents that share the text."""

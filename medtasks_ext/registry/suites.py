@@ -32,6 +32,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.languages import code_of, three_letter_name
+from medtasks_ext.registry.official import SuiteOfficial
 from medtasks_ext.registry.yamlfile import read_mapping
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ _NAMED = 3
 @lru_cache(maxsize=1)
 def vocabulary() -> dict[str, Terms]:
     """The controlled vocabulary that all suites share: list -> value id -> title."""
-    return yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
+    lists: dict[str, Terms] = yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
+    return lists
 
 
 def near(value: str, known: Iterable[str]) -> str:
@@ -243,6 +245,7 @@ class Suite(_Strict):
         answers: the kinds of answers that its datasets have; by default any.
         jury: the bundled jury for open-ended answers.
         official_files: whether the authors' file of rows is named as each dataset of the paper.
+        official: where its own words stand, and how they become prompts.
         release: where inputs of open datasets are published without gold.
         official_interval: whether the paper's own interval stands beside ours.
         departments: whether rows may name departments.
@@ -275,6 +278,7 @@ class Suite(_Strict):
     answers: list[str] = []
     jury: str | None = None
     official_files: bool = False
+    official: SuiteOfficial | None = None
     release: Release | None = None
     official_interval: bool = False
     departments: bool = False
@@ -638,7 +642,8 @@ def function(suite: Suite, reference: str) -> Callable[..., Any]:
     """
     module, _, name = reference.rpartition(".")
     try:
-        return getattr(importlib.import_module(module), name)
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return found
     except (ImportError, AttributeError) as error:
         raise MedtasksError(
             f"{reference} cannot be imported ({error})", where=suite.file, remedy="correct the name"

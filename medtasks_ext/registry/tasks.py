@@ -43,7 +43,7 @@ TASK_CLASS = "medtasks_ext.task.MedicalTask"
 #: The hand-written file of a dataset folder.
 TASK_FILE = "task.yaml"
 #: What a task file says of the dataset, besides keys of lm-eval.
-BLOCKS = ("rows", "prompt", "answer", "judge")
+BLOCKS = ("rows", "prompt", "answer", "judge", "official")
 
 
 @dataclass(frozen=True)

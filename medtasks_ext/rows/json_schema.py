@@ -62,6 +62,7 @@ TASK_KEYS: dict[str, dict[str, Any]] = {
     "prompt": _MAPPING,
     "answer": _MAPPING,
     "judge": _MAPPING,
+    "official": _MAPPING,
     "about": _MAPPING,
 }
 #: Comparability version `N-X`.

@@ -152,7 +152,7 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
             without_gold(test) if files.test.name.endswith(".SFT.json") else test,
             read_rows(files.fewshot) if files.fewshot else [],
             str(files.test),
-            instruction=files.instruction.read_text(encoding="utf-8").strip() if files.instruction else None,
+            instruction=_instruction(files.instruction) if files.instruction else None,
             fewshot_where=str(files.fewshot) if files.fewshot else None,
         )
     if origin == "release":
@@ -162,6 +162,30 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
     if source.original:
         return _downloaded_original(source, source.download)
     return _downloaded(source.download)
+
+
+def _instruction(file: Path) -> str:
+    """The instruction that the data holder wrote.
+
+    Raises:
+        MedtasksError: it is no text, or holds what an editor added and a model would see.
+    """
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MedtasksError(
+            f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
+            where=file,
+            remedy="save it as UTF-8",
+        ) from None
+    added = ["a byte-order mark"] * text.startswith("\ufeff") + ["CR LF line ends"] * ("\r" in text)
+    if added:
+        raise MedtasksError(
+            f"has {' and '.join(added)}: models would be asked another text than the suite's",
+            where=file,
+            remedy="save it as UTF-8 without a byte-order mark, with LF line ends",
+        )
+    return text.strip()
 
 
 def original_folder(dataset: Dataset, source: Source) -> Path | None:

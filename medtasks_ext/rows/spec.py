@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.official import Official
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.strict import Strict
 
@@ -390,6 +391,7 @@ class DatasetSpec(Strict):
     prompt: Prompt
     answer: dict[str, Any]
     judge: Judging | None = None
+    official: Official | None = None
 
 
 def dataset_spec(block: Mapping[str, Any], *, where: Path) -> DatasetSpec:

@@ -323,7 +323,7 @@ class RunIntake(Intake):
             return MedtasksError("no such task here", where=name, remedy="score it where it was written")
         if name not in self._tasks:
             try:
-                self._tasks[name] = build_task(self._run.registry, name, self._run.settings)
+                self._tasks[name] = build_task(self._run.registry, name, self._run.settings_of(name))
             except MedtasksError as error:
                 self._tasks[name] = error
         return self._tasks[name]

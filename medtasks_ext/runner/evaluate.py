@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.runs.records import Sample
+
 
 #: Answers of which the official reading takes one token, however long the response is.
 _CUT_BACK = "exact_letter"
@@ -46,6 +49,7 @@ class Settings:
     system_instruction: str | None = None
     system_role: bool = True
     data: str | None = None
+    prompts: str | None = None
     gen_kwargs: dict[str, Any] = field(default_factory=dict)
     seed: int | None = 1234
     official_budget: bool = False
@@ -72,7 +76,7 @@ class TaskResult:
     task: str
     version: str
     metrics: dict[str, float]
-    samples: list[dict[str, Any]]
+    samples: list[Sample]
     config: dict[str, Any]
     loaded: dict[str, Any]
 
@@ -99,6 +103,7 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     metadata: dict[str, Any] = {"system_role": settings.system_role, "shots": settings.num_fewshot or 0}
     if settings.data:
         metadata["data"] = settings.data
+    metadata["prompts"] = settings.prompts or "auto"
     dataset, strategy = registry.tasks[name]
     task = MedicalTask.of(dataset, strategy, metadata)
     if settings.official_budget and (budget := official_budget(dataset, strategy)):
@@ -121,10 +126,11 @@ class Reader:
         arguments = {key: value for key, value in step.items() if key != "function"}
         self._filter = step["function"](**arguments)
 
-    def read(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
+    def read(self, row: Mapping[str, Any], text: str) -> Parsed:
         """What is read from a response to a document."""
-        (answer,) = self._filter.apply([[text]], [row])
-        return answer
+        parsed: Parsed
+        (parsed,) = self._filter.apply([[text]], [row])
+        return parsed
 
     def valid(self, row: Mapping[str, Any], text: str) -> bool:
         """Whether an answer can be read from a response to a document."""

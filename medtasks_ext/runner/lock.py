@@ -64,7 +64,10 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
         MedtasksError: its sample rows cannot be read, or prompts cannot be rendered.
     """
     strategies = ("zero_shot", "cot")  # shots are other rows' prompts
-    tasks = [build_task(registry, dataset.task(strategy), Settings(data="sample")) for strategy in strategies]
+    tasks = [
+        build_task(registry, dataset.task(strategy), Settings(data="sample", prompts="own"))
+        for strategy in strategies
+    ]
     splits_sentences = any(metric["metric"] == "bleu_4" for metric in dataset.metric_list)
     known = not splits_sentences or tokeniser(dataset.metadata.language) is not None
     rows, form = _test_rows(dataset.sample_file), answer_format(dataset.blocks["answer"], where=dataset.file)

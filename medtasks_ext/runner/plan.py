@@ -236,7 +236,8 @@ def _built(registry: Registry, name: str, settings: Settings) -> tuple[Task, boo
         except MedtasksError:
             if origin in ("local", "sample"):
                 raise
-    return build_task(registry, name, replace(settings, data="sample")), False
+    with _offline():
+        return build_task(registry, name, replace(settings, data="sample")), False
 
 
 @contextmanager

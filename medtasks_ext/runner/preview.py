@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.chat import Chat
+    from medtasks_ext.runs.records import Sample
 
 
 class _Says(Baseline):
@@ -216,7 +217,7 @@ def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) ->
     )
 
 
-def _of_one_document(task: Task, sample: dict[str, Any], metrics: dict[str, float]) -> dict[str, float]:
+def _of_one_document(task: Task, sample: Sample, metrics: dict[str, float]) -> dict[str, float]:
     """The metrics that a document has by itself, and to which it contributes.
 
     Of a question that is asked several times, one asking has plain means alone.

@@ -154,7 +154,7 @@ def main(folder: str, root: str, *own: str) -> None:
             name = line.strip()
             run.manifest = Manifest.read(run.folder)
             try:
-                entry = run.finish_task(build_task(run.registry, name, run.settings))
+                entry = run.finish_task(build_task(run.registry, name, run.settings_of(name)))
             except Exception as error:  # the next task may be sound
                 entry = failed(error)
             answers.write(json.dumps(entry.model_dump(mode="json")).encode() + b"\n")

@@ -20,9 +20,8 @@ from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
 from medtasks_ext.registry.citations import BESIDE, entries_of
-from medtasks_ext.registry.metadata import near
 from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.suites import NO_SUITE
+from medtasks_ext.registry.suites import NO_SUITE, near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
 from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec
@@ -236,7 +235,7 @@ class _Folder:
 
     def runs(self, strategy: str) -> Iterator[str]:
         name, registry = self.dataset.task(strategy), self._own_registry
-        documents = build_task(registry, name, Settings(data="sample")).eval_docs
+        documents = build_task(registry, name, Settings(data="sample", prompts="own")).eval_docs
         for document in documents:
             if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
                 yield (
@@ -369,7 +368,7 @@ def _some(items: list[Any]) -> str:
 
 
 def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:
-    settings = Settings(data="sample")
+    settings = Settings(data="sample", prompts="own")
     outcome = evaluate_task(model, build_task(registry, name, settings), settings)
     assert outcome is not None
     return outcome

@@ -39,11 +39,15 @@ class Wording:
 
     Attributes:
         origin: official or own.
-        hash: of the prompt templates.
+        hash: of the prompt templates, or of the official words.
+        artefact: the released file that holds the official words, where rows do not carry them.
+        revision: its version or commit.
     """
 
     origin: str
     hash: str
+    artefact: str | None = None
+    revision: str | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.secrets import dropped_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 FILE = "run.json"
@@ -160,9 +160,11 @@ class Manifest(_Record):
         preflight: what the look at one answer found.
         context: tokens of prompt and answer together that the model takes, where it says so.
         system_role: False where the chat template refused a system turn.
+        wording: task -> in whose words the run began to ask it; it goes on in the same.
         merged: how many shards were joined.
         judgements: task -> state of its file of judgements when a call of judges ended.
         batches: requests that were written to files.
+        allowed_hosts: that calls permitted to receive text that is not open (`sent.jsonl` says which did).
     """
 
     schema_version: int = Field(
@@ -180,10 +182,12 @@ class Manifest(_Record):
     preflight: dict[str, Any] | None = None
     context: int | None = None
     system_role: bool | None = None
+    wording: dict[str, str] = Field(default_factory=dict)
     merged: dict[str, Any] | None = None
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     batches: list[Batch] = Field(default_factory=list)
+    allowed_hosts: list[str] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
@@ -207,6 +211,10 @@ class Manifest(_Record):
     def note(self, notes: list[str]) -> None:
         """Add notes, each once."""
         self.notes = list(dict.fromkeys([*self.notes, *notes]))
+
+    def allow(self, hosts: Iterable[str]) -> None:
+        """Note hosts that a call permits, each once."""
+        self.allowed_hosts = list(dict.fromkeys([*self.allowed_hosts, *hosts]))
 
     def record(self) -> dict[str, Any]:
         """As it is stored; what is empty is left out."""

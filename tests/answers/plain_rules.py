@@ -202,9 +202,7 @@ def exact_letter(block: Block, text: str, row: Block, cot: bool) -> Read:
         reply = reply.strip("*").strip()
     elif "<think>" not in text and "</think>" not in text and block.get("one_token", True):
         first, second = reply[:1], reply[1:2]
-        if re.fullmatch("[A-Za-z0-9]", first) and not (
-            second and (second == "_" or second.isalnum()) and second != "_"
-        ):
+        if re.fullmatch("[A-Za-z0-9]", first) and not second.isalnum():
             reply = first
     return reply, reply in block["letters"][: len(row["options"]) if "options" in row else None]
 

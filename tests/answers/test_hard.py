@@ -21,9 +21,9 @@ def _blocks(name: str) -> list[dict[str, Any]]:
     return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-def letters() -> Iterator[tuple[str, str, dict[str, Any], str, str]]:
+def letters(name: str = "letters") -> Iterator[tuple[str, str, dict[str, Any], str, str]]:
     """(kind, language, block, text, label)."""
-    for block in _blocks("letters"):
+    for block in _blocks(name):
         kind = "several letters" if block["several"] else "one letter"
         for language, items in block["replies"].items():
             for text, label in items:
@@ -60,3 +60,8 @@ def test_letters(block, text, label):
 @pytest.mark.parametrize(("block", "text", "label"), [item[2:] for item in others()])
 def test_other_kinds(block, text, label):
     assert read_other(block, text) == label
+
+
+@pytest.mark.parametrize(("block", "text", "label"), [item[2:] for item in letters("unseen")])
+def test_replies_that_were_unseen_are_read_rightly_or_not_at_all(block, text, label):
+    assert read_letter(block, text) in (label, "none", "ambiguous")

@@ -1,4 +1,4 @@
-"""`medtasks rescore --disagreements` names the answers that the two readings see differently, no others."""
+"""`medtasks rescore --disagreements` names answers that the two readings see differently, and no others."""
 
 from __future__ import annotations
 

@@ -83,6 +83,7 @@ def add_dataset(root: Path, suite: str, name: str, facts: dict) -> Path:
         text = text.replace(old, old.replace("clinicbench", suite).replace("pubmedqa", name))
     head, _, rest = text.partition("\nabout:\n")
     record, _, metadata = rest.partition("\nmetadata:\n")
+    record = record.partition("\nofficial:\n")[0]  # no suite but the source's has these words
     record = {**yaml.safe_load(record), "name": name.capitalize(), **facts}
     about = yaml.safe_dump({"about": record}, sort_keys=False, allow_unicode=True)
     file.write_text(f"{head}\n{about}\nmetadata:\n{metadata}", encoding="utf-8")

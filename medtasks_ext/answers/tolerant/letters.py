@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MARKS = r"[\s*_`\"'(\[{$\\#>~•:-]{0,12}"
 _OPENING = (
     rf"{_MARKS}(?:(?:(?i:boxed|fbox|text|textbf|mathrm|mathbf|option|choice|letter|answer|is|the|la|el|le|die|das|der|det|opción|"
-    rf"opção|réponse|вариант|alternativ[ae]?|antwort)(?![A-Za-z])|选项|选择|选|項){_MARKS}){{0,3}}"
+    rf"opção|réponse|probably|likely|clearly|definitely|donc|therefore|вариант|alternativ[ae]?|antwort)(?![A-Za-z])|选项|选择|选|項){_MARKS}){{0,3}}"
 )
 # a letter that begins no word: what follows is none of `Despite`, `D-dimer`, `A's`, `2.5`
 # or a word of Chinese, as in A型, B超, C反应蛋白
@@ -31,7 +31,7 @@ _CLOSED = re.compile(r"[*_`\"')\]}>$\\]{0,12}")
 _END = re.compile(r"[*_`\"')\]}>$\\.。!！,，;；]{0,12}[^\S\n]*(?:\n|\Z)")
 #: what joins two letters for sure, and what may only separate them
 _JOINT = re.compile(
-    r"[^\S\n]*(?:、|/|&|\+|和|与|與|及|以及|或|或者|\band\b|\bor\b|\by\b|\bet\b|\bund\b|\be\b|\bи\b|\bog\b|\bou\b)[^\S\n]*"
+    r"[^\S\n]*(?:、|/|&|\+|和|与|與|及|以及|或|或者|\band\b|\bor\b(?:\s(?:possibly|perhaps|maybe|even|else))?|\by\b|\bet\b|\bund\b|\be\b|\bи\b|\bog\b|\bou\b)[^\S\n]*"
 )
 _COMMA = re.compile(r"[^\S\n]*(?:[,，;；][^\S\n]*(?:and|or|和|及)?|)[^\S\n]*")
 _AFTER_COMMA = re.compile(
@@ -39,19 +39,20 @@ _AFTER_COMMA = re.compile(
 )
 # after a letter: the sentence is a question, or says that it is wrong
 _DENIED = re.compile(
-    r"[^\S\n]*(?:选项|项)?[^\S\n]*(?:吗|是?错|不对|不正确|不是|不符|有误|is\s+(?:not|wrong|incorrect|false)|isn't|was\s+(?:not|wrong))"
+    r"[^\S\n]*[?？]|[^\S\n]*(?:选项|项)?[^\S\n]*(?:吗|是?错|不对|不正确|不是|不符|有误|is\s+(?:not|wrong|incorrect|false)|isn't|was\s+(?:not|wrong))"
 )
 _ARTICLE = re.compile(
     r"[^\S\n]+(?!(?:is|was|because|since|as|and|or|due|which|that|for)\b|[A-Z](?![A-Za-z]))[a-zA-Zà-ÿ0-9]"
 )
 # behind the first letter of a line
-_AT_START = re.compile(r"[*_`\"')\]}>$]*(?:[.．:：)、,，;；。!！]|[^\S\n]*(?:\n|\Z)|[^\S\n]+[-–—=>(]|选?项)")
+_AT_START = re.compile(r"[*_`\"')\]}>$]*(?:[.．:：)、,，;；。!！]|[^\S\n]*(?:\n|\Z)|[^\S\n]+[-–—(]|选?项)")
 _EXPLAINS = re.compile(
-    r"explanation|rationale|reason|because|analysis|解析|分析|理由|解释|说明|因为|由于"
-    r"|explicación|explication|erklärung|begründung|explicação|justific|объяснение|обоснование|解説|forklaring"
-    r"|why|other options|incorrect|wrong|错误|不正确|其他选项|其余",
+    r"\n[\s*_#>-]{0,8}(?:explanation|rationale|reason|because|analysis|justification|why|解析|分析|理由|解释|说明|因为|由于"
+    r"|explicación|explication|erklärung|begründung|explicação|объяснение|обоснование|解説|forklaring)",
     re.IGNORECASE,
 )
+#: another option later on the first line: `A: 10%, B: 70%`
+_ON_LINE = re.compile(r"[,;，；、][^\S\n]*[*(]{0,3}([A-Z])[)*]{0,3}[^\S\n]*[:：]")
 _RIGHT = re.compile(
     r"(?<![A-Za-z])([A-Z]{1,10})[)\]*\"']{0,4}\s{0,2}(?:选项|项)?\s{0,2}"
     r"(?:(?:is|is\s+the)\s+(?:most\s+likely\s+|single\s+)?(?:correct|right|best|most\s+appropriate|answer)\b"
@@ -272,12 +273,18 @@ class _Reader:
                 return None
         if len(group.letters) == self._size > 1 and "\n" in self.text[group.start : group.end]:
             return ()
+        if _ON_LINE.search(self.text, group.end, self._line_end(group.end)):
+            return ()
         others = self._begun(group)
         if others and not self.several:
             return () if self._lists(group, others) else group
         if others and self._lists(group, others):
             return ()
         return group
+
+    def _line_end(self, place: int) -> int:
+        found = self.text.find("\n", place, self.end)
+        return self.end if found < 0 else found
 
     def _begins_with_option(self, group: _Group) -> bool:
         place = group.letters[0]

@@ -47,6 +47,8 @@ _NOUNS = [
     "classification",
     "output",
     "label",
+    "ans",
+    "答",
     "答案",
     "结果",
     "结论",
@@ -104,11 +106,35 @@ _VERBS = {
     ),
     **dict.fromkeys(["选", "選"], re.compile(r"(?<![不非勿误別])$")),
 }
+#: words before a conclusion, which is a letter with which the sentence ends
+_CONCLUSIONS = {
+    word: re.compile(r"(?<![a-zа-я])$")
+    for word in (
+        *(
+            "therefore",
+            "thus",
+            "hence",
+            "so",
+            "must be",
+            "should be",
+            "leaves",
+            "it is",
+            "it's",
+            "es la",
+            "é a",
+            "est la",
+        ),
+        *("верно", "korrekt ist", "应该是", "应当是", "正确的是", "而是"),
+    )
+}
+_CONCLUDED = re.compile(
+    r"(?:(?<=[\u3400-\u9fff])[\s,:]{0,3}|[\s,:]{1,3})(?=[*(\"']{0,3}(?:[Oo]ption\s)?[*(\"']{0,3}[A-Z][)*\"']{0,3}\s{0,2}(?:[.。!吧]|\n|\Z))"
+)
 _CHOSEN = re.compile(
     r"(?:择|択|ぶ)?(?:的是|了|:)?(?=[\s:*\[(\"'`]{0,8}[A-Z]{1,10}(?![A-Za-z]))|(?<=[a-zа-я])\b"
 )
 _BY_THEMSELVES = frozenset(_NOUNS)
-_ALL = [*_NOUNS, *_OPTIONS, *_VERBS]
+_ALL = [*_NOUNS, *_OPTIONS, *_VERBS, *_CONCLUSIONS]
 _ASCII = [word for word in _ALL if word.isascii()]
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff]")
 _ADJECTIVE = re.compile(
@@ -127,14 +153,14 @@ _LEAD = re.compile(
 )
 _IS = (
     r"(?:(?:is|was|are|would\s+be|should\s+be|must\s+be|remains|es|sería|est|serait|ist|lautet|wäre|é|seria|это|er|будет)"
-    r"(?![a-zà-ÿа-я])|是|为|應為|应为|应该是|应是|应该为|就是|选择|选|は|が)"
+    r"(?![a-zà-ÿа-я])|是|为|應為|应为|应该是|应当是|应是|应该为|就是|选择|选|は|が)"
 )
 _CONNECT = re.compile(
     r"(?:\s+(?:option|choice|letter|finale?|correct[ae]|exacte|correta|(?:to|for)\s+(?:the|this)\s+(?:question|problem)))?"
     r"(?:选项|选择|项|部分)?[\])*_`\"']*"
     rf"(?:(?P<colon>\s{{0,3}}(?:(?:{_IS})\s{{0,3}})?:)"
     r"|(?P<line>[^\S\n]*\n)"
-    rf"|\s{{0,3}}(?:therefore\s+|thus\s+|clearly\s+|most\s+likely\s+|probably\s+)?(?P<is>{_IS})"
+    rf"|\s{{0,3}}(?:therefore\s+|thus\s+|clearly\s+|donc\s+|most\s+likely\s+|probably\s+)?(?P<is>{_IS})"
     r"|(?P<dash>\s{0,2}(?:[-–—]{1,2}|=|->|→)\s)"
     r"|(?P<bracket>(?<=\])[^\S\n]?)"
     r"|(?P<bare>[^\S\n]+(?=[(\[*]*[A-Z0-9][)\]*]*[.。]?[^\S\n]*(?:\n|$))))",
@@ -170,6 +196,10 @@ def markers(text: str, begin: int, end: int) -> list[Marker]:
         if word in _VERBS:
             after = _CHOSEN.match(text, place + len(word), end)
             if after and _VERBS[word].search(low[max(0, start - 12) : start]):
+                found.append(Marker(place, after.end(), strong=False))
+        elif word in _CONCLUSIONS:
+            after = _CONCLUDED.match(text, place + len(word), end)
+            if after and _CONCLUSIONS[word].search(low[max(0, start - 1) : start]):
                 found.append(Marker(place, after.end(), strong=False))
         elif marker := _announcement(text, low, word, start, begin, end):
             found.append(marker)

@@ -1,0 +1,235 @@
+"""`medtasks prompts`: the suites' own words, where they come from, and whether ours are equal to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from difflib import ndiff
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from medtasks_ext.cli.app import command_app
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry.suites import near
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from medtasks_ext.prompts.documents import Document, Loaded
+    from medtasks_ext.registry import Dataset, Suite
+    from medtasks_ext.registry.official import Artefact
+
+_SHOWN = 5  # names of tasks in one line
+
+app = command_app()
+
+
+@app.callback()
+def prompts() -> None:
+    """The suites' own words, read from what they released."""
+
+
+@app.command("fetch")
+def fetch(
+    folder: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DIR", help="Take the files from here, under their own names."),
+    ] = None,
+) -> int:
+    """Get the released files that hold official words, and check their hashes.
+
+    From the package index and the addresses in suite.yaml; none of them is installed or imported.
+
+    Example: medtasks prompts fetch --from carried
+
+    Exit code 1: one of them could not be had.
+    """
+    from medtasks_ext.prompts.official import artefacts
+
+    place = Path(folder).expanduser() if folder is not None else None
+    if place is not None and not place.is_dir():
+        raise MedtasksError("no such folder", where=f"--from {folder}", remedy="correct the path")
+    failed = False
+    for suite, artefact in _artefacts():
+        try:
+            path = artefacts.fetched(artefact, place)
+        except MedtasksError as error:
+            failed = True
+            typer.echo(f"✗ {suite.title}: {artefact.file}: {error}", err=True)
+        else:
+            typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
+    return 1 if failed else 0
+
+
+@app.command("status")
+def status() -> int:
+    """Show which official words can be asked here.
+
+    Example: medtasks prompts status
+
+    Exit code 1: a file is another one than the suite pins.
+    """
+    from medtasks_ext.prompts.official import artefacts
+
+    wrong = False
+    for suite in registry().suites.values():
+        typer.echo(suite.title)
+        for artefact in suite.official.artefacts.values() if suite.official else ():
+            try:
+                path = artefacts.at_hand(artefact)
+                said = f"at {path}" if path else f"not here; {artefacts.source_of(artefact)}"
+            except MedtasksError as error:
+                wrong, said = True, f"WRONG: {error.what}"
+            typer.echo(f"  {artefact.file} ({artefact.revision}): {said}")
+        typer.echo(f"  {_covered(suite)}")
+    return 1 if wrong else 0
+
+
+@app.command("diff")
+def diff(
+    task: Annotated[str, typer.Argument(help="A task.")],
+    document: Annotated[int, typer.Option("--document", min=1, help="Which document.")] = 1,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Origin of the rows; by default sample rows.")
+    ] = None,
+) -> int:
+    """Show a document in official words beside ours: `-` official, `+` ours.
+
+    Example: medtasks prompts diff medhelm_pubmedqa
+    """
+    dataset, strategy = _one(task)
+    theirs, ours = (_document(dataset, strategy, words, document, data) for words in ("official", "own"))
+    record = theirs.loaded
+    typer.echo(f"{task}, {_from(record)}; own {ours.loaded.prompt_hash}")
+    for line in ndiff(_text(theirs).splitlines(), _text(ours).splitlines()):
+        if not line.startswith("?"):
+            typer.echo(line)
+    return 0
+
+
+@app.command("verify")
+def verify(
+    suites: Annotated[list[str] | None, typer.Argument(help="Suites; by default all.")] = None,
+) -> int:
+    """Prove that official prompts are equal to those that the suite's own code makes.
+
+    Renders the sample rows and compares hashes of whole message lists, budgets and stop sequences.
+
+    Example: medtasks prompts verify medhelm
+
+    Exit code 1: one differs, or could not be compared.
+    """
+    from medtasks_ext.runner.proof import proof_of
+    from medtasks_ext.runner.proof import verify as compared
+
+    tasks, failed = registry(), False
+    if wrong := [name for name in suites or [] if name not in tasks.suites]:
+        raise MedtasksError(
+            f"no suite {wrong[0]!r}{near(wrong[0], tasks.suites)}",
+            remedy=f"suites: {', '.join(tasks.suites)}",
+        )
+    for name, suite in tasks.suites.items():
+        proof = proof_of(suite)
+        if (suites and name not in suites) or proof is None:
+            continue
+        counts: Counter[str] = Counter()
+        for verdict in compared(tasks, suite):
+            counts["tasks"] += 1
+            counts["same tasks"] += verdict.ok
+            counts["lists"] += verdict.n
+            counts["same lists"] += verdict.same
+            counts["budgets"] += verdict.same_budget is not None
+            counts["same budgets"] += verdict.same_budget is True
+            counts["same stops"] += verdict.same_stop and not verdict.why
+            if not verdict.ok:
+                failed = True
+                why = verdict.why or f"{verdict.same} of {verdict.n} message lists are identical"
+                typer.echo(f"✗ {verdict.dataset}: {why}", err=True)
+        made_by = " ".join(proof.made_by.values())
+        typer.echo(
+            f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,"
+            f" {counts['same budgets']} of {counts['budgets']} budgets,"
+            f" {counts['same stops']} of {counts['tasks']} stop sequences identical;"
+            f" {counts['same tasks']} of {counts['tasks']} datasets"
+        )
+    return 1 if failed else 0
+
+
+def _artefacts() -> Iterator[tuple[Suite, Artefact]]:
+    for suite in registry().suites.values():
+        for artefact in suite.official.artefacts.values() if suite.official else ():
+            yield suite, artefact
+
+
+def _covered(suite: Suite) -> str:
+    """For how many datasets official words are known, in words."""
+    of_it = [item for item in registry().datasets.values() if item.suite.id == suite.id]
+    known = sum("official" in item.blocks for item in of_it)
+    said = []
+    if known:
+        said.append(f"{known} of {len(of_it)} datasets")
+    if suite.release:
+        said.append("datasets whose rows, or the release's, carry an instruction")
+    return "official words: " + ("; ".join(said) or "none published")
+
+
+def _one(task: str) -> tuple[Dataset, str]:
+    tasks = registry().tasks
+    if task not in tasks:
+        raise MedtasksError(
+            f"there is no task {task!r}{near(task, tasks)}",
+            remedy=f"name one dataset, in one of: {', '.join(STRATEGIES)}",
+        )
+    return tasks[task]
+
+
+def _document(dataset: Dataset, strategy: str, words: str, place: int, data: str | None) -> Document:
+    from medtasks_ext.prompts.load import load_documents
+
+    documents = load_documents(dataset, cot=strategy == "cot", origin=data or "sample", prompts=words)["test"]
+    if place > len(documents):
+        raise MedtasksError(
+            f"{dataset.id} has {len(documents)} documents", where="--document", remedy="lower it"
+        )
+    return documents[place - 1]
+
+
+def _text(document: Document) -> str:
+    return "\n\n".join(filter(None, (str(document["system"]), document["prompt"])))
+
+
+def _from(record: Loaded) -> str:
+    where = f" of {record.artefact} {record.artefact_revision}" if record.artefact else ""
+    return f"{record.instruction}{where} ({record.prompt_hash})"
+
+
+def say_wording(tasks: Mapping[str, Any]) -> None:
+    """Say in whose words tasks are asked, where both kinds occur or all are ours.
+
+    Args:
+        tasks: name -> task, as built.
+    """
+    from medtasks_ext.runner.run import loaded_record
+
+    records = {name: loaded_record(task) for name, task in tasks.items()}
+    asked = [name for name, record in records.items() if record["origin"] != "sample"]
+    known = [name for name in asked if records[name]["instruction"] == "own" and _has_official(name)]
+    if not known:
+        return
+    shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
+    typer.echo(
+        f"asked in our own words, though the suite's are known: {len(known)} of {len(asked)} tasks ({shown});"
+        " `medtasks prompts status` says why",
+        err=True,
+    )
+
+
+def _has_official(task: str) -> bool:
+    """Whether the suite has words of its own for a task, and for its strategy."""
+    dataset, strategy = registry().tasks[task]
+    official = dataset.suite.official
+    if official is None:
+        return False
+    return bool(official.lines) or ("official" in dataset.blocks and strategy == "zero_shot")

@@ -1,0 +1,115 @@
+"""Whether a dataset is asked in its suite's words or in ours."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, get_args
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official import artefacts
+from medtasks_ext.prompts.official.words import artefact_of, words_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from medtasks_ext.prompts.official.words import Words
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.official import Artefact, Official
+    from medtasks_ext.rows.spec import DatasetSpec
+
+log = logging.getLogger(__name__)
+
+#: `auto`: official where the words can be had, else ours. `official`: nothing else. `own`: ours alone.
+Wish = Literal["auto", "official", "own"]
+
+
+def wish_of(option: object = None) -> Wish:
+    """What the user asks for: by a flag, `--metadata prompts=…`, or `MEDTASKS_PROMPTS`; by default auto.
+
+    Raises:
+        MedtasksError: it is none of the three.
+    """
+    value = option if option is not None else os.environ.get("MEDTASKS_PROMPTS") or "auto"
+    if value not in get_args(Wish):
+        raise MedtasksError(
+            f"unknown wording {value!r}",
+            where="--prompts or MEDTASKS_PROMPTS",
+            remedy=f"use one of: {', '.join(get_args(Wish))}",
+        )
+    return value  # type: ignore[return-value]
+
+
+def chosen_words(
+    dataset: Dataset, spec: DatasetSpec, wish: Wish, *, cot: bool, shots: int, fetch: bool
+) -> Words | None:
+    """The official words of the dataset's block `official`; None where ours, or those of its rows, are asked.
+
+    Args:
+        dataset: the dataset.
+        spec: what its file says.
+        wish: whose words are wanted.
+        cot: reasoning is asked for.
+        shots: examples in a prompt.
+        fetch: whether `auto` may download the file that holds the words.
+
+    Raises:
+        MedtasksError: what holds the words is another file than the suite pins; or official words are wanted
+            and cannot be had.
+    """
+    if wish == "own" or spec.official is None:
+        return None
+    if reason := _not_asked(spec.official, cot=cot, shots=shots):
+        if wish == "official":
+            raise MedtasksError(
+                f"there are no official words for {reason}",
+                where=dataset.id,
+                remedy="ask without, or leave it to us: --prompts auto",
+            )
+        return None
+    suite = dataset.suite.official
+    artefact = artefact_of(spec.official, suite, dataset.file)
+    path = had(artefact, must=wish == "official", fetch=fetch)
+    return words_of(spec.official, suite, path, dataset.file) if path else None
+
+
+def _not_asked(block: Official, *, cot: bool, shots: int) -> str:
+    """The way of asking that the suite does not have; nothing for one that it has."""
+    if cot:
+        return "reasoning step by step"
+    if shots and (block.adapter or block.input):
+        return "prompts with examples"
+    return ""
+
+
+def had(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
+    """The artefact on this machine; None where it cannot be had.
+
+    Args:
+        artefact: the file.
+        must: whether that is an error.
+        fetch: whether one try is made to download it otherwise.
+
+    Raises:
+        MedtasksError: it is another file than the suite pins; or it must be there and is not.
+    """
+    if path := artefacts.at_hand(artefact):
+        return path
+    if must:
+        return artefacts.fetched(artefact)
+    return _tried(artefact, artefacts.place_of(artefact)) if fetch else None
+
+
+@lru_cache(maxsize=64)
+def _tried(artefact: Artefact, _place: Path) -> Path | None:
+    """One try in a process."""
+    try:
+        return artefacts.fetched(artefact)
+    except artefacts.NotHereError as error:
+        log.warning(
+            "official words of %s cannot be had, so ours are asked: %s (medtasks prompts status)",
+            artefact.file,
+            error.what,
+        )
+        return None

@@ -1,0 +1,377 @@
+"""Texts in Python source, folded from its syntax tree. The source is never imported and nothing of it runs.
+
+A closed set of nodes is understood: string constants, f-strings, sums, products of a constant, names of
+local and module constants, `str.format`, and classes whose constructor hands one text to its base. Anything
+else must be a slot, which a row fills, or is an error that names it.
+"""
+
+from __future__ import annotations
+
+import ast
+import string
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from medtasks_ext.registry.official import Place
+
+_REMEDY = "check the task's block `official` against that file; the pinned version is in suite.yaml"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a row fills in; `name` is the expression as the source writes it."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text with slots."""
+
+    parts: tuple[str | Slot, ...]
+
+    @property
+    def slots(self) -> set[str]:
+        """The names of its slots."""
+        return {part.name for part in self.parts if isinstance(part, Slot)}
+
+    @property
+    def text(self) -> str | None:
+        """The text, if it has no slots."""
+        return None if self.slots else "".join(str(part) for part in self.parts)
+
+    def filled(self, value: Callable[[str], str]) -> str:
+        """The text with the value of each slot in its place."""
+        return "".join(part if isinstance(part, str) else value(part.name) for part in self.parts)
+
+    def shown(self) -> str:
+        """The text with the names of its slots in braces."""
+        return self.filled(braced)
+
+
+def braced(name: str) -> str:
+    """The name of a slot as readers see it in a text."""
+    return name if name.startswith("{") else f"{{{name}}}"
+
+
+def constant(text: str) -> Template:
+    """A text without slots."""
+    return Template((text,) if text else ())
+
+
+def in_braces(text: str) -> Template:
+    """A text whose names in braces are slots, as `str.format` reads it; the braces belong to the names."""
+    parts: list[str | Slot] = []
+    for literal, name, _, _ in string.Formatter().parse(text):
+        parts.append(literal)
+        if name is not None:
+            parts.append(Slot(f"{{{name}}}"))
+    return Template(tuple(part for part in parts if part != ""))
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """Where an expression stands: the slots, the function, and what its parameters stand for."""
+
+    slots: Collection[str]
+    function: ast.FunctionDef | None = None
+    bound: Mapping[str, Template] = field(default_factory=dict)
+
+
+class Source:
+    """A file of Python source.
+
+    Args:
+        text: its content.
+        where: the file, for messages.
+        beside: gives the source of a module of the same artefact, by its dotted name.
+    """
+
+    def __init__(self, text: str, where: str, beside: Callable[[str], Source] | None = None) -> None:
+        self.where, self._beside = where, beside
+        try:
+            self.tree = ast.parse(text)
+        except (SyntaxError, ValueError) as error:
+            raise self._error(f"is no Python source ({error})") from None
+
+    # ------------------------------------------------------------------ finding
+
+    def taken(self, place: Place, slots: Collection[str]) -> Template:
+        """The text at a place, with slots for what rows fill in.
+
+        Raises:
+            MedtasksError: there is no such place, or what stands there cannot be folded.
+        """
+        function = self.function(place.inside)
+        found = list(_taken(function, place.take))
+        if place.key is not None:
+            found = [value for node in found for value in _of_key(node, place.key)]
+        named = f"{place.inside}, {place.take}"
+        if not found or (place.nth is not None and place.nth >= len(found)):
+            raise self._error(f"{named}: there is no such text")
+        if len(found) > 1 and place.nth is None:
+            raise self._error(f"{named}: {len(found)} texts; say which by `nth`")
+        template = self.folded(found[place.nth or 0], _Scope(slots, function))
+        if not place.braces:
+            return template
+        text = template.text
+        if text is None:
+            raise self._error(f"{named}: has slots already, so names in braces cannot be filled in")
+        return in_braces(text)
+
+    def listed(self, place: Place, slots: Collection[str]) -> list[Template]:
+        """The texts of a list at a place.
+
+        Raises:
+            MedtasksError: as for `taken`.
+        """
+        function = self.function(place.inside)
+        found = [node for node in _taken(function, place.take) if isinstance(node, ast.List)]
+        if len(found) != 1:
+            raise self._error(f"{place.inside}, {place.take}: {len(found)} lists")
+        return [self.folded(item, _Scope(slots, function)) for item in found[0].elts]
+
+    def function(self, name: str) -> ast.FunctionDef:
+        """The function of that name, in a class or not.
+
+        Raises:
+            MedtasksError: there is none, or there are several.
+        """
+        found = [
+            node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.name == name
+        ]
+        if len(found) != 1:
+            raise self._error(f"has {len(found)} functions {name}")
+        return found[0]
+
+    def decorated(self, name: str) -> ast.FunctionDef:
+        """The function whose decorator is called with that name.
+
+        Raises:
+            MedtasksError: there is none.
+        """
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef) and any(
+                isinstance(call, ast.Call)
+                and call.args
+                and isinstance(call.args[0], ast.Constant)
+                and call.args[0].value == name
+                for call in node.decorator_list
+            ):
+                return node
+        raise self._error(f"has no function that is registered as {name}")
+
+    def table(self, name: str) -> Any:
+        """A literal of the module or of one of its classes, with what is later assigned to its keys.
+
+        Raises:
+            MedtasksError: there is none of that name, or it is no literal.
+        """
+        value: Any = None
+        try:
+            for node in ast.walk(self.tree):
+                if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                    if isinstance(target, ast.Name) and target.id == name:
+                        value = ast.literal_eval(node.value)
+                    elif isinstance(target, ast.Subscript) and ast.unparse(target.value) == name:
+                        value[ast.literal_eval(target.slice)] = ast.literal_eval(node.value)
+        except (ValueError, TypeError):
+            raise self._error(f"{name} is no literal") from None
+        if value is None:
+            raise self._error(f"has no {name}")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """The texts of a list of the module; the last assignment counts, `[text + x for text in NAME]` too.
+
+        Raises:
+            MedtasksError: there is none, or it cannot be folded.
+        """
+        found: list[str] | None = None
+        for node in self.tree.body:
+            if not (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name):
+                continue
+            value = node.value
+            if isinstance(value, ast.List):
+                found = [self._text(item) for item in value.elts]
+            elif (
+                isinstance(value, ast.ListComp)
+                and len(value.generators) == 1
+                and not value.generators[0].ifs
+                and ast.unparse(value.generators[0].iter) == name
+                and found is not None
+            ):
+                item = ast.unparse(value.generators[0].target)
+                found = [self._text(value.elt, {item: constant(text)}) for text in found]
+            else:
+                raise self._error(f"{name} is no list of texts")
+        if found is None:
+            raise self._error(f"has no list {name}")
+        return found
+
+    def _text(self, node: ast.expr, bound: Mapping[str, Template] | None = None) -> str:
+        text = self.folded(node, _Scope((), None, bound or {})).text
+        assert text is not None  # without slots
+        return text
+
+    # ------------------------------------------------------------------ folding
+
+    def fold_in(self, function: ast.FunctionDef, node: ast.expr, slots: Collection[str]) -> Template:
+        """An expression of a function as a text with slots."""
+        return self.folded(node, _Scope(slots, function))
+
+    def folded(self, node: ast.expr, scope: _Scope) -> Template:
+        """An expression as a text with slots.
+
+        Raises:
+            MedtasksError: it is of another kind than the module's docstring lists.
+        """
+        written = ast.unparse(node)
+        if written in scope.slots:
+            return Template((Slot(written),))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return constant(node.value)
+        if isinstance(node, ast.JoinedStr):
+            return _joined(self.folded(self._bare(part), scope) for part in node.values)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return _joined(self.folded(side, scope) for side in (node.left, node.right))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            text, times = node.left, node.right
+            if isinstance(text, ast.Constant) and isinstance(times, ast.Constant):
+                return constant(str(text.value) * int(str(times.value)))
+        if isinstance(node, ast.Name):
+            return self._named(node.id, scope)
+        if isinstance(node, ast.Call):
+            return self._called(node, scope)
+        raise self._error(f"{_short(written)} is neither a text nor a slot")
+
+    def _named(self, name: str, scope: _Scope) -> Template:
+        if name in scope.bound:
+            return scope.bound[name]
+        local = list(_taken(scope.function, name)) if scope.function else []
+        if len(local) == 1:
+            return self.folded(local[0], scope)
+        outer = [
+            node.value
+            for node in self.tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+        ]
+        if not local and len(outer) == 1:
+            return self.folded(outer[0], _Scope(scope.slots))
+        raise self._error(f"{name} is neither one text nor a slot")
+
+    def _called(self, node: ast.Call, scope: _Scope) -> Template:
+        called = node.func
+        if isinstance(called, ast.Attribute) and called.attr == "format" and not node.args:
+            text = self.folded(called.value, scope).text
+            if text is not None:
+                values = {
+                    f"{{{item.arg}}}": self.folded(item.value, scope) for item in node.keywords if item.arg
+                }
+                return _joined(
+                    values[part.name] if isinstance(part, Slot) else constant(part)
+                    for part in in_braces(text).parts
+                )
+        if isinstance(called, ast.Name) and (home := self._home(called.id)):
+            return home.constructed(
+                called.id,
+                [self.folded(item, scope) for item in node.args],
+                {item.arg: self.folded(item.value, scope) for item in node.keywords if item.arg},
+            )
+        raise self._error(f"{_short(ast.unparse(node))} is neither a text nor a slot")
+
+    def _home(self, name: str) -> Source | None:
+        """The file that a name is imported from."""
+        for node in self.tree.body:
+            if isinstance(node, ast.ImportFrom) and any(item.name == name for item in node.names):
+                return self._beside(node.module or "") if self._beside else None
+        return None
+
+    def constructed(self, name: str, given: list[Template], named: Mapping[str, Template]) -> Template:
+        """The text that the constructor of a class hands to that of its base."""
+        for cls in self.tree.body:
+            if not (isinstance(cls, ast.ClassDef) and cls.name == name):
+                continue
+            for method in cls.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                    return self._handed_on(method, given, named)
+        raise self._error(f"has no class {name} with a constructor")
+
+    def _handed_on(
+        self, method: ast.FunctionDef, given: list[Template], named: Mapping[str, Template]
+    ) -> Template:
+        names = [item.arg for item in method.args.args[1:]]
+        defaults = method.args.defaults
+        bound = {
+            name: self.folded(value, _Scope(()))
+            for name, value in zip(names[len(names) - len(defaults) :], defaults, strict=True)
+        }
+        bound |= {**dict(zip(names, given, strict=False)), **named}
+        handed = list(_taken(method, "super().__init__"))
+        if len(handed) != 1:
+            raise self._error(f"{method.name} hands on no single text")
+        return self.folded(handed[0], _Scope((), method, bound))
+
+    def _bare(self, part: ast.expr) -> ast.expr:
+        """What an f-string formats; a conversion or format would change it."""
+        if not isinstance(part, ast.FormattedValue):
+            return part
+        if part.conversion != -1 or part.format_spec:
+            raise self._error(f"{_short(ast.unparse(part.value))} is converted or formatted")
+        return part.value
+
+    def _error(self, what: str) -> MedtasksError:
+        return MedtasksError(what, where=self.where, remedy=_REMEDY)
+
+
+def _taken(function: ast.FunctionDef, take: str) -> Iterator[ast.expr]:
+    """What a function assigns to a name, returns, or hands to a call, in the order of the source."""
+    for node in _in_order(function):
+        if (
+            (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == take)
+            or (isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == take)
+            or (isinstance(node, ast.Return) and node.value and take == "return")
+        ):
+            assert node.value is not None  # an assignment or a return with a value
+            yield node.value
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and node.value.args
+            and ast.unparse(node.value.func) == take
+        ):
+            yield node.value.args[0]
+
+
+def _in_order(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        yield child
+        yield from _in_order(child)
+
+
+def _of_key(node: ast.expr, key: str) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Dict):
+        for name, value in zip(node.keys, node.values, strict=True):
+            if isinstance(name, ast.Constant) and name.value == key:
+                yield value
+
+
+def _joined(templates: Iterator[Template]) -> Template:
+    parts: list[str | Slot] = []
+    for template in templates:
+        for part in template.parts:
+            if isinstance(part, str) and parts and isinstance(parts[-1], str):
+                parts[-1] += part
+            else:
+                parts.append(part)
+    return Template(tuple(parts))
+
+
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

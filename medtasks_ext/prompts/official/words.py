@@ -1,0 +1,318 @@
+"""A dataset's official words, filled with its rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Protocol
+
+import jinja2
+from jinja2.sandbox import SandboxedEnvironment
+
+from medtasks_ext.errors import MedtasksError, RowError
+from medtasks_ext.privacy import what_happened
+from medtasks_ext.prompts.official import artefacts
+from medtasks_ext.prompts.official.adapter import Adapter, read_adapter
+from medtasks_ext.prompts.official.folding import Slot, Source, Template, braced
+from medtasks_ext.prompts.official.passages import passage
+from medtasks_ext.registry.official import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from medtasks_ext.registry.official import Adapters, Artefact, Official, SuiteOfficial
+    from medtasks_ext.rows.files import Row
+
+_RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
+
+
+def record_date(text: str) -> str:
+    """The date of a note's line `Record date:`; nothing where it has none."""
+    found = _RECORD_DATE.search(text)
+    return found[1] if found else ""
+
+
+def without_end_quotes(text: str) -> str:
+    """A choice without quotation marks and blanks at its end."""
+    return text.rstrip('"').rstrip()
+
+
+_environment = SandboxedEnvironment(
+    undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
+)
+_environment.filters.update(record_date=record_date, without_end_quotes=without_end_quotes)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where words were read.
+
+    Attributes:
+        artefact: name of the file.
+        revision: its version or commit.
+        sha256: of the words, with the names of slots in their places; the first 12 digits.
+    """
+
+    artefact: str
+    revision: str
+    sha256: str
+
+
+class Words(Protocol):
+    """Official words of a dataset."""
+
+    origin: Origin
+
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> tuple[str, str]:
+        """Instruction and input of a row; the instruction is empty where one text holds both.
+
+        Args:
+            fields: of the row.
+            place: of the row, for messages.
+            own_input: gives the input as our own prompts have it.
+
+        Raises:
+            RowError: the row lacks what the words need.
+        """
+        ...
+
+    def shown(self) -> str:
+        """The words, with the names of slots in their places."""
+        ...
+
+
+class AdapterWords:
+    """Words of a run spec and of the code that makes its instances.
+
+    Args:
+        block: of the task.
+        suite: of the suite's file.
+        where: the task's file.
+
+    Raises:
+        MedtasksError: the artefact is another one, or has no such place.
+    """
+
+    def __init__(
+        self, block: Official, adapters: Adapters, artefact: Artefact, path: Path, where: Path
+    ) -> None:
+        self.block, self.where = block, where
+        slots = frozenset(block.slots)
+        specs = _source(artefact, path, adapters.specs)
+        assert block.adapter is not None  # the block was checked
+        self.adapter: Adapter = read_adapter(specs, block.adapter, slots)
+        home = block.wrapper.file if block.wrapper else None
+
+        def source(place: Place) -> Source:
+            return _source(artefact, path, f"{adapters.folder}/{place.file or home}")
+
+        self.wrapper = source(block.wrapper).taken(block.wrapper, slots) if block.wrapper else None
+        self.pieces = {name: source(place).taken(place, slots) for name, place in block.pieces.items()}
+        self.listed = (
+            source(block.references).listed(block.references, slots)
+            if isinstance(block.references, Place)
+            else []
+        )
+        self.tables: dict[str, Any] = {}
+        if block.tables and home:
+            file = _source(artefact, path, f"{adapters.folder}/{home}")
+            self.tables = {name: file.table(name) for name in block.tables}
+        self._check_slots()
+        self.origin = Origin(artefact.file, artefact.revision, _digest(self.shown()))
+
+    def _templates(self) -> list[Template]:
+        wrapper = [self.wrapper] if self.wrapper else []
+        return [self.adapter.instructions, *wrapper, *self.pieces.values(), *self.listed]
+
+    def _check_slots(self) -> None:
+        used: set[str] = set().union(*(template.slots for template in self._templates()))
+        if wrong := sorted(used ^ self.block.slots.keys()):
+            what = "is not filled" if wrong[0] in used else "is in none of the texts"
+            raise MedtasksError(
+                f"official.slots: {wrong[0]!r} {what}", where=self.where, remedy="complete or correct `slots`"
+            )
+
+    def shown(self) -> str:
+        """The words, with the names of slots in their places."""
+        text = self.wrapper.shown() if self.wrapper else f"{{{self.block.input}}}"
+        references = [item.shown() for item in self.listed] or (
+            self.block.references
+            if isinstance(self.block.references, list)
+            else [f"{{{self.block.references}}}"]
+        )
+        prompt = self.adapter.prompt(self._instructions(braced), text, references)
+        return "\n".join([prompt, *(piece.shown() for piece in self.pieces.values())])
+
+    def _instructions(self, value: Callable[[str], str]) -> str:
+        return self.adapter.instructions.filled(value)
+
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> tuple[str, str]:
+        """The row as one text."""
+        filling = _Filling(self.block, self.where, fields, place, self.tables, self.pieces)
+        text = self.wrapper.filled(filling.slot) if self.wrapper else filling.text(str(self.block.input))
+        references = self.block.references
+        if isinstance(references, str):
+            choices = [filling.ends(str(item)) for item in filling.value(references)]
+        else:
+            choices = [item.filled(filling.slot) for item in self.listed]
+            choices += references if isinstance(references, list) else []
+        return "", self.adapter.prompt(self._instructions(filling.slot), text, choices)
+
+
+class PassageWords:
+    """A passage of the paper as the instruction; how the input follows is ours.
+
+    Args:
+        block: of the task.
+        artefact: the paper's text.
+        path: where it lies.
+        where: the task's file.
+
+    Raises:
+        MedtasksError: the text does not hold the passage.
+    """
+
+    def __init__(self, block: Official, artefact: Artefact, path: Path, where: Path) -> None:
+        assert block.text is not None  # the block was checked
+        self.block, self.where = block, where
+        words = passage(artefacts.read(artefact, path, None), block.text, where=path)
+        names = sorted(block.slots, key=len, reverse=True)
+        pattern = "|".join(re.escape(name) for name in names)
+        parts = re.split(f"({pattern})", words) if names else [words]
+        self.passage = Template(tuple(Slot(part) if part in block.slots else part for part in parts if part))
+        if missing := [name for name in names if name not in parts]:
+            raise MedtasksError(
+                f"official.slots: {missing[0]!r} is not in the passage", where=where, remedy="correct `slots`"
+            )
+        self.origin = Origin(artefact.file, artefact.revision, block.text.sha256[:12])
+
+    def shown(self) -> str:
+        """The passage."""
+        return self.passage.shown()
+
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> tuple[str, str]:
+        """The passage, and the own input unless the passage is the whole prompt."""
+        filling = _Filling(self.block, self.where, fields, place, {}, {"passage": self.passage})
+        if self.block.input:
+            return "", filling.text(self.block.input)
+        return self.passage.filled(filling.slot), own_input()
+
+
+class _Filling:
+    """Values of slots for one row."""
+
+    def __init__(
+        self,
+        block: Official,
+        where: Path,
+        fields: Row,
+        place: str,
+        tables: Mapping[str, Any],
+        pieces: Mapping[str, Template],
+    ) -> None:
+        self.block, self.where, self.place = block, where, place
+        calls = {name: self._piece(template) for name, template in pieces.items()}
+        self.names = {**fields, "row": fields, **tables, **calls}
+
+    def _piece(self, template: Template) -> Callable[[], str]:
+        return lambda: template.filled(self.slot)
+
+    def slot(self, name: str) -> str:
+        """The value of a slot as text."""
+        return self.text(self.block.slots[name])
+
+    def text(self, said: str) -> str:
+        """The value of an expression or template as text."""
+        return self.ends(str(self.value(said)))
+
+    def ends(self, text: str) -> str:
+        """The text as the official code reads it."""
+        return text.replace("\r\n", "\n").replace("\r", "\n") if self.block.line_ends else text
+
+    def value(self, said: str) -> Any:
+        """The value of an expression or template.
+
+        Raises:
+            RowError: the row lacks what it names.
+        """
+        try:
+            value = _compiled(said, self.where)(self.names)
+            if not isinstance(value, jinja2.Undefined):
+                return value
+            what = "has no value"
+        except (jinja2.TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+            what = what_happened(error, said)
+        raise RowError(
+            f"{self.place}: the official prompt cannot be filled: {what}",
+            row=self.place,
+            where=self.where,
+            remedy="the row lacks what the block `official` names; --prompts own asks in our own words",
+        )
+
+
+@lru_cache(maxsize=512)
+def _compiled(said: str, where: Path) -> Callable[[Mapping[str, Any]], Any]:
+    try:
+        if "{{" in said or "{%" in said:
+            template = _environment.from_string(said)
+            return lambda names: template.render(names)
+        expression = _environment.compile_expression(said, undefined_to_none=False)
+        return lambda names: expression(names)
+    except jinja2.TemplateError as error:
+        raise MedtasksError(
+            f"official: {said!r}: {error}", where=where, remedy="mend the Jinja there"
+        ) from None
+
+
+def artefact_of(block: Official, suite: SuiteOfficial | None, where: Path) -> Artefact:
+    """The file that holds a dataset's official words.
+
+    Raises:
+        MedtasksError: the suite's file names none.
+    """
+    named = (
+        block.text.artefact if block.text else suite.adapters.artefact if suite and suite.adapters else None
+    )
+    artefact = suite.artefacts.get(named) if suite and named else None
+    if artefact is None:
+        raise MedtasksError(
+            f"official: suite.yaml declares no {'artefact ' + repr(named) if named else 'adapters'}",
+            where=where,
+            remedy="declare it there (docs/prompts.md)",
+        )
+    return artefact
+
+
+def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Path) -> Words:
+    """The official words of a dataset.
+
+    Args:
+        block: `official` of the task.
+        suite: `official` of the suite.
+        path: the artefact.
+        where: the task's file.
+
+    Raises:
+        MedtasksError: the artefact has no such place.
+    """
+    artefact = artefact_of(block, suite, where)
+    assert suite is not None  # it declares the artefact
+    if block.text:
+        return PassageWords(block, artefact, path, where)
+    assert suite.adapters is not None  # it declares the artefact
+    return AdapterWords(block, suite.adapters, artefact, path, where)
+
+
+@lru_cache(maxsize=64)
+def _source(artefact: Artefact, path: Path, member: str) -> Source:
+    def beside(module: str) -> Source:
+        return _source(artefact, path, f"{module.replace('.', '/')}.py")
+
+    return Source(artefacts.read(artefact, path, member), f"{path.name}!{member}", beside)
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]

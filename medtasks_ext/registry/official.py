@@ -1,0 +1,181 @@
+"""Where a suite's own words stand: the blocks `official` of `suite.yaml` and of a task file.
+
+No official sentence is kept. The blocks name a released file by its version and hash, and places in it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from medtasks_ext.strict import Strict
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+def _plain_path(value: str) -> str:
+    parts = value.split("/")
+    if not value or value.startswith("/") or ".." in parts or "\\" in value:
+        raise ValueError(f"{value!r} is no path inside the artefact")
+    return value
+
+
+InsidePath = Annotated[str, AfterValidator(_plain_path)]
+
+
+class Artefact(Strict):
+    """A file that the suite's authors released, pinned.
+
+    Attributes:
+        file: its own file name, by which it is recognised in a folder.
+        revision: version or commit, as people name it.
+        sha256: of the file. A text that each user makes of the paper has none: its pieces have.
+        package: project on the package index that distributes it.
+        url: where it is fetched from otherwise.
+        how: how a user gets it where neither is given.
+    """
+
+    file: Annotated[str, StringConstraints(pattern=r"^[\w.+-]+$")]
+    revision: str
+    sha256: Sha256 | None = None
+    package: str | None = None
+    url: str | None = None
+    how: str = ""
+
+    @model_validator(mode="after")
+    def _can_be_had(self) -> Artefact:
+        if not (self.package or self.url or self.how):
+            raise ValueError("say where it is had: `package`, `url` or `how`")
+        if (self.package or self.url) and not self.sha256:
+            raise ValueError("what is fetched needs its `sha256`")
+        return self
+
+
+class Adapters(Strict):
+    """Prompts that adapters make of instances, in one user turn.
+
+    Attributes:
+        artefact: that holds the code.
+        specs: the file whose functions build the adapters.
+        folder: where the files of wrappers are.
+    """
+
+    artefact: str
+    specs: InsidePath
+    folder: InsidePath
+
+
+class StrategyLines(Strict):
+    """The sentence of an instruction that asks for the answer at once, and the one that takes its place.
+
+    Attributes:
+        artefact: that holds both.
+        file: the file in it; a single file is itself.
+        answer: name of the list of sentences that ask for the answer at once.
+        reason: name of the list of those that ask to reason first, in the same order.
+    """
+
+    artefact: str
+    file: InsidePath | None = None
+    answer: str
+    reason: str
+
+
+class SuiteOfficial(Strict):
+    """How a suite's own words become prompts.
+
+    Attributes:
+        artefacts: name -> released file.
+        adapters: for suites whose prompts adapters make.
+        lines: for suites whose rows carry an instruction.
+    """
+
+    artefacts: dict[str, Artefact] = {}
+    adapters: Adapters | None = None
+    lines: StrategyLines | None = None
+
+    @model_validator(mode="after")
+    def _artefacts_are_known(self) -> SuiteOfficial:
+        for part in (self.adapters, self.lines):
+            if part and part.artefact not in self.artefacts:
+                raise ValueError(f"{part.artefact!r} is none of `artefacts`: {', '.join(self.artefacts)}")
+        return self
+
+
+class Place(Strict):
+    """A text in Python source, found without running it.
+
+    Attributes:
+        file: the file below the suite's folder of wrappers; by default that of the wrapper.
+        inside: the function that holds it.
+        take: the variable that it is assigned to, `return`, or the function that it is handed to.
+        nth: which of several, counted from 0.
+        key: of the dictionary that stands there.
+        braces: whether names in braces are filled in, as `str.format` does.
+    """
+
+    file: InsidePath | None = None
+    inside: str = Field(alias="in")
+    take: str
+    nth: int | None = Field(default=None, ge=0)
+    key: str | None = None
+    braces: bool = False
+
+
+class Passage(Strict):
+    """A passage of a text that the user has, recognised by its hash alone.
+
+    Attributes:
+        artefact: the text.
+        words: how many words it has.
+        sha256: of its words with one blank between two.
+    """
+
+    artefact: str
+    words: int = Field(ge=3)
+    sha256: Sha256
+
+
+class Official(Strict):
+    """Where a dataset's official words stand, and how a row fills them.
+
+    A value of `slots`, `references` or `input` is a Jinja expression over the row, or a Jinja template if it
+    has braces.
+
+    Attributes:
+        adapter: name of the run spec that builds the adapter.
+        wrapper: the text into which the row is put before the adapter gets it.
+        input: what the adapter gets where there is no wrapper; with `text`, the whole prompt.
+        pieces: name -> further texts, which templates call: `{{ persona() }}`.
+        tables: dictionaries of the wrapper's file that expressions read.
+        slots: what stands in a text, as its source writes it -> its value.
+        references: the choices: labels, or an expression for a list.
+        line_ends: whether the official code reads CR LF as LF.
+        text: a passage of the paper, which is the instruction. Our own input follows, unless `input` says the
+            whole prompt, in which `{{ passage() }}` is the passage.
+    """
+
+    adapter: str | None = None
+    wrapper: Place | None = None
+    input: str | None = None
+    pieces: dict[str, Place] = {}
+    tables: list[str] = []
+    slots: dict[str, str] = {}
+    references: list[str] | str | Place | None = None
+    line_ends: bool = False
+    text: Passage | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Official:
+        if bool(self.adapter) == bool(self.text):
+            raise ValueError("give either `adapter` or `text`")
+        if self.adapter and bool(self.wrapper) == bool(self.input):
+            raise ValueError("an adapter gets either `wrapper` or `input`")
+        if self.wrapper and not self.wrapper.file:
+            raise ValueError("wrapper.file: missing key")
+        wrong = [name for name in [*self.pieces, *self.tables] if not re.fullmatch(r"[A-Za-z_]\w*", name)]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no name")
+        return self

