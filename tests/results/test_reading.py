@@ -155,6 +155,16 @@ def test_runs_whose_task_was_another_are_not_joined_though_scores_agree(tmp_path
     assert "disagrees" in fault.what and TASK in fault.what
 
 
+@pytest.mark.parametrize("state", ["waiting", "failed", "missing"])
+def test_the_score_of_a_task_that_is_not_done_any_more_is_not_read(tmp_path, state):
+    """A task that is asked again keeps its former file until the new score is there."""
+    scores = {TASK: [1.0, 0.0], OTHER: [1.0, 1.0]}
+    folder = write_run(tmp_path / "run", "model", scores, states={TASK: {"state": state}})
+    assert (folder / "tasks" / f"{TASK}.json").is_file()
+    [entry] = read(folder).entries
+    assert set(entry.experiments) == {OTHER}
+
+
 def test_a_version_that_changes_no_score_keeps_runs_together(tmp_path):
     scores = {TASK: [1.0, 0.0, 1.0]}
     runs = [
