@@ -19,7 +19,14 @@ CODES = "".join(
     if not line.startswith(("answers:", "primary:"))
 ) + "".join(
     f"  - {{metric: {name}, aggregation: mean, higher_is_better: true}}\n"
-    for name in ("valid", "unclosed_reasoning", "scored", "SAMPLE_DATA")
+    for name in (
+        "valid",
+        "score_repaired",
+        "readable_repaired",
+        "unclosed_reasoning",
+        "scored",
+        "SAMPLE_DATA",
+    )
 )
 
 
