@@ -108,7 +108,7 @@ def diff(
 def verify(
     suites: Annotated[list[str] | None, typer.Argument(help="Suites; by default all.")] = None,
 ) -> None:
-    """Prove that official prompts are equal to those that the suite's own code makes.
+    """Prove that official prompts are those of the suite's own code.
 
     Renders the sample rows and compares hashes of whole message lists, budgets and stop sequences.
 
