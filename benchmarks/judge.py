@@ -108,10 +108,10 @@ def judged(folder: str, jury: str) -> dict[str, float]:
     """Seconds and memory of `medtasks judge` in this process."""
     from common import peak_gigabytes
 
-    from medtasks_ext.cli.judge import judge_command
+    from medtasks_ext.cli import judge as command
 
     began = time.perf_counter()
-    judge_command([folder], jury)
+    command.judge([folder], jury)
     seconds = time.perf_counter() - began
     lines = (Path(folder) / "judgements" / f"{TASK}.jsonl").read_text().splitlines()
     return {

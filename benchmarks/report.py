@@ -43,19 +43,11 @@ def run(quick: bool) -> Iterator[Row]:
 
 def report(folder: str, published: str) -> dict[str, float]:
     """`medtasks report` over all runs, from its start in a new process to the last file."""
-    from medtasks_ext.cli.report import report_command
+    from medtasks_ext.cli import report as command
 
     runs = [str(path) for path in sorted(Path(folder, "runs").iterdir())]
     out = Path(folder, published)
-    report_command(
-        runs,
-        str(out),
-        published=published,
-        strategies=[],
-        with_examples=True,
-        include_text=False,
-        as_json=False,
-    )
+    command.report(runs, str(out), published=published)
     seconds = time.time() - float(os.environ["BENCH_STARTED"])
     return {"seconds": seconds, "peak": peak_gigabytes(), "page": (out / "report.html").stat().st_size / 1e6}
 

@@ -23,7 +23,7 @@ from medtasks_ext.prompts.official.choice import wish_of
 from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
-from medtasks_ext.registry.metadata import near
+from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import function_named
 from medtasks_ext.rows.sources import forced_origin
@@ -97,7 +97,8 @@ class MedicalTask(ConfigurableTask):
             "strategy": strategy,
             "metadata": {**(said.get("metadata") or {}), **metadata, "config_source": str(dataset.file)},
         }
-        return made(config=deepcopy(said))
+        task: MedicalTask = made(config=deepcopy(said))
+        return task
 
     @staticmethod
     def _check(config: Mapping[str, Any], source: Path) -> None:

@@ -7,24 +7,37 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
+from medtasks_ext.answers.tolerant.words import read_word
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class ExactLetter(AnswerFormat):
-    """One option letter. A verbose reply such as `A. yes` is wrong by HELM's exact match.
+_FIRST_TOKEN = re.compile(r"[A-Za-z0-9](?![^\W_])")
 
-    The answer is the whole stripped reply: the metric maps it to an option, and reads its first
-    token too. It is valid when it is exactly one of the letters, of as many as the row has options.
-    A task whose rows have no options (`letters: ["0", "1"]`) compares the reply itself.
+
+class ExactLetter(AnswerFormat):
+    """One option letter, compared by HELM's exact match.
+
+    HELM asks for one token, so that of `D. text` it sees `D`. The answer is therefore the letter with
+    which the stripped reply begins, if no letter or digit follows; else, and for models that reason,
+    the whole reply. It is valid when it is one of the letters, of as many as the row has options. HELM
+    has no chain-of-thought prompt and no reader for one.
+
+    Attributes:
+        letters: of the options, or digits where rows have no options.
+        one_token: whether HELM decodes a single token; if not the whole reply is the answer.
     """
 
     kind: Literal["exact_letter"]
     letters: list[str]
+    one_token: bool = True
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter."""
@@ -34,10 +47,23 @@ class ExactLetter(AnswerFormat):
         return letter
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The reply without reasoning trace; under chain-of-thought what follows `Result:`."""
+        """The first token of the reply, or the whole reply without reasoning trace."""
         reply = strip_reasoning(text)
+        reasoned = len(reply) < len(text)
         reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
-        return Reading(reply, reply in self._letters(row))
+        if self.one_token and not reasoned and not cot and _FIRST_TOKEN.match(reply):
+            reply = reply[0]
+        valid = reply in self._letters(row)
+        place = text.rfind(reply) if reasoned else text.find(reply)
+        return Reading(reply, valid, (place, place + len(reply)) if valid else None, "the first token")
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The letter of the option that the reply names."""
+        letters = self._letters(document)
+        options = document.get("options", ())
+        found = read_letters(reply_of(text), options, LETTERS if options else "".join(letters), several=False)
+        letter = None if found.answer is None else (LETTERS if options else letters)[found.answer[0]]
+        return {"gold": document.get("gold"), "answer": letter, "span": found.span, "why": found.why}
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])] if "options" in row else self.letters
@@ -57,6 +83,7 @@ class LabelWord(AnswerFormat):
     kind: Literal["label_word"]
     labels: list[str] | dict[str, str]
     has_label_pool: ClassVar[bool] = True
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -77,6 +104,11 @@ class LabelWord(AnswerFormat):
         named &= {label.lower() for label in self.labels}
         return Reading(named.pop(), True) if len(named) == 1 else Reading(None, False)
 
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The label that the reply gives."""
+        found = read_word(reply_of(text), {label.lower(): label.lower() for label in self.labels})
+        return {"gold": document.get("gold"), "answer": found.answer, "span": found.span, "why": found.why}
+
     def labels_of(self, gold: str) -> list[str]:
         """The one gold label."""
         return [gold]
@@ -86,18 +118,15 @@ class LabelWord(AnswerFormat):
         return [label for label in self.labels if label.lower() not in golds]
 
 
-_MARKER = re.compile(r"答案\**\s*(?:[是为]\s*)?[:：]\s*\**\s*")
-_LETTER_RUN = re.compile(r"[A-Z](?:[\s,，、;；和及/]*[A-Z])*(?![A-Za-z])")
-
-
 class MarkedLetters(AnswerFormat):
-    """Option letters after the marker `答案：`; the answer is the set of the options' texts.
+    """Option letters, asked for as `答案：` and letters; the answer is the set of the options' texts.
 
     MLB scores contents, not letters (protocol `dynamic_mc`), so letters are mapped to the options
-    as this row shows them.
+    as this row shows them. MLB has released no reader.
     """
 
     kind: Literal["marked_letters"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "never"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The texts of the gold options, sorted."""
@@ -107,15 +136,16 @@ class MarkedLetters(AnswerFormat):
         return chosen
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """What follows the last marker; without one, a reply that is letters and nothing else."""
-        reply = strip_reasoning(text).translate(_FULL_WIDTH_LETTERS)
-        markers = list(_MARKER.finditer(reply))
-        if markers:
-            run = _LETTER_RUN.match(reply, markers[-1].end())
-        else:
-            run = _LETTER_RUN.fullmatch(reply.strip().rstrip(".。"))
-        chosen = self._options(run[0], row["options"]) if run else None
-        return Reading(chosen, True) if chosen else Reading(None, False)
+        """The repaired reading, since there is no other."""
+        repaired = self.read_repaired(text, row, cot=cot)
+        return Reading(repaired["answer"], repaired["answer"] is not None, repaired["span"], repaired["why"])
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The texts of the options that the reply names."""
+        options = document["options"]
+        found = read_letters(reply_of(text), options, LETTERS, several=True)
+        chosen = None if found.answer is None else sorted(options[place] for place in found.answer)
+        return {"gold": document.get("gold"), "answer": chosen, "span": found.span, "why": found.why}
 
     @staticmethod
     def _options(letters: str, options: list[str]) -> list[str] | None:
@@ -124,6 +154,3 @@ class MarkedLetters(AnswerFormat):
         if not indices or max(indices) >= len(options):
             return None
         return sorted(options[i] for i in indices)
-
-
-_FULL_WIDTH_LETTERS = {0xFF21 + i: letter for i, letter in enumerate(ascii_uppercase)}

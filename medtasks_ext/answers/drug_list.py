@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.lists import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +19,8 @@ _LIST_END = re.compile(r"[\n;；•▪●◦]")
 _BULLET = re.compile(r"^\s*(?:[-*+–—·]\s+|\(?\d{1,3}[.)]\s+)+")
 _INLINE_NUMBER = re.compile(r"\s\d{1,2}\.\s+(?=\w)")
 _COMMA = re.compile(r"[，、]|,(?!\d)|(?<!\d),")  # none within 1,000
+# a drug's reason: ` - for pain`, `: an antibiotic`
+_EXPLAINED = re.compile(r"(?:\*{0,2}\s*[:：]\s|\s+[-–—]\s).*", re.DOTALL)
 _WORD = re.compile(r"\w")
 
 
@@ -29,6 +33,7 @@ class DrugList(AnswerFormat):
     """
 
     kind: Literal["drug_list"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The gold drugs, one on each line after `Final Answer:`.
@@ -51,6 +56,21 @@ class DrugList(AnswerFormat):
         ]
         items = [pieces for pieces in items if pieces]
         return Reading(items, True) if items else Reading(None, False)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The items of a list in any form; what stands behind a dash or colon explains an item."""
+        found = items_of(text, reply_of(text))
+        parts = [
+            part for item in found.items for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ "))
+        ]
+        items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
+        why = "a list" if items else "no list was found"
+        return {
+            "gold": document.get("gold"),
+            "answer": items or None,
+            "span": found.span if items else None,
+            "why": why,
+        }
 
 
 def _after_marker(text: str) -> str:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.lists import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _BULLET = re.compile(r"\A\s*(?:[-*+•·–—]+|\(?\d{1,3}[.)])\s+")
 _EDGES = "\"'`“”‘’«»<>*_•.,:"
+_SENTENCE = re.compile(
+    r"\w+\s+\w+\s+\w+\s+.*\.\s*\Z|\A(?:here (?:are|is)|these are|the following|note that)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_COMMA = re.compile(r"\s*[,，、]\s*(?:and\s+)?")
 _WORD = re.compile(r"\w")
 _SEPARATOR_OR_BRACKET = re.compile(r"[;；()]")
 
@@ -31,6 +38,7 @@ class EntityList(AnswerFormat):
     """
 
     kind: Literal["entity_list"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
     types: list[str]
 
     @cached_property
@@ -64,6 +72,32 @@ class EntityList(AnswerFormat):
         found = self._mentions(after_result(reply) if cot else reply)
         return Reading(found, found is not None)
 
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The mentions of a list in any form.
+
+        A comma separates where what it joins does not stand in the prompt as a whole. A sentence that
+        does not stand there is no mention.
+        """
+        found = items_of(text, reply_of(text))
+        prompt = "".join(str(document.get("prompt") or "").lower().split())
+        parts = [part for item in found.items for piece in _split(item) for part in _parted(piece, prompt)]
+        mentions = self._mentions(
+            "\n".join(
+                part
+                for part in parts
+                if not _SENTENCE.search(part) or "".join(part.lower().split()).strip(_EDGES) in prompt
+            )
+        )
+        if mentions is None and found.bullets:  # an empty array
+            mentions = []
+        why = "no list was found" if mentions is None else "a list"
+        return {
+            "gold": document.get("gold"),
+            "answer": mentions,
+            "span": None if mentions is None else found.span,
+            "why": why,
+        }
+
     def _mentions(self, text: str) -> list[str] | None:
         heading, _, none = self._patterns
         found: set[str] = set()
@@ -96,3 +130,10 @@ def _split(line: str) -> Iterator[str]:
             yield line[begin : match.start()]
             begin = match.end()
     yield line[begin:]
+
+
+def _parted(piece: str, prompt: str) -> list[str]:
+    """A piece at its commas, unless it stands in the prompt as a whole (without blanks, in small letters)."""
+    if not _COMMA.search(piece) or "".join(piece.lower().split()).strip(_EDGES) in prompt:
+        return [piece]
+    return _COMMA.split(piece)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import regex  # the official scorer's engine
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
-from medtasks_ext.answers.normalise import answer_part, fold
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, UnknownValueError
+from medtasks_ext.answers.normalise import answer_part, fold, part_span
 from medtasks_ext.answers.repaired_events import EventReader
 from medtasks_ext.privacy import excerpt
 
@@ -28,6 +28,9 @@ Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"
 
 
 Reader = Callable[[str], "tuple[str, ...] | None"]
+
+
+_BY_PATTERN = "lines that match the suite's patterns"
 
 
 class _EventLines(AnswerFormat):
@@ -106,7 +109,7 @@ class _EventLines(AnswerFormat):
             return Reading(None, False)
         lines = [part for line in _lines(answer_part(text, cot=cot)) for part in _split_events(line)]
         events = [event for line in lines if (event := self._event(line, self._readers)) is not None]
-        return Reading(_distinct(events), True) if events else Reading(None, False)
+        return Reading(_distinct(events), True, why=_BY_PATTERN) if events else Reading(None, False)
 
     @cached_property
     def _repaired(self) -> EventReader:
@@ -115,7 +118,7 @@ class _EventLines(AnswerFormat):
         may_be_absent = [*lists, *(field for field in fields if field not in self.fields)]
         return EventReader(fields, subject=subject, absent=dict.fromkeys(may_be_absent, ""), lists=lists)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response, their fields looked up by name."""
         return _both(self._repaired, text, document, cot=cot)
 
@@ -149,7 +152,7 @@ class Events(_EventLines):
 
     kind: Literal["event_lines"]
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response; `subject` is the place of a subject that is not the first."""
         read = super().read_repaired(text, document, cot=cot)
         return {**read, "subject": self.fields.index(self.subject)} if self.subject else read
@@ -172,15 +175,18 @@ class Relations(_EventLines):
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All relations of the lines that match a pattern."""
         reading = super().read(text, row, cot=cot)
-        return Reading([_pair(event) for event in reading.answer], True) if reading.valid else reading
+        return (
+            reading._replace(answer=[_pair(event) for event in reading.answer]) if reading.valid else reading
+        )
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The relations of gold and response: the two entities, sorted, and the label."""
         read = super().read_repaired(text, document, cot=cot)
-        return {
-            side: events and [(*sorted(event[:2]), event[2]) for event in events]
-            for side, events in read.items()
-        }
+        gold, answer = (
+            events and [(*sorted(event[:2]), event[2]) for event in events]
+            for events in (read["gold"], read["answer"])
+        )
+        return {**read, "gold": gold, "answer": answer}
 
 
 class Attributes(AnswerFormat):
@@ -215,7 +221,7 @@ class Attributes(AnswerFormat):
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events; lines are never cut at semicolons here. A response without any is invalid."""
         events = self._events(_lines(answer_part(text, cot=cot)))
-        return Reading(events, True) if events else Reading(None, False)
+        return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
 
     @cached_property
     def _repaired(self) -> EventReader:
@@ -223,7 +229,7 @@ class Attributes(AnswerFormat):
             self.fields, subject=self.fields[0], absent=dict.fromkeys(self.fields[1:], "not mentioned")
         )
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response; a value ends where the next field begins."""
         return _both(self._repaired, text, document, cot=cot)
 
@@ -239,11 +245,15 @@ class Attributes(AnswerFormat):
         return [field for field in self.fields if field not in given]
 
 
-def _both(reader: EventReader, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+def _both(reader: EventReader, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
     """The events of a document's gold answer and of a response."""
+    part = answer_part(text, cot=cot)
+    events = reader.read(part) or None
     return {
         "gold": reader.read(fold(document["target"])),
-        "answer": reader.read(answer_part(text, cot=cot)) or None,
+        "answer": events,
+        "span": part_span(text, part) if events else None,
+        "why": "lines of fields" if events else "no line with a subject was found",
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypedDict
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,10 +24,37 @@ class UnknownValueError(GoldError):
 
 
 class Reading(NamedTuple):
-    """What was read from a response: the parsed answer, or None when there is none in it."""
+    """What was read from a response: the parsed answer, or None when there is none in it.
+
+    Attributes:
+        answer: as the answer kind has it.
+        valid: whether an answer could be read.
+        span: (first, last + 1) of it in the response, where the reader says so.
+        why: by which sign it was found, where the reader says so.
+    """
 
     answer: Any
     valid: bool
+    span: tuple[int, int] | None = None
+    why: str = ""
+
+
+class Repaired(TypedDict, total=False):
+    """What the repaired reading gives.
+
+    Attributes:
+        gold: the gold answer, read by the repaired rule.
+        answer: the answer; None where nothing could be read, or where it is not clear what is meant.
+        span: (first, last + 1) of it in the response.
+        why: by which sign it was found, or why there is none.
+        subject: place of the subject in events, where their subject is scored.
+    """
+
+    gold: Any
+    answer: Any
+    span: tuple[int, int] | None
+    why: str
+    subject: int
 
 
 class AnswerFormat(Strict):
@@ -37,6 +64,8 @@ class AnswerFormat(Strict):
 
     #: Whether the gold answers of a test file form a label space.
     has_label_pool: ClassVar[bool] = False
+    #: When the suite has released a reader of its own; else the repaired reading is the score.
+    released: ClassVar[Literal["always", "direct", "never"]] = "always"
     #: Whether the suite replaces an invalid answer by a label drawn from that space.
     draws_invalid: ClassVar[bool] = False
 
@@ -73,21 +102,19 @@ class AnswerFormat(Strict):
         """The suite's score of an unreadable answer, where no label is drawn for it."""
         return 0.0
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any] | None:
-        """What the `_repaired` metrics compare, for formats whose official reading has known defects.
+    def has_released_reader(self, *, cot: bool) -> bool:
+        """Whether `read` is the suite's own rule for this prompt."""
+        return self.released == "always" or (self.released == "direct" and not cot)
 
-        Never raises, whatever the response is.
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """What a careful reader takes the answer to be. Never raises, whatever the response is.
 
         Args:
-            text: the whole response, reasoning included.
-            document: with a gold answer, as parsed (`gold`) and as written (`target`).
-            cot: whether the response answers the chain-of-thought prompt.
-
-        Returns:
-            `gold` and `answer`, both read by the repaired rule: a text, or a list of texts or of tuples
-            of texts; the answer is None where nothing could be read. None: there is no repaired rule.
+            text: the whole response, reasoning included. document: with its gold answer, as parsed
+            (`gold`, None where there is none) and as written (`target`). cot: whether the response
+            answers the chain-of-thought prompt.
         """
-        return None
+        raise NotImplementedError
 
     def labels_of(self, gold: Any) -> list[str]:
         """The gold labels that one document adds to the label space of its test file."""
@@ -171,7 +198,8 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
 
 @lru_cache(maxsize=512)
 def _build(frozen: Any) -> AnswerFormat:
-    return any_format().validate_python(_thaw(frozen))
+    built: AnswerFormat = any_format().validate_python(_thaw(frozen))
+    return built
 
 
 def _freeze(value: Any) -> Any:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.prose import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,3 +63,17 @@ class FreeText(AnswerFormat):
             answer = answer[marker.end() :]
         answer = answer.strip()
         return Reading(answer, True) if answer else Reading(None, False)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The text without a fence around it, and without what stands before the first line `Result:`."""
+        span = text_of(
+            reply_of(text), "result" if self.marker is None else f"result|{re.escape(self.marker)}"
+        )
+        answer = text[slice(*span)].strip()
+        why = "the text" if answer else "the reply is empty"
+        return {
+            "gold": document.get("gold"),
+            "answer": answer or None,
+            "span": span if answer else None,
+            "why": why,
+        }

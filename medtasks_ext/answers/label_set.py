@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.lists import items_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class LabelSet(AnswerFormat):
     kind: Literal["label_set"]
     labels: list[str] | dict[str, str]
     aliases: dict[str, str] = Field(default_factory=dict)
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -62,6 +65,18 @@ class LabelSet(AnswerFormat):
         reply = strip_reasoning(text)
         found = self._labels(after_result(reply) if cot else reply)
         return Reading(found, found is not None)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The labels of a list in any form."""
+        found = items_of(text, reply_of(text))
+        labels = self._labels("\n".join(found.items).replace("、", ",").rstrip(" .。"))
+        why = "no label was found" if labels is None else "a list"
+        return {
+            "gold": document.get("gold"),
+            "answer": labels,
+            "span": None if labels is None else found.span,
+            "why": why,
+        }
 
     def _labels(self, text: str) -> list[str] | None:
         resolved = {label for piece in _SEPARATOR.split(text) if (label := self._resolved(piece))}

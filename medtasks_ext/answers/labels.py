@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
-from medtasks_ext.answers.normalise import answer_part, fold
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
+from medtasks_ext.answers.normalise import answer_part, fold, part_span
 from medtasks_ext.answers.repaired_labels import LabelReader, ListReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_LINE, _NO_LABEL = "the answer line, or the one label named", "no label, or several, were found"
 
 
 class _Prefixed(AnswerFormat):
@@ -25,7 +28,8 @@ class _Prefixed(AnswerFormat):
 
     @cached_property
     def _prefix(self) -> str:
-        return regex.escape(fold(self.prefix))
+        escaped: str = regex.escape(fold(self.prefix))
+        return escaped
 
 
 class Label(_Prefixed):
@@ -65,26 +69,32 @@ class Label(_Prefixed):
         match = self._patterns[0].search(fold(text))
         if not match:
             raise GoldError(f"expected the line '{self.prefix}: <one of {len(self.labels)} labels>'")
-        return match[1].lower()
+        label: str = match[1].lower()
+        return label
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label of the first pattern that matches anywhere."""
         response = answer_part(text, cot=cot)
         for pattern in self._patterns:
             if match := pattern.search(response):
-                return Reading(match[1].lower(), True)
+                span = part_span(text, response, *match.span(1))
+                return Reading(match[1].lower(), True, span, "the suite's pattern")
         return Reading(None, False)
 
     @cached_property
     def _repaired(self) -> LabelReader:
         return LabelReader(self.prefix, self.labels, self.aliases, several=self.several)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The one label that the answer names alone; of a list the set, as one string."""
         gold = document["gold"]
         if self.several:
             gold = self._repaired.read(fold(document["target"])) or gold
-        return {"gold": gold, "answer": self._repaired.read(answer_part(text, cot=cot))}
+        part = answer_part(text, cot=cot)
+        answer = self._repaired.read(part)
+        place = self._repaired.place(part, answer) if answer else None
+        span = part_span(text, part, *place) if place else None
+        return {"gold": gold, "answer": answer, "span": span, "why": _LINE if answer else _NO_LABEL}
 
     def labels_of(self, gold: str) -> list[str]:
         """The one gold label."""
@@ -154,9 +164,9 @@ class LabelList(_List):
     def _repaired(self) -> ListReader:
         return ListReader(self.prefix, self.labels)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The pieces of the list; those that are no label stay as they are."""
-        return {"gold": document["gold"], "answer": self._repaired.read(answer_part(text, cot=cot))}
+        return _listed(document["gold"], self._repaired, text, cot=cot)
 
     def not_covered(self, golds: list[list[str]]) -> list[str]:
         """Labels that no gold answer shows."""
@@ -184,7 +194,14 @@ class CodeList(_List):
     def _repaired(self) -> ListReader:
         return ListReader(self.prefix)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> dict[str, Any]:
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The pieces of gold and response without what stands around a code or term."""
         gold = self._repaired.read(fold(document["target"])) or document["gold"]
-        return {"gold": gold, "answer": self._repaired.read(answer_part(text, cot=cot))}
+        return _listed(gold, self._repaired, text, cot=cot)
+
+
+def _listed(gold: Any, reader: ListReader, text: str, *, cot: bool) -> Repaired:
+    part = answer_part(text, cot=cot)
+    answer = reader.read(part)
+    span = part_span(text, part) if answer else None
+    return {"gold": gold, "answer": answer, "span": span, "why": _LINE if answer else _NO_LABEL}

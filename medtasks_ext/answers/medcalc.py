@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.numbers import Form, read_value
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-#: what a value is
-Form = Literal["number", "date", "weeks_and_days"]
 
 #: category as sources spell it -> its one name here
 CATEGORIES = {
@@ -44,6 +43,7 @@ class MedCalc(AnswerFormat):
     """
 
     kind: Literal["medcalc"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """`{"answer", "category", "form", "lower", "upper"}`; limits are numbers (dates and ages: days)."""
@@ -62,6 +62,12 @@ class MedCalc(AnswerFormat):
         reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
         forms = [row["gold"]["form"]] if row.get("gold") else get_args(Form)
         return Reading(reply, any(loose_value(reply, form) is not None for form in forms))
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The value of the reply, written as the gold answers write values."""
+        gold = document.get("gold")
+        found = read_value(reply_of(text), gold["form"] if gold else "number")
+        return {"gold": gold, "answer": found.answer, "span": found.span, "why": found.why}
 
     def ceiling(self, gold: Any) -> float:
         """0 for categories that HELM's metric does not know."""

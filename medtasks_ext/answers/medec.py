@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.prose import after_last_marker, trimmed
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
 
 #: what is answered for a note without error
 CORRECT = "CORRECT"
+_IS_CORRECT = re.compile(
+    r"(?:(?:the\s+)?(?:note|text|answer|all\s+sentences)\s+(?:is|are)\s+)?correct(?:ion\s+not\s+needed)?[*_.!\"'\s]{0,6}(?:\n|\Z)",
+    re.IGNORECASE,
+)
+_FAULTY = re.compile(
+    r"(?:(?:the\s+)?(?:error\s+is\s+in\s+)?sentence\s*(?:no\.?|number|id)?\s*#?\s*)?[\[(]?(\d{1,4})(?![\d,]|\.\d)[\])]?[*_]{0,2}\s*[.:)–—-]{0,2}\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 _SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
 
 
@@ -25,6 +35,7 @@ class Medec(AnswerFormat):
     """
 
     kind: Literal["medec"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """`{"flag", "sentence", "correction", "official_sentence"}`.
@@ -45,6 +56,21 @@ class Medec(AnswerFormat):
         reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
         answer = _parsed(reply)
         return Reading(answer, not answer["flag"] or answer["sentence"] is not None)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The same, whatever dresses it up: `Correct.`, `**CORRECT**`, `Sentence 4: …`, `4. …`."""
+        reply = reply_of(text)
+        span = trimmed(reply.text, *after_last_marker(reply))
+        part = reply.text[slice(*span)]
+        answer: dict[str, Any] | None = None
+        if _IS_CORRECT.match(part):
+            answer = {"flag": 0, "sentence": None, "correction": ""}
+        elif found := _FAULTY.match(part):
+            # the correction as it stands in the response
+            correction = text[span[0] + found.start(2) : span[1]].strip(' \t\r\n*_"“”')
+            answer = {"flag": 1, "sentence": int(found[1]), "correction": correction}
+        why = "the reply says so" if answer else "neither CORRECT nor the number of a sentence"
+        return {"gold": document.get("gold"), "answer": answer, "span": span if answer else None, "why": why}
 
     def invalid_score(self, gold: Any) -> float:
         """1 for notes with an error, since an unreadable reply counts as the report of one."""

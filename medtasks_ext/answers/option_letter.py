@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class OptionLetter(AnswerFormat):
 
     kind: Literal["option_letter"]
     letters: list[str]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter, with or without `Answer:` before it.
@@ -60,6 +63,13 @@ class OptionLetter(AnswerFormat):
         reply = (after_result(reply) if cot else reply).strip()
         letter = _named(reply, row["options"])
         return Reading(letter, True) if letter else Reading(None, False)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The letter of the option that the reply names."""
+        options = document["options"]
+        found = read_letters(reply_of(text), options, LETTERS, several=False)
+        letter = None if found.answer is None else ascii_uppercase[found.answer[0]]
+        return {"gold": document.get("gold"), "answer": letter, "span": found.span, "why": found.why}
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Letters that are no row's gold."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.words import read_word
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class RelationLabel(AnswerFormat):
     kind: Literal["relation_label"]
     labels: list[str] | dict[str, str]
     aliases: dict[str, str] = Field(default_factory=dict)
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     @model_validator(mode="after")
     def _has_negative(self) -> RelationLabel:
@@ -77,6 +80,11 @@ class RelationLabel(AnswerFormat):
         labels = {self._names.get(name.lower()) for name in named}
         label = labels.pop() if len(labels) == 1 else None
         return Reading(label, label is not None)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The label that the reply gives."""
+        found = read_word(reply_of(text), self._names)
+        return {"gold": document.get("gold"), "answer": found.answer, "span": found.span, "why": found.why}
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""

@@ -94,6 +94,16 @@ class LabelReader:
             return found[0][0]
         return label
 
+    def place(self, response: str, answer: str) -> tuple[int, int] | None:
+        """Where the answer's first label stands."""
+        begin, wanted = self._prefix.end_of_last(response) or 0, answer.split(", ")
+        found = (
+            item
+            for item in self._named(response, begin, len(response))
+            if item[0] in wanted or item[0] == answer
+        )
+        return next(((start, end) for _, start, end in found), None)
+
     def _named(self, text: str, begin: int, end: int) -> Iterator[tuple[str, int, int]]:
         for match in self._pattern.finditer(text, begin, end):
             name = match[match.lastindex] if match.lastindex else match[0]

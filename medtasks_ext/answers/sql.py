@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, has_unclosed_reasoning, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.prose import after_last_marker, ends_with_marker, is_abstention, sql_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class Sql(AnswerFormat):
     """
 
     kind: Literal["sql"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """What scoring needs of the row: the gold query, whether there is an answer, any slot values.
@@ -49,3 +52,19 @@ class Sql(AnswerFormat):
         tagged = _TAGGED.search(reply)
         sql = _LANGUAGE_LINE.sub("", (tagged[1] if tagged else reply).replace("`", "").strip())
         return Reading({"empty": not reply, "sql": sql}, not reply or bool(_SELECT.search(sql)))
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The statement alone, without sentences around it; a reply such as `null` is an abstention."""
+        reply = reply_of(text)
+        answer: dict[str, Any] | None = None
+        span, why = sql_of(reply), "the statement"
+        unclosed = reply.begin >= reply.end and has_unclosed_reasoning(text)
+        if span:
+            answer = {"empty": False, "sql": text[slice(*span)].strip().rstrip(";").rstrip()}
+        elif not unclosed and (
+            ends_with_marker(reply) or is_abstention(reply.text[slice(*after_last_marker(reply))])
+        ):
+            answer, why = {"empty": True, "sql": ""}, "the reply says that there is no answer"
+        if answer is None:
+            why = "no statement was found"
+        return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import regex  # the official scorer's engine
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import answer_part, fold
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.prose import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_EMPHASIS = re.compile(r"[*_`]{1,3}")
 
 
 class Text(AnswerFormat):
@@ -33,6 +39,18 @@ class Text(AnswerFormat):
         """The normalised response; an empty one is invalid."""
         response = answer_part(text, cot=cot)
         return Reading(response, True) if response else Reading(None, False)
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The text without a fence, and without what stands before the first line `Result:`."""
+        span = text_of(reply_of(text), "result")
+        answer = fold(text[slice(*span)])
+        why = "the text" if answer else "the reply is empty"
+        return {
+            "gold": document.get("gold"),
+            "answer": answer or None,
+            "span": span if answer else None,
+            "why": why,
+        }
 
 
 class Passages(AnswerFormat):
@@ -81,3 +99,17 @@ class Passages(AnswerFormat):
         passages = self._passages(answer_part(text, cot=cot))
         answer = [passages.get(question, "") for question in self._patterns]
         return Reading(answer, len(passages) == len(self.questions))
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The passages without bullets and emphasis."""
+        reply = reply_of(text)
+        part = _EMPHASIS.sub("", reply.part)
+        passages = self._passages(fold(part))
+        answer = [passages.get(question, "") for question in self._patterns] if passages else None
+        why = "lines of questions" if passages else "no line of a question was found"
+        return {
+            "gold": document.get("gold"),
+            "answer": answer,
+            "span": (reply.begin, reply.end) if passages else None,
+            "why": why,
+        }

@@ -6,29 +6,35 @@ import json
 import re
 import unicodedata
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
-from medtasks_ext.answers.normalise import strip_reasoning
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, UnknownValueError
+from medtasks_ext.answers.tolerant import Reply, reply_of
+from medtasks_ext.answers.tolerant.json_text import values as json_values
+from medtasks_ext.answers.tolerant.lists import items_of
+from medtasks_ext.answers.tolerant.prose import after_last_marker
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 #: field -> its value, or its values, sorted
 Record = dict[str, str | list[str]]
 
-#: Arrays in a response that break off or are no JSON, before the search for one is given up: each costs a
-#: scan of the rest, and a response that is looping may hold thousands.
-MAX_FALSE_STARTS = 100
-#: How an answer of lines says that there is nothing.
-NOTHING = "无"
+#: records, and where they stand in the response
+Said = tuple[list[Record] | None, tuple[int, int] | None]
+#: How an answer says that there is nothing.
+_NOTHINGS = frozenset(["无", "none", "没有", "空", "无结果", "不存在"])
+_NO_VALUE = frozenset(["无", "none", "null", "-", "未提及"])
 _TERMS = "##"
-#: where an array that is empty or whose first item is an object begins
-_ARRAY = re.compile(r"\[[ \t\n\r]*(?=[{\]])")
-_MARKER = re.compile(r"^[ \t*#>]*(?:答案|结果|result)[ *]*:[ *]*", re.MULTILINE)
+_AROUND = "`* \n\t。.\"'#:"
+_AROUND_TERM = "`* \n\t\"'#[]"
+# what a model may write before the terms
+_HEAD = re.compile(
+    r"\A[\s*#>_`]*(?:标准诊断名称|标准诊断|标准名称|标准术语|诊断名称|标准词|答案|结果|result)[*_`]*\s*:[*_`\s]*"
+)
 
 
 def normalise(text: str) -> str:
@@ -55,6 +61,7 @@ class Tuples(AnswerFormat):
     """
 
     kind: Literal["tuples"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "never"
     form: Literal["json", "lines", "terms"]
     fields: list[str] = Field(default_factory=lambda: ["term"], min_length=1)
     compared: list[str] = Field(default_factory=list)
@@ -88,7 +95,7 @@ class Tuples(AnswerFormat):
             GoldError: the text is not of the form, a record lacks its first field or one that is
                 compared, or a value is outside its closed list.
         """
-        records = self._read_all[self.form](text, False)
+        records = self._of_gold(text)
         if records is None or (not records and self.form == "terms"):
             raise GoldError(f"{excerpt(text.strip())} is no list of records in the form {self.form!r}")
         lines = [line for line in text.split("\n") if line.strip()]
@@ -109,12 +116,24 @@ class Tuples(AnswerFormat):
                 raise UnknownValueError(f"{field} {excerpt(min(wrong))} is not one of: {', '.join(values)}")
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """What `read_gold` gives; invalid where no record, and no empty list, could be read."""
-        records = self._read_all[self.form](strip_reasoning(text), cot)
+        """The repaired reading, since there is no other."""
+        repaired = self.read_repaired(text, row, cot=cot)
+        return Reading(repaired["answer"], repaired["answer"] is not None, repaired["span"], repaired["why"])
+
+    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """What `read_gold` gives; None where no record, and no empty list, could be read."""
+        reply = reply_of(text)
+        if reply.begin == reply.end:
+            records, span = None, None
+        elif self.form == "terms":
+            records, span = self._said_terms(text, reply, cot)
+        else:
+            records, span = (self._said_objects if self.form == "json" else self._said_lines)(text, reply)
         named = [record for record in records or () if record[self.fields[0]]]
         if records is None or (records and not named):
-            return Reading(None, False)
-        return Reading(self._views(named), True)
+            return {"gold": document.get("gold"), "answer": None, "span": None, "why": "no record was found"}
+        why = "records" if named else "the reply says that there are none"
+        return {"gold": document.get("gold"), "answer": self._views(named), "span": span, "why": why}
 
     def not_covered(self, golds: list[Any]) -> list[str]:
         """Closed values that no gold answer shows."""
@@ -138,32 +157,59 @@ class Tuples(AnswerFormat):
     def _compared(self) -> list[str]:
         return self.compared or self.fields
 
-    @cached_property
-    def _read_all(self) -> dict[str, Callable[[str, bool], list[Record] | None]]:
-        return {"json": self._objects, "lines": self._lines, "terms": self._terms}
+    def _of_gold(self, text: str) -> list[Record] | None:
+        """The records of a gold answer, which is written exactly as the task asks."""
+        reply = reply_of(text)
+        if self.form == "terms":
+            return self._terms(text)
+        return (self._said_objects if self.form == "json" else self._said_lines)(text, reply)[0]
 
-    def _objects(self, text: str, cot: bool) -> list[Record] | None:
-        """The records of the last array of objects; what stands around it does not matter."""
-        found = last_array_of_objects(text)
-        if found is None:
-            return None
+    def _said_objects(self, response: str, reply: Reply) -> Said:
+        """The records of the last array of objects that is empty or has one; else the objects that
+        stand alone."""
+        found = json_values(response, reply)
+        alone: list[dict[str, Any]] = []
+        span: tuple[int, int] | None = None
+        for value in reversed(found):
+            if (items := _objects_in(value.value, self._names)) is not None:
+                return self._records(items), value.span
+        for value in found:
+            if isinstance(value.value, dict) and self._names & set(map(normalise, value.value)):
+                alone.append(value.value)
+                span = (span or value.span)[0], value.span[1]
+        if alone:
+            return self._records(alone), span
+        part = reply.text[slice(*after_last_marker(reply))]
+        return ([], (reply.begin, reply.end)) if normalise(part).strip(_AROUND) in _NOTHINGS else (None, None)
+
+    @cached_property
+    def _names(self) -> set[str]:
+        return set(map(normalise, self.fields))
+
+    def _records(self, items: list[dict[str, Any]]) -> list[Record]:
         records: list[Record] = []
-        for item in found:
-            values = {normalise(key): value for key, value in item.items()}
+        for item in items:
+            values = {normalise(str(key)): value for key, value in item.items()}
             records.append({field: _text(values.get(normalise(field))) for field in self.fields})
         return records
 
     @cached_property
     def _marks(self) -> list[re.Pattern[str]]:
-        return [re.compile(rf"\s*{re.escape(normalise(field))}\s*:") for field in self.fields]
+        return [
+            re.compile(rf"[\s*_`\"\-]*{re.escape(normalise(field))}[*_`\"]*\s*:[*_]*")
+            for field in self.fields
+        ]
 
-    def _lines(self, text: str, cot: bool) -> list[Record] | None:
-        """The records of all lines that are of the form; under chain-of-thought after the last marker."""
-        reply = normalise(text)
-        if cot:
-            reply = _after_marker(reply)
-        records = [record for line in reply.split("\n") if (record := self._line(line))]
-        return records if records or reply.strip("`* \n。.") == NOTHING else None
+    def _said_lines(self, response: str, reply: Reply) -> Said:
+        """The records of the lines that are of the form behind the last announcement; else of all lines."""
+        whole = reply.begin, reply.end
+        for span in dict.fromkeys([after_last_marker(reply), whole]):
+            part = normalise(response[slice(*span)])
+            if records := [record for line in part.split("\n") if (record := self._line(line))]:
+                return records, span
+            if part.strip(_AROUND) in _NOTHINGS:
+                return [], span
+        return None, None
 
     def _line(self, line: str) -> Record | None:
         """The record of one line, or None. A field begins at the start of the line or after a semicolon;
@@ -181,20 +227,32 @@ class Tuples(AnswerFormat):
         record: Record = {}
         for field, parts in zip(self.fields, values, strict=True):
             text = ";".join(parts).strip().rstrip(";").strip()
-            record[field] = _distinct(text.split(",")) if field in self.lists else text
+            text = _without_end(text)
+            record[field] = _distinct(re.split("[,、]", text)) if field in self.lists else text
+            if field in self.lists and set(record[field]) <= _NO_VALUE:
+                record[field] = []
         return record if record[self.fields[0]] else None
 
-    def _terms(self, text: str, cot: bool) -> list[Record] | None:
-        """The terms of one line: the first after the marker; without one the first of all, or under
-        chain-of-thought the last."""
-        reply = normalise(text)
-        after = _after_marker(reply)
-        lines = [line for line in after.split("\n") if line.strip() and not line.startswith("```")]
-        if not lines:
-            return None
-        line = lines[-1] if cot and after is reply else lines[0]
-        terms = _distinct(line.split(_TERMS))
+    def _terms(self, text: str) -> list[Record] | None:
+        terms = _distinct(normalise(text).removeprefix("答案:").split(_TERMS))
         return [{self.fields[0]: term} for term in terms] or None
+
+    def _said_terms(self, response: str, reply: Reply, cot: bool) -> Said:
+        """The terms of the last line with the mark between terms; else of a list with bullets; else the
+        first line behind the announcement, or the last line of all under chain-of-thought."""
+        begin, end = after_last_marker(reply)
+        lines = normalise(response[begin:end]).split("\n")
+        lines = [line for line in lines if line.strip(_AROUND_TERM) and not line.startswith("```")]
+        if marked := [line for line in lines if _TERMS in line]:
+            items = marked[-1].split(_TERMS)
+        elif (found := items_of(response, reply)).bullets:
+            begin, end = found.span
+            items = [normalise(item) for item in found.items]
+        else:
+            items = lines[-1:] if cot and begin == reply.begin else lines[:1]
+        heads = [_HEAD.sub("", item, count=1) for item in items]
+        terms = _distinct([_without_end(head.strip(_AROUND_TERM)) for head in heads])
+        return ([{self.fields[0]: term} for term in terms], (begin, end)) if terms else (None, None)
 
     # ------------------------------------------------------------------ records -> what is compared
 
@@ -230,35 +288,30 @@ class Tuples(AnswerFormat):
         )
 
 
-def last_array_of_objects(text: str) -> list[dict[str, Any]] | None:
-    """The last JSON array in a text that is empty or holds nothing but objects, or None.
+def _objects_in(value: Any, names: set[str]) -> list[dict[str, Any]] | None:
+    """The array of objects that a value is, or that an object holds; None where there is none.
 
-    What is inside such an array does not count.
+    An array of an object that has one of the fields itself belongs to that record.
     """
-    decoder = json.JSONDecoder()
-    found, false_starts = None, 0
-    start = _ARRAY.search(text)
-    while start and false_starts < MAX_FALSE_STARTS:
-        end = start.end()
-        try:
-            value, end = decoder.raw_decode(text, start.start())
-            if all(isinstance(item, dict) for item in value):
-                found = value
-        except (ValueError, RecursionError):
-            false_starts += 1
-        start = _ARRAY.search(text, end)
-    return found
+    if isinstance(value, dict) and not names & set(map(normalise, map(str, value))):
+        return next(
+            (items for item in value.values() if (items := _objects_in(item, names)) is not None), None
+        )
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        return value
+    if isinstance(value, list) and len(value) == 1:
+        return _objects_in(value[0], names)
+    return None
+
+
+def _without_end(text: str) -> str:
+    """Without emphasis around it and a full stop behind it."""
+    return text.strip().strip('*_`"').rstrip("。;,").strip().strip('*_`"')
 
 
 def _text(value: Any) -> str:
     """A value as text; objects, lists and null are none."""
     return "" if value is None or isinstance(value, (dict, list)) else normalise(str(value))
-
-
-def _after_marker(text: str) -> str:
-    """What follows the last answer marker at the start of a line; the same text if there is none."""
-    markers = list(_MARKER.finditer(text))
-    return text[markers[-1].end() :] if markers else text
 
 
 def _distinct(values: list[str]) -> list[str]:

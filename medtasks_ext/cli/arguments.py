@@ -6,8 +6,8 @@ import argparse
 import io
 import logging
 import os
+import re
 from contextlib import redirect_stdout
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,12 @@ import typer
 import yaml
 
 from medtasks_ext.batching import BATCHING_MODELS
+from medtasks_ext.cli.words import near_options
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder
+from medtasks_ext.runner.model_configs import find_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 
 #: Commands with an -o of their own, which is no short form of --output_path.
 _OWN_O = frozenset({"requests"})
-#: Folders of `model_configs` whose files are lm-eval's; juries and recipes have other forms.
-_CONFIG_FOLDERS = (".", "open", "api")
 
 
 def quiet() -> None:
@@ -82,7 +82,7 @@ def lm_eval_config(
     lm_eval_run = LmEvalRun(parser.add_subparsers())
     lm_eval_run._parser.prog = f"medtasks {command}"
     lm_eval_run._parser.usage = (
-        f"medtasks {command} --model MODEL --model_args ARG=VALUE,… --tasks NAME,NAME,… [options]"
+        f"medtasks {command} [TASK …] --model MODEL --model_args ARG=VALUE,… [--tasks NAME,NAME,…] [options]"
     )
     lm_eval_run._parser.description = description
     lm_eval_run._parser.epilog = f"Example: medtasks {command} {example}"
@@ -93,8 +93,13 @@ def lm_eval_config(
             action.option_strings = [name for name in action.option_strings if name != "-o"]
     namespace, unknown = parser.parse_known_args(["run", *_with_config(arguments)])
     remedy = f"`medtasks {command} --help` lists the flags"
-    if unknown:
+    if flags := [word for word in unknown if word.startswith("-")]:
+        known = [name for action in lm_eval_run._parser._actions for name in action.option_strings]
+        near = near_options(flags[0], [*known, *re.findall(r"--[a-z-]+", description)])
+        remedy = f"{near} {remedy}" if near else remedy
         raise MedtasksError(f"unknown: {' '.join(unknown)}", where=f"medtasks {command}", remedy=remedy)
+    if unknown:  # names of tasks that stand for themselves
+        namespace.tasks = ",".join([*_given_tasks(namespace), *unknown])
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     try:
         with redirect_stdout(io.StringIO()):  # lm-eval prints what a file says, keys and tokens included
@@ -105,6 +110,11 @@ def lm_eval_config(
         config.batch_size = "auto"  # lm-eval's own default is one question at a time
     hide_bars(config.model)
     return config, {name for name, value in vars(namespace).items() if value or value == 0}
+
+
+def _given_tasks(namespace: argparse.Namespace) -> list[str]:
+    given = getattr(namespace, "tasks", None) or []
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _with_config(arguments: list[str]) -> list[str]:
@@ -124,36 +134,6 @@ def _says_batch_size(namespace: argparse.Namespace) -> bool:
         return False
     content = yaml.safe_load(Path(namespace.config).read_text(encoding="utf-8"))
     return "batch_size" in content
-
-
-def find_config(name: str) -> Path:
-    """The file of a configuration given by path or by the name of a bundled one.
-
-    Raises:
-        MedtasksError: there is no such file.
-    """
-    if Path(name).is_file():
-        return Path(name)
-    bundled = bundled_configs()
-    if name in bundled:
-        return bundled[name]
-    close = get_close_matches(name, bundled, n=3)
-    raise MedtasksError(
-        "no such file or bundled configuration",
-        where=f"--config {name}",
-        remedy=f"did you mean {' or '.join(close)}?" if close else f"bundled: {', '.join(sorted(bundled))}",
-    )
-
-
-def bundled_configs() -> dict[str, Path]:
-    """Name -> file of the configurations that come with medtasks."""
-    package = Path(__file__).resolve().parents[1]
-    return {
-        path.stem: path
-        for root in (package / "model_configs", package.parent / "model_configs")
-        for folder in _CONFIG_FOLDERS
-        for path in sorted((root / folder).glob("*.yaml"))
-    }
 
 
 def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[str]]]:

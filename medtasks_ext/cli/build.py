@@ -1,25 +1,36 @@
-"""`medtasks build` and `medtasks path`: files that follow from what people write."""
+"""`medtasks build`: files that follow from what people write."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.build import build
+from medtasks_ext.registry.build import build as build_folder
 from medtasks_ext.registry.folders import INSTALLED, built_folder
+
+app = command_app()
+
 
 #: Beside the folder of the tasks that lm-eval indexes.
 SCHEMA, CATALOGUE = "schema.json", "catalogue"
 
 
-def build_command(*, check: bool) -> int:
-    """Bring what follows from task files up to date; returns the exit code.
+@app.command("build")
+def build(
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a page is stale.")] = False,
+) -> int:
+    """Build what follows from task files.
 
-    Args:
-        check: only say whether the page of the commands, which is kept in git, is stale.
+    Variants, tags and groups for lm-eval, the schema for editors, the catalogue; in a checkout the page of
+    the commands.
+
+    Example: medtasks build
+
+    Exit code 1: with --check, the page of the commands is stale.
     """
     from medtasks_ext.cli import reference
     from medtasks_ext.registry import catalogue
@@ -37,7 +48,7 @@ def build_command(*, check: bool) -> int:
         raise MedtasksError(
             "an installed package was built already", where=folder, remedy="build in a checkout, or own tasks"
         )
-    changed = build(tasks, folder)
+    changed = build_folder(tasks, folder)
     files = {folder.with_name(SCHEMA): schema_text()}
     files |= {folder.with_name(CATALOGUE) / name: text for name, text in catalogue.pages(tasks).items()}
     for path, text in {**files, **page}.items():
@@ -49,21 +60,3 @@ def build_command(*, check: bool) -> int:
     typer.echo(f"{folder.with_name(SCHEMA)}: for editors")
     typer.echo(f"{folder.with_name(CATALOGUE) / 'README.md'}: every dataset with its facts")
     return 0
-
-
-def path_command(task: str = "") -> Path:
-    """The folder that lm-eval can index, brought up to date; of one task, the file that a person wrote.
-
-    Raises:
-        MedtasksError: there is no such task.
-    """
-    tasks = registry()
-    if task:
-        (name,) = tasks.resolve([task])
-        if name not in tasks.tasks:
-            raise MedtasksError(f"{name!r} is a group", remedy="name one task")
-        return tasks.tasks[name][0].file
-    folder = built_folder()
-    if folder != INSTALLED:
-        build(tasks, folder)
-    return folder

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
@@ -14,9 +15,24 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry
 
+app = command_app()
 
-def card_command(folders: list[str], out: str) -> int:
-    """Write a card; returns the exit code."""
+
+@app.command("card")
+def card(
+    folders: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Runs of one model; or what lm_eval wrote."),
+    ],
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder to write to.")],
+) -> int:
+    """Write what the author of a model publishes.
+
+    A section for the model card, its front matter with a model-index, .eval_results for the hub, an
+    Every-Eval-Ever record, and a manifest to repeat the run.
+
+    Example: medtasks card runs/MODEL -o card
+    """
     from medtasks_ext.report.card.every_eval_ever import every_eval_ever
     from medtasks_ext.report.card.facts import without_pending
     from medtasks_ext.report.card.hub import eval_results, model_index

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import BESIDE, CITATIONS_FILE, cited_by, entries_of
@@ -15,9 +16,21 @@ from medtasks_ext.runs.manifest import Manifest
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
 
+app = command_app()
 
-def cite_command(names: list[str]) -> int:
-    """Print the BibTeX entries of tasks, groups, tags and runs; returns the exit code."""
+
+@app.command("cite")
+def cite(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Tasks, groups, tags, or folders of runs.")
+    ],
+) -> int:
+    """Print the BibTeX of what was used.
+
+    The sources of the datasets, their suites, lm-eval and medtasks.
+
+    Example: medtasks cite runs/MODEL > references.bib
+    """
     tasks = registry()
     datasets = _datasets(names, tasks)
     suites = [tasks.suites[name] for name in names if name in tasks.suites]

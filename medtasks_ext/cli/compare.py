@@ -6,13 +6,14 @@ import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.changes import GroupChange, TaskChange
     from medtasks_ext.results.experiments import Entry, Fault
+
+app = command_app()
+
 
 ALPHA = 0.05
 SHOWN = 15  # lines of a table that are printed without --all
@@ -73,10 +77,29 @@ class Line:
         }
 
 
-def compare_command(
-    paths: list[str], out: str | None, documents: int, *, everything: bool, as_json: bool
+@app.command("compare")
+def compare(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="BEFORE AFTER", help="Two runs; or one folder that holds two models."),
+    ],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Folder for groups.csv, tasks.csv and flipped.csv.")
+    ] = None,
+    documents: Annotated[
+        int, typer.Option("--documents", min=0, help="Print so many documents of each task that changed.")
+    ] = 0,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print all groups and tasks, not the largest changes alone.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Compare two entries; returns the exit code."""
+    """Show what changed between two runs or two models.
+
+    By group and by task, with intervals and adjusted p-values, and the documents that changed.
+
+    Example: medtasks compare runs/BASE runs/TUNED --documents 5
+    """
     from medtasks_ext.results.changes import group_changes, settings_that_differ, task_changes
     from medtasks_ext.results.reading import read_results
 

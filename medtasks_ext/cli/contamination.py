@@ -11,15 +11,19 @@ import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import create_model, model_name, output_folder
 from medtasks_ext.cli.tables import console
+from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.runner.ranks import ranks_of
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import identity_of
+from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.studies.contamination.folder import ProbeFolder
 
+app = command_app()
+
+
 _DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
 test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
 five tokens are predicted exactly. Takes lm-eval's flags that name a model, tasks and an output folder. The
@@ -36,6 +43,7 @@ same command continues an interrupted probe. Besides:
 
   --strict            stop if the data of any task is missing
   --data ORIGIN       read data from: local, hub, release or sample (synthetic rows, to try the command)
+  --allow-host HOST   send text that is gated or private to this host, too; repeatable
   --table DIR …       print finished probes side by side, without a model
 
 Needs a model that continues plain text and whose tokenizer is known: hf, vllm, local-completions.
@@ -62,12 +70,29 @@ _REFUSED = {
 }
 
 
+@app.command(
+    "contamination",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def contamination(context: typer.Context) -> int:
+    """Probe whether a model knows test inputs by heart.
+
+    Resumable.
+
+    Example: medtasks contamination --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL
+
+    Exit code 1: a task failed, or its data is missing.
+    """
+    return contamination_command(context.args)
+
+
 def contamination_command(arguments: list[str]) -> int:
     """Probe, or print finished probes; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
     own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own_parser.add_argument("--strict", action="store_true")
     own_parser.add_argument("--data")
+    own_parser.add_argument("--allow-host", action="append", default=[])
     own_parser.add_argument("--table", nargs="+", type=Path)
     own, rest = own_parser.parse_known_args(arguments)
     if own.table:
@@ -98,7 +123,8 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
         )
     probe = ProbeFolder(output_folder(config))
     with Lease(probe.folder, "medtasks contamination"):
-        return _probe_in(probe, tasks, documents, config, n_failed=len(faults) + n_missing)
+        egress = Egress.of(own.allow_host).recording(SentLog(probe.folder).add)
+        return _probe_in(probe, tasks, documents, config, egress, n_failed=len(faults) + n_missing)
 
 
 def _probe_in(
@@ -106,6 +132,7 @@ def _probe_in(
     tasks: Registry,
     documents: dict[str, list[Document]],
     config: EvaluatorConfig,
+    egress: Egress,
     *,
     n_failed: int,
 ) -> int:
@@ -120,11 +147,12 @@ def _probe_in(
             f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}",
             err=True,
         )
-    failed = _ask_all(probe, tasks, waiting, config) if waiting else {}
+    failed = _ask_all(probe, tasks, waiting, config, egress) if waiting else {}
     done = {name: probe.tasks[name] for name in documents if name in probe.tasks and name not in failed}
     _print_probe(probe, done)
     for name, error in failed.items():
         typer.echo(f"✗ {name}: {error}", err=True)
+    say_sent(probe.folder)
     if done:
         typer.echo(f"results: {probe.file} and {probe.folder / 'contamination.csv'}", err=True)
     return 1 if failed or n_failed else 0
@@ -205,10 +233,15 @@ def _model(config: EvaluatorConfig) -> tuple[Loaded, dict[str, Any]]:
 
 
 def _ask_all(
-    probe: ProbeFolder, tasks: Registry, waiting: dict[str, list[Document]], config: EvaluatorConfig
+    probe: ProbeFolder,
+    tasks: Registry,
+    waiting: dict[str, list[Document]],
+    config: EvaluatorConfig,
+    egress: Egress,
 ) -> dict[str, str]:
     """Probe the tasks that are not done; returns those that failed, with the reason."""
     from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
     from medtasks_ext.runs.outcomes import OutcomeLog
@@ -217,7 +250,9 @@ def _ask_all(
     from medtasks_ext.studies.contamination.tokenizer import ModelTokenizer
 
     loaded, fixed = _model(config)
-    tokenizer, engine = ModelTokenizer(loaded.lm), loaded.engine()
+    tokenizer, engine = ModelTokenizer(loaded.lm), loaded.engine(egress=egress)
+    texts = {name: dataset_text(tasks.datasets[name], items[0].loaded) for name, items in waiting.items()}
+    engine.check(texts.values())
     probe.save()
     failed = {}
     tally = Tally({name: len(items) * len(CUTS) for name, items in waiting.items()})
@@ -233,6 +268,7 @@ def _ask_all(
                     tokenizer,
                     identity=probe.identity.digest,
                     fixed=fixed,
+                    text=texts[name],
                     watcher=progress,
                 )
             except Exception as error:  # any fault of one task must not cost the others

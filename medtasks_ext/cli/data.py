@@ -5,60 +5,64 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.ls import metadata_filter
 from medtasks_ext.cli.words import counted
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.select import select
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from medtasks_ext.data.check import Checked, FolderReport
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
 
+app = command_app()
+
+
+@app.callback()
+def data() -> None:
+    """See, check, fetch and bring data."""
+
+
 _SHOWN = 5  # faults of a dataset, and names in a list
 
 
-def chosen(words: list[str]) -> list[Dataset]:
-    """The datasets that are named by task, tag, group, glob or part of a name; all of them without any name.
+def _datasets(words: Sequence[str] | None) -> list[Dataset]:
+    """The datasets that words stand for; all of them without any word."""
+    return list(dict.fromkeys(select(registry(), words or []).values()))
 
-    Of these, `KEY=VALUE` on a metadata field leaves out what does not match.
 
-    Raises:
-        MedtasksError: a name or the filters match nothing.
+@app.command("template")
+def data_template(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Datasets or groups, for example medhelm_clear."),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+    ] = None,
+) -> int:
+    """Write the files that a dataset's owner fills.
+
+    Columns, one example row, and an empty row file where rows cannot be downloaded.
+
+    Example: medtasks data template medhelm_clear -o /data/medtasks
     """
-    filters = [metadata_filter(word) for word in words if "=" in word]
-    names = [word for word in words if "=" not in word]
-    datasets = [item for name in names for item in _named(name)] or list(registry().datasets.values())
-    found = [item for item in dict.fromkeys(datasets) if all(holds(item) for holds in filters)]
-    if not found:
-        raise MedtasksError("no dataset matches", where=" ".join(words), remedy="`medtasks ls` lists them")
-    return found
-
-
-def _named(name: str) -> list[Dataset]:
-    tasks = registry()
-    if not any(name in known for known in (tasks.tasks, tasks.tags, tasks.groups)):
-        matches = metadata_filter(name)
-        if part := [item for item in tasks.datasets.values() if matches(item)]:
-            return part
-    leaves = [leaf for found in tasks.resolve([name]).values() for leaf in found]  # says which names are near
-    return [tasks.tasks[leaf][0] for leaf in leaves]
-
-
-def template_command(name: str, out: str | None) -> int:
-    """Write the templates of a dataset, or of all datasets of a group; returns the exit code."""
     from medtasks_ext.data.template import write_template
 
     tasks = registry()
     root = Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data")
-    leaves = [leaf for members in tasks.resolve([name]).values() for leaf in members]
+    leaves = [leaf for members in tasks.resolve(names).values() for leaf in members]
     for dataset in dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves):
         template = write_template(dataset, root)
         for path in template.written:
@@ -70,19 +74,31 @@ def template_command(name: str, out: str | None) -> int:
                 f"no    {template.folder / 'test.jsonl'}: these rows are downloaded; yours would replace them"
             )
     typer.echo(f"fill test.jsonl, then: medtasks data check {root}")
-    typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run --tasks {name} …")
+    typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} …")
     return 0
 
 
 # ---------------------------------------------------------------------- status
 
 
-def status_command(words: list[str], *, as_json: bool) -> int:
-    """Print where each dataset would be read from now; returns the exit code."""
+@app.command("status")
+def data_status(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; part of a name."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Show where each dataset would be read from now.
+
+    Rows are counted and checked where they are on this machine. Nothing is downloaded.
+
+    Example: medtasks data status bridge_zh access=gated
+    """
     from medtasks_ext.data.status import status_of
 
     forced = forced_origin()
-    found = [status_of(dataset, forced) for dataset in chosen(words)]
+    found = [status_of(dataset, forced) for dataset in _datasets(words)]
     if as_json:
         typer.echo(json.dumps([item.record() for item in found], ensure_ascii=False, indent=1))
         return 0
@@ -131,9 +147,17 @@ def _status_summary(found: list[Status]) -> str:
 # ---------------------------------------------------------------------- where
 
 
-def where_command(words: list[str]) -> int:
-    """Print how the data of some tasks is got and where it goes; returns the exit code."""
-    for number, dataset in enumerate(chosen(words)):
+@app.command("where")
+def data_where(
+    words: Annotated[
+        list[str], typer.Argument(metavar="TASK...", help="Tasks, tags, groups; KEY=VALUE; part of a name.")
+    ],
+) -> int:
+    """Tell how data is got, and where which files go.
+
+    Example: medtasks data where medhelm_ehrshot
+    """
+    for number, dataset in enumerate(_datasets(words)):
         typer.echo(("\n" if number else "") + "\n".join(_how(dataset)))
     return 0
 
@@ -192,8 +216,24 @@ def _title(page: Path) -> str:
 # ---------------------------------------------------------------------- check
 
 
-def check_command(folder: str | None, *, as_json: bool, show_text: bool) -> int:
-    """Check the local files of all datasets; returns the exit code."""
+@app.command("check")
+def data_check(
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    show_text: Annotated[
+        bool, typer.Option("--show-text", help="Quote values that are wrong: they may be patients' texts.")
+    ] = False,
+) -> int:
+    """Check local files against the schemas of their datasets.
+
+    Every row is read as a run would read it. Names that nobody looks for are listed.
+
+    Example: medtasks data check /data/medtasks
+
+    Exit code 1: something is not valid, a name looks mistyped, or nothing was found.
+    """
     from medtasks_ext.data.check import check_folder
 
     if show_text:
@@ -231,11 +271,17 @@ def _print_check(report: FolderReport) -> None:
         + (f", {mistyped} names that look mistyped" if mistyped else "")
     )
     if not report.checked and not report.n_fetched:
-        is_suite = any(dataset.metadata.suite == report.folder.name for dataset in chosen([]))
+        is_suite = any(dataset.metadata.suite == report.folder.name for dataset in _datasets([]))
         where = f"check {report.folder.parent}" if is_suite else "it holds bridge/, medhelm/, …"
         typer.echo(f"nothing was found there: {where} (`medtasks data where TASK` names the files)")
     if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
         typer.echo("values are left out, since rows may hold patients' texts; --show-text shows them")
+    if report.checked and report.valid:
+        names = ",".join(item.dataset for item in report.checked[:_SHOWN])
+        typer.echo(
+            f"next: medtasks run {names} --data local --model vllm --model_args pretrained=ORG/MODEL",
+            err=True,
+        )
 
 
 def _checked_lines(item: Checked, folder: Path) -> list[str]:
@@ -257,13 +303,30 @@ def _checked_lines(item: Checked, folder: Path) -> list[str]:
 # ---------------------------------------------------------------------- fetch
 
 
-def fetch_command(words: list[str], to: str | None) -> int:
-    """Download open datasets; returns the exit code (1 where one could not be had)."""
+@app.command("fetch")
+def data_fetch(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; by default all."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="Folder to carry to a machine without internet, as its MEDTASKS_DATA_DIR."),
+    ] = None,
+) -> int:
+    """Download open datasets once, for use without internet.
+
+    Resumable; a second call checks what is there against the hashes that were recorded.
+
+    Example: medtasks data fetch medtasks_scoreable --to /media/stick
+
+    Exit code 1: a dataset could not be had.
+    """
     quiet()
     from medtasks_ext.data.fetch import Store
     from medtasks_ext.rows.missing import source_of
 
-    datasets = chosen(words)
+    datasets = _datasets(words)
     wanted = [dataset for dataset in datasets if source_of(dataset).download]
     if not wanted:
         raise MedtasksError(

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
 from medtasks_ext.registry import registry
 from medtasks_ext.studies.difficulty import LEVELS, PAPERS_PANEL, Grading, grade, write_grading
 
+app = command_app()
 
-def difficulty_command(folders: list[str], tasks: str | None, out: str) -> int:
-    """Grade the questions of tasks by a panel's runs; returns the exit code."""
+
+@app.command("difficulty")
+def difficulty(
+    folders: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Folders of the panel's runs, one per model.")
+    ],
+    tasks: Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")] = None,
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for TASK.json.")] = "difficulty",
+) -> int:
+    """Grade questions as easy, medium or hard.
+
+    By the answers of a panel of models, as MLB does.
+
+    Example: medtasks difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
+    """
     names = [name.strip() for name in (tasks or "").split(",") if name.strip()]
     known = registry()
     wanted = [task for members in known.resolve(names).values() for task in members] if names else None
@@ -23,6 +39,7 @@ def difficulty_command(folders: list[str], tasks: str | None, out: str) -> int:
     _print(gradings)
     for path in written:
         typer.echo(path)
+    typer.echo(f"next: medtasks sample {written[0]} --size 300 -o samples.json", err=True)
     return 0
 
 

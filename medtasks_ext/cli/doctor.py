@@ -10,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import counted
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
@@ -19,14 +20,25 @@ from medtasks_ext.registry.listing import check_suites
 from medtasks_ext.registry.suites import NO_SUITE
 from medtasks_ext.rows.folders import data_dir
 
+app = command_app()
+
+
 SUPPORTED = ((0, 4, 13), (0, 5))
 
 #: (sound?, what was found)
 Check = tuple[bool, str]
 
 
-def doctor_command() -> int:
-    """Print what was checked; returns 1 if anything needs attention."""
+@app.command("doctor")
+def doctor() -> int:
+    """Check the installation.
+
+    lm-eval, copies of the tasks, names, data folder.
+
+    Example: medtasks doctor
+
+    Exit code 1: something needs attention.
+    """
     checks = [*_lm_eval(), _copy(), *_tasks(), _data()]
     for sound, text in checks:
         typer.echo(f"{'✓' if sound else '✗'} {text}")

@@ -5,25 +5,29 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
 from medtasks_ext.cli.words import counted
+from medtasks_ext.egress import Way
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import outline
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
+from medtasks_ext.runs.sent import read_sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from medtasks_ext.engines.records import Fault
     from medtasks_ext.report.outline import Block
     from medtasks_ext.results.rollup import Row
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.records import TaskRecord
 
 #: Rows of axes in all; what does not fit is in the report.
 _AXIS_ROWS = 22
@@ -43,7 +47,7 @@ _NAME_OF_VALUE = re.compile(r"([\w-]+)['\"]?\s*[=:]")
 # ---------------------------------------------------------------------- the table
 
 
-def print_scores(run: Run, results: Mapping[str, dict[str, Any]]) -> None:
+def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
     """What was asked for: tasks and small groups a row each, suites with their main axes."""
     plan = outline(run.registry, run.known_names())
     single = run.rows(results, plan.single)
@@ -66,7 +70,7 @@ def print_scores(run: Run, results: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _axes_that_fit(
-    run: Run, results: Mapping[str, dict[str, Any]], blocks: Sequence[Block], shown: set[str]
+    run: Run, results: Mapping[str, TaskRecord], blocks: Sequence[Block], shown: set[str]
 ) -> dict[int, dict[str, list[Row]]]:
     """Place of a block -> axis -> rows: the first axis of each block, then the second, while there is room.
 
@@ -84,7 +88,7 @@ def _axes_that_fit(
     return found
 
 
-def _counts(run: Run, results: Mapping[str, dict[str, Any]], judged: int) -> str:
+def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:
     """How many of the tasks that were asked for stand where."""
     entries = run.manifest.tasks
     scored = sum("score" in item["metrics"] for item in results.values())
@@ -129,11 +133,21 @@ def say_end(
         typer.echo(f"✗ {stopped(cause)}", err=True)
     for note in run.manifest.notes:
         typer.echo(f"note: {note}", err=True)
+    say_sent(run.folder)
     typer.echo(f"results: {run.files.results_file}", err=True)
     commands = list(_next(run, again if failed or unfinished or cause else None))
     for line in ["next:", *(f"  {command}" for command in commands)] if commands else []:
         typer.echo(line, err=True)
     return 1 if failed or unfinished or n_missing or cause else 0
+
+
+def say_sent(folder: Path) -> None:
+    """Say which hosts other than this machine got text that is not open."""
+    found = [item for item in read_sent(folder) if not item.is_open and item.way is not Way.LOOPBACK]
+    for host, way in dict.fromkeys((item.host, item.way) for item in found):
+        names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
+        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
+        typer.echo(f"sent to {host} ({way.value}): text that is not open, of {shown}", err=True)
 
 
 def _failed(run: Run) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
@@ -14,9 +15,19 @@ from medtasks_ext.registry.suites import function
 if TYPE_CHECKING:
     from medtasks_ext.results.leaderboard_export import Exported
 
+app = command_app()
 
-def export_command(suite: str, folder: str, out: str) -> int:
-    """Export a run for a leaderboard; returns the exit code."""
+
+@app.command("export")
+def export(
+    suite: Annotated[str, typer.Argument(help="Suite with a leaderboard, such as bridge.")],
+    folder: Annotated[str, typer.Argument(help="Folder of a run.")],
+    out: Annotated[str, typer.Option("-o", "--out", help="Where the folder `result` goes.")] = ".",
+) -> int:
+    """Write the layout that a leaderboard takes.
+
+    Example: medtasks export bridge runs/MODEL -o submission
+    """
     tasks = registry()
     layouts = {name: item.leaderboard for name, item in tasks.suites.items() if item.leaderboard}
     if suite not in layouts:

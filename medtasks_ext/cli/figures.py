@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
 from medtasks_ext.registry.suites import function
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from medtasks_ext.registry import Registry, Suite
+
+app = command_app()
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,26 @@ class Figures:
     prices: Sequence[Price]
 
 
-def figures_command(folders: list[str], suite: str | None, strategy: str, prices: list[str]) -> int:
-    """Print a suite's published table with the runs in it; returns the exit code."""
+@app.command("figures")
+def figures(
+    folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="Suite with such a table; by default the first.")
+    ] = None,
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="zero_shot, as published; cot; five_shot.")
+    ] = "zero_shot",
+    price: Annotated[
+        list[str] | None,
+        typer.Option("--price", help="INPUT,OUTPUT in USD per million tokens, one for each run."),
+    ] = None,
+) -> int:
+    """Put runs into a suite's published table.
+
+    MedHELM: win rates, averages, detectable effects, costs. MLB: dimensions, and scores by department.
+
+    Example: medtasks figures runs/MODEL --price 0.15,0.60
+    """
     tasks = registry()
     printed = {
         name: item.published.figures
@@ -62,7 +85,7 @@ def figures_command(folders: list[str], suite: str | None, strategy: str, prices
         tasks.suites[chosen],
         {_label(run, runs): run for run in runs},
         SUFFIX[strategy],
-        [_price(text) for text in prices],
+        [_price(text) for text in price or []],
     )
     _check_rows(asked)
     function(asked.suite, printed[chosen])(asked)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
@@ -25,12 +28,15 @@ if TYPE_CHECKING:
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
-human = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Blinded forms for experts, and their votes."
-)
+app = command_app()
 
 
-@human.command("export")
+@app.callback()
+def human() -> None:
+    """Blinded forms for experts, and their votes."""
+
+
+@app.command("export")
 def export(
     sources: Annotated[
         list[str],
@@ -74,7 +80,7 @@ def export(
     _say_export(made, Path(out))
 
 
-@human.command("ingest")
+@app.command("ingest")
 def ingest(
     files: Annotated[list[str], typer.Argument(metavar="FORM.csv...", help="Filled forms.")],
     key_file: Annotated[str, typer.Option("--key", help="key.json of the export.")],
@@ -126,7 +132,7 @@ def ingest(
     typer.echo(f"results: {folder}")
 
 
-@human.command("jury")
+@app.command("jury")
 def jury(
     runs: Annotated[list[str], typer.Argument(metavar="RUN_A RUN_B", help="Two runs.")],
     jury_name: Annotated[str, typer.Option("--jury", help="Jury file, or a bundled one: medhelm, local.")],
@@ -144,9 +150,7 @@ def jury(
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
-    allow_gated: Annotated[
-        bool, typer.Option("--allow-gated", help="Send text that is not open to judges elsewhere.")
-    ] = False,
+    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
 ) -> None:
     """Put the experts' questions to a jury of models.
 
@@ -157,40 +161,40 @@ def jury(
 
     Exit code 1: comparisons are missing.
     """
-    from medtasks_ext.cli import judge as asking
+    from medtasks_ext.cli import judging as asking
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
     asking.check_installed()
     from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.judge.checks import check_jury, check_prices
     from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.lease import Lease
 
     judges, compared = load_jury(jury_name), comparisons(drawn)
-    asking.check_jury(judges, compared)
-    asking.check_prices(judges, max_cost)
+    check_jury(judges, compared)
+    check_prices(judges, max_cost)
     store = JudgementStore(folder)
     with nullcontext() if dry_run else Lease(folder, "medtasks human jury"), closing(store):
         store.open(write=not dry_run)
         budget = budget_of(max_cost, judges, [store])
-        engine = Engine(judges, [RunToJudge(compared, store)], budget, say=asking.say)
+        engine = Engine(
+            judges,
+            [RunToJudge(compared, store)],
+            budget,
+            say=asking.say,
+            egress=Egress.of(allow_host or []),
+        )
         asks, outcome = engine.pending(), None
-        away = asking.warn_gated(judges, asks)
         if dry_run:
+            asking.warn_withheld(engine, asks)
             asking.print_estimates(engine.estimates(asks), budget)
             raise typer.Exit(DONE)
         if asks:
             check_keys([judge for judge in judges.models if any(a.request.judge == judge.name for a in asks)])
-            if away and not allow_gated:
-                raise MedtasksError(
-                    "texts that are not open to everyone would leave this machine (see above)",
-                    where="--jury",
-                    remedy="use judges on this machine (--jury local), or add --allow-gated if the data-use "
-                    "agreement permits it",
-                )
             outcome = asking.ask_all(engine, asks)
         found = jury_figures(drawn, compared, judges, store)
         write_jury(folder, found, drawn, judges)
@@ -207,6 +211,8 @@ def jury(
 
 def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> int:
     """Say what is missing and why; the exit code."""
+    from medtasks_ext.cli.end import say_sent
+
     if found.decided:
         typer.echo(f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked")
     for judge, count in found.missing.items():
@@ -216,6 +222,7 @@ def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> i
         typer.echo(f"✗ judge {judge}: {reason}", err=True)
     if outcome and outcome.out_of_money:
         typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
+    say_sent(folder)
     typer.echo(f"results: {folder / 'jury.json'}")
     if outcome and outcome.interrupted:
         typer.echo("medtasks: interrupted; the same command continues", err=True)

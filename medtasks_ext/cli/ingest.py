@@ -6,19 +6,42 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import counted
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
     from medtasks_ext.results.store.ingest import Ingested
 
+app = command_app()
 
-def ingest_command(folders: list[str], store: str, *, with_text: bool, as_json: bool) -> int:
-    """Put runs into a store; returns the exit code (0 done, 1 something was left out)."""
+
+@app.command("ingest")
+def ingest(
+    folders: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Folders of runs, or of lm_eval --output_path.")
+    ],
+    store: Annotated[str, typer.Option("--store", help="Folder of the store; made if there is none.")],
+    with_text: Annotated[
+        bool,
+        typer.Option(
+            "--with-text",
+            help="Store prompts and responses, too: ALL texts, those of gated and private data included.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Put runs into a store of Parquet tables.
+
+    Scores per document and results, for report, DuckDB and Polars; no text. All runs go in, or none; a run
+    that went on takes the place of its former state.
+
+    Example: medtasks ingest runs/* --store store
+    """
     from medtasks_ext.results.store.ingest import ingest
 
     items, faults = ingest(
@@ -38,6 +61,7 @@ def ingest_command(folders: list[str], store: str, *, with_text: bool, as_json: 
         typer.echo()
     else:
         typer.echo(_summary(store, items))
+        typer.echo(f"next: medtasks report {store} -o report", err=True)
     return int(any(fault.skipped for fault in faults))
 
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
-import sys
-import time
-from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
+from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.judging import (
+    ask_all,
+    check_installed,
+    money_words,
+    number,
+    print_estimates,
+    say,
+    warn_withheld,
+)
 from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -39,26 +44,56 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
 
+app = command_app()
+
+
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
-LINE_SECONDS = 10.0
 _ASK_AGAIN = "the same command asks for them again"
 _WRITE_AGAIN = "--requests writes them again, and those that follow from the others"
 
 
-def judge_command(
-    folders: list[str],
-    jury_name: str,
-    *,
-    tasks: str | None = None,
-    dry_run: bool = False,
-    max_cost: float | None = None,
-    ratings: str | None = None,
-    decisions: str | None = None,
-    allow_gated: bool = False,
-    requests: str | None = None,
-    responses: list[str] | None = None,
+@app.command("judge")
+def judge(
+    folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    jury_name: Annotated[
+        str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one: medhelm, mlb, local.")
+    ],
+    tasks: Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
+    ] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0.0, help="Stop before these runs have cost more USD in all."),
+    ] = None,
+    ratings: Annotated[
+        str | None,
+        typer.Option("--ratings", help="CSV of clinicians' ratings: task, document, rater, axis, score."),
+    ] = None,
+    decisions: Annotated[
+        str | None,
+        typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
+    ] = None,
+    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    requests: Annotated[
+        str | None,
+        typer.Option(
+            "--requests", help="Ask nobody: write what can be asked now to FILE-JUDGE, for batches."
+        ),
+    ] = None,
+    responses: Annotated[
+        list[str] | None,
+        typer.Option("--responses", help="Take the results of batches back; files, one after the other."),
+    ] = None,
 ) -> int:
-    """Judge the open-ended tasks of runs; returns the exit code."""
+    """Let a jury of models rate open-ended answers.
+
+    Resumable.
+
+    Example: medtasks judge runs/MODEL --jury medhelm --dry-run
+
+    Exit code 1: judgements are missing.
+    """
     quiet()
     check_installed()
     check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
@@ -67,6 +102,7 @@ def judge_command(
         folders = [name for name in folders if not Path(name).is_file()]
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
     from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.ratings import read_ratings
@@ -74,7 +110,7 @@ def judge_command(
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.lease import Lease
 
-    jury = load_jury(jury_name)
+    jury, egress = load_jury(jury_name), Egress.of(allow_host or [])
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
@@ -84,11 +120,14 @@ def judge_command(
             if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
                 stack.enter_context(Lease(run.folder, "medtasks judge"))
             run.load()
-            chosen = _tasks_of(run, wanted)
+            chosen = tasks_to_judge(run, wanted)
             check_jury(jury, chosen)
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements)
             _say_changed(run, store)
+            if egress.allowed and not dry_run:
+                run.manifest.allow(sorted(egress.allowed))
+                run.save()
             if not dry_run:
                 stack.callback(_seal, run, store)
             to_judge[name] = RunToJudge(chosen, store)
@@ -100,12 +139,13 @@ def judge_command(
             else None
         )
         stores = [item.store for item in to_judge.values()]
-        engine = Engine(jury, list(to_judge.values()), budget_of(max_cost, jury, stores), say=say)
+        budget = budget_of(max_cost, jury, stores)
+        engine = Engine(jury, list(to_judge.values()), budget, say=say, egress=egress)
         asks = engine.pending()
         possible = engine.possible(asks)
         check_prices(jury, max_cost)
         if dry_run:
-            warn_gated(jury, [*asks, *possible])
+            warn_withheld(engine, [*asks, *possible])
             print_estimates(engine.estimates([*asks, *possible]), engine.budget)
             if possible:
                 typer.echo(
@@ -113,7 +153,7 @@ def judge_command(
                 )
             return DONE
         if requests:
-            check_gated(jury, asks, allow_gated=allow_gated)
+            engine.check(asks)
             return _write_requests(engine, asks, Path(requests), _again(folders, jury_name))
         outcome, sound = None, True
         if responses:
@@ -122,7 +162,7 @@ def judge_command(
         elif asks:
             needed = {ask.request.judge for ask in (*asks, *possible)}
             check_keys([judge for judge in jury.models if judge.name in needed])
-            check_gated(jury, [*asks, *possible], allow_gated=allow_gated)
+            engine.check([*asks, *possible])
             outcome = ask_all(engine, asks)
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
         code = _finish(jury, runs, to_judge, outcome, people, engine.budget, again)
@@ -147,101 +187,11 @@ def check_flags(
         )
 
 
-def check_gated(jury: Jury, asks: Sequence[Ask], *, allow_gated: bool) -> None:
-    """Refuse to let text leave this machine that is not open, unless that is allowed."""
-    if warn_gated(jury, asks) and not allow_gated:
-        raise MedtasksError(
-            "texts that are not open to everyone would leave this machine (see above)",
-            where="--jury",
-            remedy="use judges on this machine (--jury local), or add --allow-gated if the data-use "
-            "agreement permits it",
-        )
-
-
-def check_installed() -> None:
-    """Refuse, with the remedy, where a package that judging needs is missing."""
-    try:
-        import aiohttp  # noqa: F401
-    except ImportError as error:
-        raise MedtasksError(
-            f"judging needs a package that is not installed ({error.name})",
-            where="medtasks judge",
-            remedy="pip install 'medtasks[judge]'",
-        ) from None
-
-
 def _wanted(names: str | None) -> set[str] | None:
     if names is None:
         return None
     resolved = registry().resolve([name.strip() for name in names.split(",") if name.strip()])
     return {leaf for leaves in resolved.values() for leaf in leaves}
-
-
-def _tasks_of(run: Run, wanted: set[str] | None) -> list[JudgedTask]:
-    """The finished judged tasks of a run, among those wanted."""
-    from medtasks_ext.judge.cases import judged_tasks, rubric_of
-
-    judged = [
-        name
-        for name in run.manifest.tasks
-        if run.is_done(name) and name in run.registry.tasks and rubric_of(run.registry.tasks[name][0])
-    ]
-    chosen = [name for name in judged if wanted is None or name in wanted]
-    if not chosen:
-        raise MedtasksError(
-            "no finished task of this run is judged by models",
-            where=run.folder,
-            remedy=f"judged here: {', '.join(judged)}"
-            if judged
-            else "`medtasks run` an open-ended task first",
-        )
-    return judged_tasks(run.folder, run.registry, chosen)
-
-
-def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
-    """Refuse a jury with too few judges for a protocol, or with a judge named like an axis."""
-    from medtasks_ext.judge.procedures import N_ASSESSORS
-
-    adjudicated = [task.name for task in tasks if task.rubric.protocol.dispute_above is not None]
-    if adjudicated and len(jury) < N_ASSESSORS:
-        raise MedtasksError(
-            f"{', '.join(adjudicated)}: two assessors are needed, the jury has one judge",
-            where="--jury",
-            remedy="add another judge, which may be the same model under another name, or name other --tasks",
-        )
-    axes = {axis for task in tasks for axis in task.rubric.axes}
-    if taken := axes & set(jury.names):
-        raise MedtasksError(
-            f"judge {min(taken)} has the name of an axis", where="--jury", remedy="give it another name"
-        )
-
-
-def check_prices(jury: Jury, max_cost: float | None) -> None:
-    """Refuse a cost limit where a judge elsewhere has no price."""
-    unknown = [judge.name for judge in jury.models if judge.price is None and not judge.is_local]
-    if max_cost is not None and unknown:
-        raise MedtasksError(
-            f"--max-cost cannot be kept without the price of {', '.join(unknown)}",
-            where="--jury",
-            remedy="add price: {input: …, output: …} in USD per million tokens",
-        )
-
-
-def warn_gated(jury: Jury, asks: Sequence[Ask]) -> bool:
-    """Say once which texts would leave this machine, if they are not open; whether there are any."""
-    away = {judge.name: judge.base_url for judge in jury.models if not judge.is_local}
-    counts = Counter(
-        ask.task.name
-        for ask in asks
-        if ask.request.judge in away and not ask.task.open_access and not ask.case.synthetic
-    )
-    if counts:
-        typer.echo(
-            f"warning: text of {counted(len(counts), 'task')} is not open to everyone ({', '.join(counts)}); "
-            f"it would be sent to {', '.join(dict.fromkeys(away.values()))}",
-            err=True,
-        )
-    return bool(counts)
 
 
 def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: bool) -> None:
@@ -278,53 +228,6 @@ def _seal(run: Run, store: JudgementStore) -> None:
     if store.seals != run.manifest.judgements:
         run.manifest.judgements = store.seals
         run.save()
-
-
-def say(line: str) -> None:
-    """A line for the user that is no result."""
-    typer.echo(line, err=True)
-
-
-def money_words(budget: Budget) -> str:
-    """What was spent, in this call and before, and what may have been; nothing where nothing was."""
-    if not budget.spent and not budget.unsure:
-        return ""
-    unsure = f", and up to {budget.unsure:,.2f} for requests whose reply never came" if budget.unsure else ""
-    return f"{budget.spent:,.2f} USD{unsure}"
-
-
-def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
-    """What is still to be asked, judge by judge, and what it costs at most."""
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("judge", no_wrap=True)
-    batches = any(item.batch_cost is not None for item in estimates)
-    columns = ["requests", "prompt tokens", "output tokens, at most", "USD, at most"]
-    for name in columns + ["as a batch"] * batches:
-        table.add_column(name, justify="right")
-    for item in estimates:
-        table.add_row(
-            item.judge,
-            f"{item.requests:,}",
-            f"{'' if item.measured else '~'}{item.prompt_tokens:,}",
-            f"{item.completion_tokens:,}",
-            "no price" if item.cost is None else f"{item.cost:,.2f}",
-            *([_number(item.batch_cost, 2)] if batches else []),
-        )
-    costs = [sum(item.cost or 0 for item in estimates)]
-    if batches:  # the others are asked one by one, at the full price
-        costs.append(
-            sum(item.cost or 0 if item.batch_cost is None else item.batch_cost for item in estimates)
-        )
-    requests = sum(item.requests for item in estimates)
-    table.add_row("all", f"{requests:,}", "", "", *(f"{cost:,.2f}" for cost in costs))
-    console().print(table)
-    if any(not item.measured and item.requests for item in estimates):
-        typer.echo(
-            "~ estimated: four bytes of a prompt count as one token, until the server has counted some"
-        )
-    if words := money_words(budget):
-        typer.echo(f"spent on these runs so far: {words}")
-    typer.echo("nothing was asked (--dry-run)")
 
 
 # ---------------------------------------------------------------------- files in place of asking
@@ -376,76 +279,6 @@ def _take_responses(engine: Engine, files: Sequence[str]) -> bool:
     return all(report.is_sound for report in reports)
 
 
-# ---------------------------------------------------------------------- asking
-
-
-class _Progress:
-    """A bar per judge on a terminal; a line now and then elsewhere."""
-
-    def __init__(self, totals: Mapping[str, int]) -> None:
-        self.totals = dict(totals)
-        self.done, self.failed = Counter[str](), Counter[str]()
-        self._said = time.monotonic()
-        self.bar = None
-        if sys.stderr.isatty():
-            self.bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self.lines = {name: self.bar.add_task(name, total=n) for name, n in totals.items()}
-
-    def __enter__(self) -> _Progress:
-        if self.bar:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar:
-            self.bar.stop()
-        else:
-            self._line()
-
-    def report(self, judge: str, judged: bool) -> None:
-        self.done[judge] += 1
-        self.failed[judge] += not judged
-        if self.bar:
-            if judge not in self.lines:  # first asked in a later round
-                self.lines[judge] = self.bar.add_task(judge, total=None)
-            self.bar.advance(self.lines[judge])
-        elif time.monotonic() - self._said > LINE_SECONDS:
-            self._line()
-
-    def say(self, line: str) -> None:
-        if self.bar:
-            self.bar.console.print(line, highlight=False, markup=False)
-        else:
-            typer.echo(line, err=True)
-
-    def _line(self) -> None:
-        self._said = time.monotonic()
-        parts = [
-            f"{name} {self.done[name]}/{total}"
-            + (f" ({self.failed[name]} failed)" if self.failed[name] else "")
-            for name, total in self.totals.items()
-        ]
-        parts += [f"{name} {self.done[name]}" for name in self.done if name not in self.totals]
-        typer.echo("asked: " + ", ".join(parts), err=True)
-
-
-def ask_all(engine: Engine, asks: Sequence[Ask]) -> Outcome:
-    """Ask the judges, with a display of how far they are."""
-    with _Progress(Counter(ask.request.judge for ask in asks)) as progress:
-        engine.report, engine.say = progress.report, progress.say
-        try:
-            return asyncio.run(engine.run())
-        except asyncio.CancelledError:  # the second signal
-            raise KeyboardInterrupt from None
-
-
 # ---------------------------------------------------------------------- results
 
 
@@ -493,6 +326,7 @@ def _finish(
     if outcome and outcome.out_of_money:
         typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
     for run in runs.values():
+        say_sent(run.folder)
         typer.echo(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}", err=True)
     if outcome and outcome.interrupted:
         typer.echo("medtasks: interrupted; the same command continues", err=True)
@@ -556,9 +390,9 @@ def _print_table(
         own = metrics[task.name]
         table.add_row(
             task.name,
-            _number(own.get("score"), 4),
-            *(_number(own.get(f"jury_{name}"), 2) for name in (*judges, *axes)),
-            *(_number(own.get(name), digits) for name, digits in disputes.items()),
+            number(own.get("score"), 4),
+            *(number(own.get(f"jury_{name}"), 2) for name in (*judges, *axes)),
+            *(number(own.get(name), digits) for name, digits in disputes.items()),
             f"{sum(item.complete for item in scores):,}/{len(scores):,}",
         )
     console().print(table)
@@ -575,10 +409,6 @@ def _print_table(
             typer.echo(f"missing: {task.name}, {judge}: {count:,} ({reason})")
         if blank := sum(item.case.blank for item in scores):
             typer.echo(f"{task.name}: {blank:,} empty answers have the lowest rating; no judge was asked")
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _print_figures(run: str, figures: Sequence[Figure]) -> None:
@@ -598,7 +428,7 @@ def _print_figures(run: str, figures: Sequence[Figure]) -> None:
     for (task, between), found in pairs.items():
         if all(item.value is None for item in found.values()):
             continue
-        cells = [_number(found[name].value, 3) if name in found else "" for name in measures]
+        cells = [number(found[name].value, 3) if name in found else "" for name in measures]
         table.add_row(task, between, *cells)
     if table.rows:
         console().print(table)
@@ -607,12 +437,10 @@ def _print_figures(run: str, figures: Sequence[Figure]) -> None:
 def _print_common(figures: Sequence[Figure]) -> None:
     means = [item for item in figures if item.table == "robustness" and item.between.startswith("mean of ")]
     for item in means:
-        typer.echo(
-            f"{item.task}: {item.measure} with the full jury {_number(item.value, 3)} ({item.between})"
-        )
+        typer.echo(f"{item.task}: {item.measure} with the full jury {number(item.value, 3)} ({item.between})")
     for item in figures:
         if item.table == "clinicians":
-            interval = "" if item.low is None else f" ({_number(item.low, 3)} to {_number(item.high, 3)})"
+            interval = "" if item.low is None else f" ({number(item.low, 3)} to {number(item.high, 3)})"
             typer.echo(
-                f"{item.task}: {item.between}, {item.measure} {_number(item.value, 3)}{interval}, n {item.n}"
+                f"{item.task}: {item.between}, {item.measure} {number(item.value, 3)}{interval}, n {item.n}"
             )

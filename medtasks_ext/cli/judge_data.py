@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
+from medtasks_ext.seed import SEED
 from medtasks_ext.studies.judge_sft import expert_decisions, read_cases, split_by_question, write_split
 
+app = command_app()
 
-def judge_data_command(files: list[str], expert: list[str], *, test_share: float, seed: int, out: str) -> int:
-    """Write the training and test data of a judge model; returns the exit code."""
+
+@app.command("judge-data")
+def judge_data(
+    files: Annotated[list[str], typer.Argument(metavar="CASES...", help="JSONL files of adjudicated cases.")],
+    expert: Annotated[
+        list[str] | None,
+        typer.Option("--expert", help="Decisions of experts (`medtasks human ingest`), if not in CASES."),
+    ] = None,
+    test_share: Annotated[
+        float, typer.Option("--test-share", help="Share of the questions that are held out.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the split and the order of rows.")] = SEED,
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for the data.")] = "judge_data",
+) -> int:
+    """Write fine-tuning data of a judge model.
+
+    From cases that experts decided, as MLB does.
+
+    Example: medtasks judge-data queue.jsonl --expert decisions.jsonl -o judge_data
+    """
     cases = read_cases([Path(file) for file in files])
-    decisions = expert_decisions(cases, [Path(file) for file in expert])
+    decisions = expert_decisions(cases, [Path(file) for file in expert or []])
     split = split_by_question(cases, decisions, test_share, seed)
     record = write_split(Path(out), split, test_share, seed)
     for side, counts in record["sides"].items():

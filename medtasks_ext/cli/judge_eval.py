@@ -5,39 +5,62 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
+
+app = command_app()
+
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
-def judge_eval_command(
-    files: list[str],
-    expert: list[str],
-    decided: list[str],
-    jury: str | None,
-    *,
-    out: str,
-    allow_gated: bool,
-    published: bool,
+@app.command("judge-eval")
+def judge_eval(
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="CASES...", help="JSONL files of cases.")
+    ] = None,
+    expert: Annotated[
+        list[str] | None, typer.Option("--expert", help="Decisions of experts, if not in CASES.")
+    ] = None,
+    decided: Annotated[
+        list[str] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
+    ] = None,
+    jury: Annotated[
+        str | None, typer.Option("--jury", help="Jury file: ask these judges about each point; resumable.")
+    ] = None,
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
+    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="Recompute what follows from the paper's own table.")
+    ] = False,
 ) -> int:
-    """Compare judges with experts, or recompute the published table; returns the exit code."""
+    """Compare judges' decisions with experts'.
+
+    On scoring points, as MLB does.
+
+    Example: medtasks judge-eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+
+    Exit code 1: decisions are missing.
+    """
     quiet()
     if published:
         _print_published()
@@ -52,12 +75,12 @@ def judge_eval_command(
     from medtasks_ext.studies.judge_sft import decisions_about, expert_decisions, read_cases
 
     cases = read_cases([Path(file) for file in files])
-    truth = expert_decisions(cases, [Path(file) for file in expert])
+    truth = expert_decisions(cases, [Path(file) for file in expert or []])
     interrupted = False
     if jury:
-        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_gated=allow_gated)
+        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_host or [])
     else:
-        by_judge = {name: decisions_about(cases, Path(name)) for name in decided}
+        by_judge = {name: decisions_about(cases, Path(name)) for name in decided or []}
     found = {name: evaluate(cases, truth, decisions) for name, decisions in by_judge.items()}
     write_json(
         Path(out) / "judge_eval.json",
@@ -145,10 +168,14 @@ def _print_published() -> None:
 
 
 def _ask(
-    cases: Mapping[str, Case], truth: Mapping[PointKey, bool], name: str, out: Path, *, allow_gated: bool
+    cases: Mapping[str, Case],
+    truth: Mapping[PointKey, bool],
+    name: str,
+    out: Path,
+    allow_hosts: Sequence[str],
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
-    from medtasks_ext.cli.judge import ask_all, check_installed
+    from medtasks_ext.cli.judging import ask_all, check_installed
 
     check_installed()
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
@@ -161,19 +188,13 @@ def _ask(
 
     jury = load_jury(name)
     check_keys(jury.judges)
-    away = [judge.base_url for judge in jury.judges if not judge.is_local]
-    if away and not allow_gated and not _all_open(cases):
-        raise MedtasksError(
-            f"texts that are not open to everyone would be sent to {', '.join(dict.fromkeys(away))}",
-            where="--jury",
-            remedy="serve the judge on this machine; --allow-gated if the data-use agreement permits it",
-        )
-    task, keys = points_to_judge(cases, truth)
+    task, keys = points_to_judge(cases, truth, registry())
     store = JudgementStore(out)
     with Lease(out, "medtasks judge-eval"), closing(store):
         store.open()
-        engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0))
+        engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0), egress=Egress.of(allow_hosts))
         asks = engine.pending()
+        engine.check(asks)
         outcome = ask_all(engine, asks) if asks else None
         for judge, reason in (outcome.stopped if outcome else {}).items():
             typer.echo(f"✗ judge {judge}: {reason}", err=True)
@@ -183,9 +204,3 @@ def _ask(
         for (judge, reason), count in reasons.most_common():
             typer.echo(f"missing: {judge}: {count:,} ({reason})", err=True)
         return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)
-
-
-def _all_open(cases: Mapping[str, Case]) -> bool:
-    tasks = registry().tasks
-    named = {case.task for case in cases.values()}
-    return all(name in tasks and tasks[name][0].metadata.access == "open" for name in named)

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.folders import CHECKOUT, is_checkout, tasks_folder
 from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
 
+app = command_app()
 
-def lock_command(names: list[str], *, check: bool) -> int:
-    """Compare tasks with the lock, or write it; returns the exit code.
 
-    Args:
-        names: of built-in tasks or groups; all by default.
-        check: write nothing. A dataset that is not in the lock is no fault.
+@app.command("lock")
+def lock(
+    names: Annotated[
+        list[str], typer.Argument(metavar="[NAME]...", help="Tasks or groups; all by default.")
+    ] = [],  # noqa: B006
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 if a version must rise.")
+    ] = False,
+) -> int:
+    """Write tasks.lock: what scores follow from.
+
+    Where prompts, readings or scores of sample rows changed and the version's number did not, nothing is
+    written, and the task is named.
+
+    Example: medtasks lock --check
+
+    Exit code 1: a task changed without a new version.
     """
     tasks = Registry(tasks_folder())  # tasks of one's own have no lock
     own = is_checkout() and tasks.root == CHECKOUT / "tasks"

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import counted
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, Metadata, registry
+from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.registry.select import select
 from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from medtasks_ext.registry import Suite
     from medtasks_ext.rows.sources import Origin
+
+app = command_app()
 
 _DATA = {
     "local": "local files",
@@ -29,13 +31,42 @@ _DATA = {
 }
 
 
-def list_datasets(filters: list[str], *, as_json: bool) -> None:
-    """Print the datasets that match all filters, with where their data would be read from."""
-    tasks = registry()
-    checks = [metadata_filter(item) for item in filters]
-    forced = forced_origin()
-    chosen = [item for item in tasks.datasets.values() if all(check(item) for check in checks)]
-    records = [_record(item, origin_of(item, forced)) for item in chosen]
+@app.command("ls")
+def ls(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; part of a name."),
+    ] = None,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="List groups and how many tasks they hold.")
+    ] = False,
+    tags: Annotated[bool, typer.Option("--tags", help="List tags and how many tasks they hold.")] = False,
+    taxonomy: Annotated[
+        bool,
+        typer.Option("--taxonomy", help="Show the suites' taxonomies, and the datasets that cover them."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """List datasets and whether their data is at hand.
+
+    With a group or tag: the tasks that it holds.
+
+    Example: medtasks ls language=zh access=open
+    """
+    if taxonomy:
+        _list_taxonomy(as_json=as_json)
+    elif groups or tags:
+        _list_names("groups" if groups else "tags", words or [], as_json=as_json)
+    else:
+        _list_tasks(words or [], as_json=as_json)
+    return 0
+
+
+def _list_tasks(words: list[str], *, as_json: bool) -> None:
+    """Print the tasks that words stand for, with where their data would be read from."""
+    tasks, forced = registry(), forced_origin()
+    chosen = select(tasks, words)
+    records = [{"task": name, **_record(item, origin_of(item, forced))} for name, item in chosen.items()]
     if as_json:
         typer.echo(json.dumps(records, ensure_ascii=False, indent=1))
     else:
@@ -47,7 +78,7 @@ def list_datasets(filters: list[str], *, as_json: bool) -> None:
             typer.echo(reason, err=True)
 
 
-def list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
+def _list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
     """Print groups or tags with the number of tasks behind each."""
     tasks = registry()
     sizes = {
@@ -58,12 +89,17 @@ def list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(sizes, indent=1))
         return
-    width = max((len(name) for name in sizes), default=0)
+    if not sizes:
+        where = f"--{kind} {' '.join(filters)}"
+        raise MedtasksError(
+            f"no name of {kind} holds this", where=where, remedy=f"`medtasks ls --{kind}` lists all"
+        )
+    width = max(len(name) for name in sizes)
     for name, size in sorted(sizes.items()):
         typer.echo(f"{name:<{width}}  {size:>4}")
 
 
-def list_taxonomy(*, as_json: bool) -> None:
+def _list_taxonomy(*, as_json: bool) -> None:
     """Print the taxonomies of suites: their tasks, and the datasets that cover each part."""
     forced = forced_origin()
     trees: dict[str, Any] = {}
@@ -118,29 +154,6 @@ def _print_taxonomy(suite: Suite, name: str, tree: dict[str, Any]) -> None:
     typer.echo(f"{len(tree)} categories, {len(parts)} subcategories, {n_tasks} tasks; {n_sets} datasets")
 
 
-#: what people call a field -> its name
-_ALSO_CALLED = {"specialty": "specialties"}
-#: fields that hold others
-_NESTED = ("axes", "suite_words")
-
-
-def metadata_filter(text: str) -> Callable[[Dataset], bool]:
-    """The test that `KEY=VALUE` on a metadata field, or part of a name, stands for.
-
-    Raises:
-        MedtasksError: there is no such field.
-    """
-    key, equals, value = text.partition("=")
-    if not equals:
-        return lambda dataset: text.lower() in dataset.id or text.lower() in dataset.metadata.name.lower()
-    key = _ALSO_CALLED.get(key, key)
-    known = [*("suite", "scoreable"), *(name for name in Metadata.model_fields if name not in _NESTED)]
-    known += dict.fromkeys(axis for suite in registry().suites.values() for axis in suite.axes)
-    if key not in known:
-        raise MedtasksError(f"no metadata field {key!r}", where=text, remedy=f"fields: {', '.join(known)}")
-    return lambda dataset: value in registry().values(dataset, key)
-
-
 def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
     metadata = dataset.metadata
     return {
@@ -163,16 +176,23 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
 
 
 def _print(records: list[dict[str, Any]]) -> None:
-    columns = ("id", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
+    columns = ("task", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
     table = [columns, *([_cell(record, column) for column in columns] for record in records)]
     widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
     for row in table:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     twins = sum(record["twin_of"] is not None for record in records)
+    if any(record["task"] != record["id"] for record in records):
+        n_datasets = len({record["id"] for record in records})
+        typer.echo(f"{counted(len(records), 'task')} of {counted(n_datasets, 'dataset')}")
+    else:
+        typer.echo(
+            counted(len(records) - twins, "dataset")
+            + (f" and {twins} with permuted options, outside all groups" if twins else "")
+            + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
+        )
     typer.echo(
-        counted(len(records) - twins, "dataset")
-        + (f" and {twins} with permuted options, outside all groups" if twins else "")
-        + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
+        f"next: medtasks preview {records[0]['task']} --data sample; medtasks data where TASK", err=True
     )
 
 

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
 from medtasks_ext.registry import registry
 from medtasks_ext.runs.manifest import TaskState
 
+app = command_app()
 
-def merge_command(folders: list[str], out: str, *, partial: bool) -> int:
-    """Join shards; returns the exit code (0 done, 1 a task failed or was missing)."""
+
+@app.command("merge")
+def merge(
+    folders: Annotated[list[str], typer.Argument(metavar="SHARD...", help="Folders of the shards of a run.")],
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder of the run that they make.")],
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Leave tasks that lack responses without a score; else refuse."),
+    ] = False,
+) -> int:
+    """Join shards of a run, and score it.
+
+    Example: medtasks merge runs/MODEL-shard-* -o runs/MODEL
+
+    Exit code 1: a task failed or is missing.
+    """
     quiet()
     from medtasks_ext.runner.shards import merge_shards
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
+    from medtasks_ext.egress import Egress
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
 
@@ -73,9 +74,10 @@ class Loaded:
         *,
         quotes: Callable[[Request], bool] = lambda request: False,
         say: Callable[[str], None] = lambda line: None,
+        egress: Egress | None = None,
     ) -> Engine:
         """The engine that answers with the model; arguments as for `engine_of`."""
-        return self.own or choose.engine_of(self.lm, quotes=quotes, say=say)
+        return self.own or choose.engine_of(self.lm, quotes=quotes, say=say, egress=egress)
 
 
 def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/completions") -> Loaded:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import check_names
@@ -17,16 +18,43 @@ from medtasks_ext.registry.tasks import Dataset, forget
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
+app = command_app()
 
-def new_command(given: dict[str, Any]) -> int:
-    """Write a dataset folder and what follows from it; returns the exit code.
 
-    Args:
-        given: key -> the value of its flag, or None. On a terminal, what is missing is asked.
+@app.command("new")
+def new(
+    context: typer.Context,
+    id: Annotated[str | None, typer.Option("--id", help="DATASET, or SUITE_DATASET.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="Suite that the dataset joins.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="Answer kind (docs/answers.md).")] = None,
+    language: Annotated[str | None, typer.Option("--language", help="Of the documents: en, zh, …")] = None,
+    task_type: Annotated[
+        str | None, typer.Option("--task-type", help="What is done with a document.")
+    ] = None,
+    documents: Annotated[str | None, typer.Option("--documents", help="Kinds of documents: A,B.")] = None,
+    specialties: Annotated[
+        str | None, typer.Option("--specialties", help="Medical specialties: A,B.")
+    ] = None,
+    stage: Annotated[str | None, typer.Option("--stage", help="Clinical stage.")] = None,
+    access: Annotated[str | None, typer.Option("--access", help="open, gated, private.")] = None,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option("--axis", metavar="NAME=VALUE", help="A value on an axis of the suite's own."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The dataset's own name.")] = None,
+    summary: Annotated[str | None, typer.Option("--summary", help="What goes in, what comes out.")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="Where the data is.")] = None,
+    licence: Annotated[str | None, typer.Option("--licence", help="Under which terms.")] = None,
+    citation: Annotated[str | None, typer.Option("--citation", help="BibTeX key.")] = None,
+    n_test: Annotated[int | None, typer.Option("--n-test", min=1, help="Number of test documents.")] = None,
+) -> int:
+    """Start a dataset folder.
 
-    Raises:
-        MedtasksError: an answer is wrong or missing, or the registry has to be mended first.
+    Asks what the flags do not say; what may wait is marked TODO. Without a terminal nothing is asked.
+
+    Example: medtasks new --id medhelm_falls_clinic --kind exact_letter
     """
+    given = context.params
     tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
     flags = {key: value for key, value in given.items() if value and key != "axis"} | _axes(given.get("axis"))
@@ -42,9 +70,9 @@ def new_command(given: dict[str, Any]) -> int:
     folder.write()
     typer.echo(f"wrote {folder.folder}: {', '.join(folder.files)}")
     forget()
-    suite = Dataset(folder.folder).suite
-    if suite.datasets and tasks.root not in folder.folder.parents:
-        typer.echo(f"means of {suite.id} leave it out until `datasets` in {suite.file} lists it")
+    joined = Dataset(folder.folder).suite
+    if joined.datasets and tasks.root not in folder.folder.parents:
+        typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
     typer.echo(
         "\nnext:\n"
         f"  1. in {folder.folder.name}/task.yaml and sample.jsonl, replace all that is marked TODO\n"

@@ -5,32 +5,36 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.plan_estimate import Estimate, Hardware, estimate
 from medtasks_ext.cli.plan_line import run_command_line, task_names
-from medtasks_ext.cli.plan_model import Tokenizer, find_model
-from medtasks_ext.cli.plan_reasoning import reasoning_of
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, OutputRule, count_task, gpus_for
+from medtasks_ext.runner.plan_estimate import Estimate, Hardware, estimate
+from medtasks_ext.runner.plan_model import Tokenizer, find_model
+from medtasks_ext.runner.plan_reasoning import reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.cli.plan_reasoning import Way
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.plan import CountedTask, TaskPlan
+    from medtasks_ext.runner.plan_reasoning import Way
+
+app = command_app()
+
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.
@@ -76,15 +80,66 @@ class Plan:
         return {name: sum(getattr(task, name) for task in self.tasks) for name in names}
 
 
-def plan_command(model: str, options: Options) -> int:
-    """Print a plan; returns the exit code (1 where a task's own data is malformed)."""
+@app.command("plan")
+def plan(
+    model: Annotated[
+        str,
+        typer.Argument(help="ORG/MODEL of the hub, a folder with its tokenizer, or a name of model_configs."),
+    ],
+    tasks: Annotated[str | None, typer.Option("--tasks", help="Tasks, groups or tags.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="All tasks of one suite.")] = None,
+    open_only: Annotated[bool, typer.Option("--open", help="All tasks that anyone can download.")] = False,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot of the chosen tasks.")
+    ] = None,
+    max_gen_toks: Annotated[
+        int | None, typer.Option("--max_gen_toks", min=1, help="Tokens that an answer may have.")
+    ] = None,
+    max_model_len: Annotated[
+        int | None,
+        typer.Option("--max_model_len", min=1, help="Tokens of prompt and answer together, the context."),
+    ] = None,
+    thinking: Annotated[
+        bool | None,
+        typer.Option(
+            "--thinking/--no-thinking",
+            help="Plan it with or without reasoning before its answers; else as it is by default.",
+        ),
+    ] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs that work together.")] = None,
+    gpu_hour_price: Annotated[
+        float | None, typer.Option("--gpu-hour-price", min=0.0, help="USD for an hour of one GPU.")
+    ] = None,
+    throughput: Annotated[
+        float | None,
+        typer.Option("--throughput", min=1.0, help="Measured tokens per second, prompt and output together."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Estimate what a run takes: documents, tokens, GPU hours, cost.
+
+    Asks no model and fetches no data. Without a choice of tasks: medtasks_scoreable.
+
+    Example: medtasks plan Qwen/Qwen3-8B --suite bridge --strategy cot --gpu-hour-price 2.50
+    """
+    options = Options(
+        tasks=tasks,
+        suite=suite,
+        open=open_only,
+        strategy=strategy,
+        max_gen_toks=max_gen_toks,
+        max_model_len=max_model_len,
+        thinking=thinking,
+        hardware=Hardware(gpus, gpu_hour_price, throughput),
+        as_json=as_json,
+    )
     quiet()
-    tasks = registry()
-    names = _chosen(tasks, options)
+    known = registry()
+    names = _chosen(known, options)
     found = find_model(model)
     tokenizer = Tokenizer.of(found)
     reasoning = reasoning_of(found, tokenizer, options.thinking)
-    counted, faults = _counted(tasks, names, reasoning.planned, tokenizer)
+    counted, faults = _counted(known, names, reasoning.planned, tokenizer)
     for name, fault in faults.items():
         typer.echo(f"✗ {name}: {fault}", err=True)
     if not counted:
@@ -93,7 +148,7 @@ def plan_command(model: str, options: Options) -> int:
     plan = _plan(reasoning.planned, counted, tokenizer, options)
     other = _plan(reasoning.other, counted, tokenizer, options) if reasoning.other else None
     lines = [*rules_of(plan, reasoning, tokenizer, asked=options.thinking is not None), plan.total.rule]
-    command = _command(tasks, names, plan, tokenizer, options)
+    command = _command(known, names, plan, tokenizer, options)
     if options.as_json:
         record = _record(plan, other, lines, command)
         typer.echo(json.dumps(record, ensure_ascii=False, indent=1))

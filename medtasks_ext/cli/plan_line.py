@@ -13,8 +13,8 @@ from medtasks_ext.registry import SUFFIX
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.cli.plan_reasoning import Way
     from medtasks_ext.registry import Registry
+    from medtasks_ext.runner.plan_reasoning import Way
 
 
 def task_names(registry: Registry, names: Sequence[str], strategy: str | None, leaves: Sequence[str]) -> str:

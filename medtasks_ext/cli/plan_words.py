@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, duration
 from medtasks_ext.runner.plan import CHARACTERS_PER_TOKEN, DRAWN, FREE_TEXT, STEP_BY_STEP, TRACE
+from medtasks_ext.runner.plan_estimate import in_gpus, money
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from medtasks_ext.cli.plan import Plan
-    from medtasks_ext.cli.plan_model import Tokenizer
-    from medtasks_ext.cli.plan_reasoning import Reasoning
     from medtasks_ext.runner.plan import Context, TaskPlan
+    from medtasks_ext.runner.plan_estimate import Estimate
+    from medtasks_ext.runner.plan_model import Tokenizer
+    from medtasks_ext.runner.plan_reasoning import Reasoning
 
 #: Tasks that are named where prompts do not fit; `--json` has all.
 _NAMED = 6
@@ -28,7 +30,7 @@ def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:
         alone: whether it is the only one.
         beside: the plan that it stands beside, if it says how to choose it.
     """
-    figures = plan.total.in_words()
+    figures = estimate_in_words(plan.total)
     if beside is None and plan.total.gpus and plan.total.cost is None:
         figures += ", cost: give --gpu-hour-price"
     if alone:
@@ -126,3 +128,18 @@ def tokens_in_words(n: float) -> str:
         if n >= size:
             return f"{n / size:,.3g} {unit}"
     return f"{n:,.0f}"
+
+
+def estimate_in_words(total: Estimate) -> str:
+    """The figures in one line."""
+    parts = []
+    if total.gpu_hours is not None:
+        digits = ".2g" if total.gpu_hours < 100 else ",.0f"
+        parts.append(f"about {total.gpu_hours:{digits}} GPU hours")
+    if total.hours is not None:
+        parts.append(duration(total.hours * 3600) + (f" on {in_gpus(total.gpus)}" if total.gpus else ""))
+    if total.cost is not None:
+        parts.append(f"about {money(total.cost)}")
+    if total.batch_cost is not None:
+        parts.append(f"{money(total.batch_cost).removesuffix(' USD')} as a batch (medtasks requests)")
+    return ", ".join(parts)

@@ -6,16 +6,17 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.registry.metadata import near
+from medtasks_ext.registry.suites import near
 from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
 
@@ -24,25 +25,40 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.chat import Chat
     from medtasks_ext.runner.preview import Answer, Preview
 
+app = command_app()
+
+
 #: Metrics that say something else than how good an answer is.
-_NO_QUALITY = ("score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA")
+_NO_QUALITY = ("score", "valid", "readable_repaired", "scored", "unclosed_reasoning", "SAMPLE_DATA")
 
 
-def preview_command(
-    name: str,
-    *,
-    strategy: str | None,
-    document: int,
-    data: str | None,
-    tokenizer: str | None,
-    chat_template: str | None,
-    response: str | None,
-    as_json: bool,
+@app.command("preview")
+def preview(
+    task: Annotated[str, typer.Argument(help="Dataset (all strategies), or one of its tasks.")],
+    strategy: Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")] = None,
+    document: Annotated[int, typer.Option("--document", help="Which test document, from 0.")] = 0,
+    data: Annotated[
+        str | None, typer.Option("--data", help="sample, local, hub or release; else what a run takes.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", help="Folder or model whose chat template is applied, too.")
+    ] = None,
+    chat_template: Annotated[
+        str | None,
+        typer.Option("--chat-template", help="File with a chat template: Jinja, or tokenizer_config.json."),
+    ] = None,
+    response: Annotated[str | None, typer.Option("--response", help="A response to read and score.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Show a document in one strategy or in all; returns the exit code."""
+    """Show the prompts of a document, and how answers to it are read.
+
+    To the letter, without and with a chat template; with the gold answer and the score of an answer.
+
+    Example: medtasks preview medhelm_medqa --data sample --response "The answer is B."
+    """
     quiet()
     tasks = registry()
-    names = _tasks(tasks, name, strategy)
+    names = _tasks(tasks, task, strategy)
     forced = forced_origin(data)
     dataset = tasks.tasks[names[0]][0]
     if origin_of(dataset, forced) is None:
@@ -134,9 +150,12 @@ def _text(title: str, prompt: str, own_text: str, remark: str = "") -> None:
 def _print_answer(answer: Answer, seen: Preview, *, sample: bool) -> None:
     _say(f"{answer.name}: {answer.response!r}", "bold")
     if answer.valid:
-        _say(f"  read as {_short(answer.parsed)}")
+        _say(f"  {answer.reader} reading: {_short(answer.parsed)}{_where(answer.span, answer.why)}")
     else:
         _say("  no answer can be read in it; it counts as the suite's rule says (docs/metrics.md)", "red")
+    if answer.reader == "official":
+        where = _where(answer.repaired_span, answer.repaired_why)
+        _say(f"  repaired reading: {'none' if answer.repaired is None else _short(answer.repaired)}{where}")
     mark = "SAMPLE " if sample else ""
     score = answer.metrics.get("score")
     if seen.judged:
@@ -149,6 +168,13 @@ def _print_answer(answer: Answer, seen: Preview, *, sample: bool) -> None:
         _say("  no score: what its metric needs is not installed, as the warning says", "yellow")
     if others := {key: value for key, value in answer.metrics.items() if key not in _NO_QUALITY}:
         _say(f"  {mark}{', '.join(f'{key} {value:.4g}' for key, value in others.items())}", "dim")
+
+
+def _where(span: tuple[int, int] | None, why: str) -> str:
+    """By which sign an answer was found, and the place: characters from 1."""
+    place = f"characters {span[0] + 1} to {span[1]}" if span else ""
+    said = "; ".join(part for part in (why, place) if part)
+    return f" ({said})" if said else ""
 
 
 def _heading(title: str) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.registry.metadata import near
+from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,18 +23,21 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # names of tasks in one line
 
-prompts = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The suites' own words, read from what they released."
-)
+app = command_app()
 
 
-@prompts.command("fetch")
+@app.callback()
+def prompts() -> None:
+    """The suites' own words, read from what they released."""
+
+
+@app.command("fetch")
 def fetch(
     folder: Annotated[
         str | None,
         typer.Option("--from", metavar="DIR", help="Take the files from here, under their own names."),
     ] = None,
-) -> None:
+) -> int:
     """Get the released files that hold official words, and check their hashes.
 
     From the package index and the addresses in suite.yaml; none of them is installed or imported.
@@ -56,11 +60,11 @@ def fetch(
             typer.echo(f"✗ {suite.title}: {artefact.file}: {error}", err=True)
         else:
             typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
-    raise typer.Exit(1 if failed else 0)
+    return 1 if failed else 0
 
 
-@prompts.command("status")
-def status() -> None:
+@app.command("status")
+def status() -> int:
     """Show which official words can be asked here.
 
     Example: medtasks prompts status
@@ -80,17 +84,17 @@ def status() -> None:
                 wrong, said = True, f"WRONG: {error.what}"
             typer.echo(f"  {artefact.file} ({artefact.revision}): {said}")
         typer.echo(f"  {_covered(suite)}")
-    raise typer.Exit(1 if wrong else 0)
+    return 1 if wrong else 0
 
 
-@prompts.command("diff")
+@app.command("diff")
 def diff(
     task: Annotated[str, typer.Argument(help="A task.")],
     document: Annotated[int, typer.Option("--document", min=1, help="Which document.")] = 1,
     data: Annotated[
         str | None, typer.Option("--data", help="Origin of the rows; by default sample rows.")
     ] = None,
-) -> None:
+) -> int:
     """Show a document in official words beside ours: `-` official, `+` ours.
 
     Example: medtasks prompts diff medhelm_pubmedqa
@@ -102,13 +106,14 @@ def diff(
     for line in ndiff(_text(theirs).splitlines(), _text(ours).splitlines()):
         if not line.startswith("?"):
             typer.echo(line)
+    return 0
 
 
-@prompts.command("verify")
+@app.command("verify")
 def verify(
     suites: Annotated[list[str] | None, typer.Argument(help="Suites; by default all.")] = None,
-) -> None:
-    """Prove that official prompts are those of the suite's own code.
+) -> int:
+    """Prove that official prompts equal the suite's own.
 
     Renders the sample rows and compares hashes of whole message lists, budgets and stop sequences.
 
@@ -149,7 +154,7 @@ def verify(
             f" {counts['same stops']} of {counts['tasks']} stop sequences identical;"
             f" {counts['same tasks']} of {counts['tasks']} datasets"
         )
-    raise typer.Exit(1 if failed else 0)
+    return 1 if failed else 0
 
 
 def _artefacts() -> Iterator[tuple[Suite, Artefact]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.cli.plan_model import ready_files
+from medtasks_ext.runner.plan_model import ready_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -28,7 +28,7 @@ def page(root: Path) -> dict[Path, str]:
     Returns:
         File -> content.
     """
-    from medtasks_ext.cli.main import app
+    from medtasks_ext.cli.main import PANELS, app
 
     if not (root.parent / PAGE).is_file():
         return {}
@@ -43,11 +43,14 @@ def page(root: Path) -> dict[Path, str]:
         "| exit code | meaning |",
         "| --- | --- |",
         *(f"| {code} | {meaning} |" for code, meaning in _EXIT_CODES.items()),
-        "",
-        "| command | what it does |",
-        "| --- | --- |",
-        *(f"| [`{name}`](#{_anchor(name)}) | {_paragraphs(item)[0]} |" for name, item in commands.items()),
     ]
+    for panel, names in PANELS.items():
+        lines += ["", f"**{panel}**", "", "| command | what it does |", "| --- | --- |"]
+        lines += [
+            f"| [`{name}`](#{_anchor(name)}) | {_paragraphs(item)[0]} |"
+            for name, item in commands.items()
+            if name.split()[1] in names
+        ]
     for name, item in commands.items():
         lines += ["", *_section(name, item)]
     return {root.parent / PAGE: "\n".join(lines) + "\n"}
@@ -91,7 +94,8 @@ def own_help(command: Any) -> str:
     from medtasks_ext.cli import contamination, requests, run
 
     modules = {"run": run, "requests": requests, "contamination": contamination}
-    return modules[command.name]._DESCRIPTION
+    said: str = modules[command.name]._DESCRIPTION
+    return said
 
 
 def _paragraphs(command: Any) -> list[str]:

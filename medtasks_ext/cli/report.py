@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
@@ -18,34 +20,59 @@ from medtasks_ext.report.gather import Report, gather
 from medtasks_ext.report.tidy import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+app = command_app()
 
 
-def report_command(
-    folders: Sequence[str],
-    out: str | None,
-    *,
-    published: str | None,
-    strategies: Sequence[str],
-    with_examples: bool,
-    include_text: bool,
-    as_json: bool,
+@app.command("report")
+def report(
+    folders: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Folders of runs or stores, or of lm_eval --output_path."),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", help="Folder for the page (HTML) and the tables (CSV, Parquet)."),
+    ] = None,
+    published: Annotated[
+        str | None,
+        typer.Option(
+            "--published",
+            help="Published models beside yours: a suite, all or none; by default of the suites you ran.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", help="Only zero_shot, cot or five_shot; repeatable.")
+    ] = None,
+    no_examples: Annotated[
+        bool, typer.Option("--no-examples", help="No answered documents on the page.")
+    ] = False,
+    include_text: Annotated[
+        bool,
+        typer.Option("--include-text", help="Show examples of gated and private data, too: patients' text."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Print a report, and write it to a folder; returns the exit code."""
+    """Report scores: how good, where, and how sure.
+
+    Any number of runs side by side, with intervals, ranks, paired comparisons and published models.
+
+    Example: medtasks report runs/A runs/B -o report
+
+    Exit code 1: something in the runs could not be used, and is named.
+    """
     text: Literal["none", "open", "all"] = "all" if include_text else "open"
-    if include_text and not with_examples:
+    if include_text and no_examples:
         raise MedtasksError(
             "one shows texts of examples, the other leaves examples out",
             where="--include-text --no-examples",
             remedy="give one of them",
         )
-    if out:
-        from medtasks_ext.report.write import check_folder
-
-        check_folder(Path(out))
-    with collector_paused():  # thousands of results are read, and all of them stay
-        report = gather([Path(folder) for folder in folders], registry(), _strategies(strategies), published)
-        written = _write(Path(out), report, text if with_examples else "none") if out else []
+    strategies = _strategies(strategy or [])
+    with _folder(out) as folder, collector_paused():  # thousands of results are read, and all of them stay
+        report = gather([Path(name) for name in folders], registry(), strategies, published)
+        written = _write(folder, report, "none" if no_examples else text) if folder else []
     if as_json:
         typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
     else:
@@ -53,6 +80,26 @@ def report_command(
     for path in written:
         typer.echo(path, err=True)
     return 1 if any(fault.skipped for fault in report.faults) else 0
+
+
+@contextmanager
+def _folder(out: str | None) -> Iterator[Path | None]:
+    """The folder to write to; one that was made for a report that fails does not stay."""
+    if out is None:
+        yield None
+        return
+    from medtasks_ext.report.write import check_folder
+
+    folder = Path(out)
+    is_new = not folder.exists()
+    check_folder(folder)
+    try:
+        yield folder
+    except MedtasksError:
+        if is_new:
+            with suppress(OSError):  # it holds something
+                folder.rmdir()
+        raise
 
 
 def _strategies(given: Sequence[str]) -> list[str] | None:

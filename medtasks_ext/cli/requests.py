@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files
 from medtasks_ext.cli.model import create_model, output_folder
@@ -22,7 +23,7 @@ from medtasks_ext.cli.run import (
     wanted_tasks,
 )
 from medtasks_ext.cli.words import counted
-from medtasks_ext.engines.address import is_loopback
+from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import TaskState
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.batch import Amount
     from medtasks_ext.runner.run import Run
 
+app = command_app()
+
+
 _DESCRIPTION = """Write the requests of a run to files for a batch interface: OpenAI's and others' at half
 price, `vllm run-batch`, Ray Data. Takes the flags and --config files of `medtasks run`, opens or continues
 the same folder, and writes what has no answer there yet; `medtasks responses` takes the results back. No
@@ -46,6 +50,7 @@ server is asked, so that neither its address nor a key is needed. Besides lm-eva
                       FILE-00001-of-00003.jsonl and so on; those of an earlier call are replaced
   --strict            stop if the data of any task is missing
   --data ORIGIN       as for `medtasks run`
+  --allow-host HOST   write gated or private text for a provider at this host, too
 
 For models behind an interface: local-chat-completions, local-completions, openai-chat-completions,
 openai-completions, anthropic-chat (Anthropic's format). Without --output_path the run is runs/MODEL.
@@ -56,6 +61,21 @@ _SHARD = "files need no shards: more than one are written where one would be too
 BYTES_PER_TOKEN = 4
 
 
+@app.command(
+    "requests",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def requests(context: typer.Context) -> int:
+    """Write a run's requests to files for a batch interface.
+
+    Example: medtasks requests --tasks bridge_zh --model openai-chat-completions --model_args model=NAME
+    --apply_chat_template -o requests.jsonl
+
+    Exit code 1: requests cannot be put, or data is missing.
+    """
+    return requests_command(context.args)
+
+
 def requests_command(arguments: list[str]) -> int:
     """Write requests; returns the exit code (0 all are written, 1 some could not be, or data is missing)."""
     quiet()
@@ -63,6 +83,7 @@ def requests_command(arguments: list[str]) -> int:
 
     from medtasks_ext.engines.batch import BatchFiles
     from medtasks_ext.runner.batch import interface_of, write_requests
+    from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.lease import Lease
     from medtasks_ext.runs.manifest import Batch
@@ -78,6 +99,8 @@ def requests_command(arguments: list[str]) -> int:
             return _nothing_left(run, wanted)
         model = create_model(config, endpoint=None).lm
         waiting, settings = fitted(run, model, waiting, wanted)
+        if server := _server(config, model):
+            wanted.egress.check(server, [text_of(task) for task in waiting.values()])
         with BatchFiles(Path(own.o)) as files:
             amount, watch = write_requests(run, model, waiting, settings, files)
             if amount.requests:  # noted before the files are there, so that the folder keeps its settings

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import hide_bars, quiet
 from medtasks_ext.cli.batch import say_report
 from medtasks_ext.cli.run import finish
@@ -16,11 +17,27 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.runner.batch import Left
 
+app = command_app()
+
+
 _AGAIN = "`medtasks requests` writes them again"
 
 
-def responses_command(folder: str, files: list[str]) -> int:
-    """Take results back; returns the exit code (0 done, 1 something is missing or is not valid)."""
+@app.command("responses")
+def responses(
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="RESULTS...", help="Files of results and errors, in any order.")
+    ],
+) -> int:
+    """Take the results of a batch back, and score what is complete.
+
+    In the format of OpenAI's output and error files, which `vllm run-batch` writes, too, or Anthropic's.
+
+    Example: medtasks responses runs/MODEL results.jsonl errors.jsonl
+
+    Exit code 1: answers are missing, or lines hold no result of this run.
+    """
     quiet()
     hide_bars("")
     from medtasks_ext.runner.batch import RunIntake

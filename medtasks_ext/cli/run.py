@@ -1,4 +1,4 @@
-"""`medtasks run` and `medtasks rescore`."""
+"""`medtasks run`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import argparse
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import reasons, say_budget
+from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
-from medtasks_ext.registry import registry
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
+from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import ShardRun
 
+app = command_app()
+
+
 _DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once; tasks run one by one; every response is stored as it comes. The same
 command continues an interrupted run. Before it begins, one question is asked and the answer is
@@ -49,6 +53,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
                       or sample (synthetic rows, marked everywhere)
+  --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
+                      such text goes to this machine and to MEDTASKS_TRUSTED_HOSTS alone
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
 
@@ -80,6 +86,7 @@ class Wanted:
         choices: task -> which of its documents.
         built: the tasks whose rows are here.
         missing: task -> why it cannot be asked.
+        egress: which servers may receive which text.
     """
 
     registry: Registry
@@ -89,6 +96,22 @@ class Wanted:
     choices: dict[str, Choice]
     built: dict[str, Any]
     missing: dict[str, str]
+    egress: Egress
+
+
+@app.command(
+    "run",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def run(context: typer.Context) -> int:
+    """Run tasks with lm-eval's own flags; resumable.
+
+    Example: medtasks run --tasks bridge_zh,medhelm_admin --model vllm --model_args pretrained=ORG/MODEL
+    --apply_chat_template
+
+    Exit code 1: a task failed, or its data is missing.
+    """
+    return run_command(context.args)
 
 
 def run_command(arguments: list[str]) -> int:
@@ -128,6 +151,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
     """
     from medtasks_ext.runner.run import build_tasks, check_data, nothing_to_run
 
+    egress = Egress.of(own.allow_host)
     tasks, resolved = requested_tasks(config)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
@@ -147,7 +171,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
         )
     say_budget(config, tasks, built)
     missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
-    return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing)
+    return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
 def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any]:
@@ -165,6 +189,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
     wanted.built = run.in_begun_words(wanted.built)
     for name, reason in wanted.missing.items():
         run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
+    run.manifest.allow(sorted(wanted.egress.allowed))
     built, choices = wanted.built, wanted.choices
     waiting = {name: task for name, task in built.items() if not run.is_current(name, task, choices[name])}
     run.choose({name: task for name, task in built.items() if name not in waiting}, choices)
@@ -226,26 +251,9 @@ def _say_without_gold(built: dict[str, Any]) -> None:
         )
 
 
-def rescore_command(folder: str) -> int:
-    """Rescore a run; returns the exit code."""
-    quiet()
-    from medtasks_ext.results.reading import unknown_tasks
-    from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
-
-    run = Run(Path(folder), registry())
-    run.load()
-    if not run.known_names():
-        fault = unknown_tasks(list(run.manifest.tasks), folder)
-        raise MedtasksError(fault.what, where=fault.where, remedy="call it with the folder of these tasks")
-    with Lease(run.folder, "medtasks rescore"):
-        run.rescore(lambda task, what: typer.echo(f"{task}: {what}", err=True))
-        return finish(run, 0)
-
-
 def _keep_judgements(run: Run) -> None:
     """Put scores of judges back beside metrics that were computed anew."""
-    if not (run.folder / "judgements").is_dir():
+    if not run.files.judgements.is_dir():
         return
     try:
         from medtasks_ext.judge.scores import reattach
@@ -278,8 +286,11 @@ def _print_scores(run: Run) -> None:
 
 def _print_shard(run: ShardRun) -> None:
     run.write_results()
-    results = run.results()
-    asked, whole = (sum(item[key] for item in results.values()) for key in ("n", "n_all"))
+    results = run.covered()
+    asked, whole = (
+        sum(item["n"] for item in results.values()),
+        sum(item["n_all"] for item in results.values()),
+    )
     typer.echo(
         f"shard {run.shard}: responses to {asked:,} of {whole:,} documents of {len(results)} tasks, and no "
         "scores, since metrics of a part are not the task's"
@@ -293,6 +304,7 @@ def _execute(
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.runner.ranks import ranks_of
+    from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
@@ -302,7 +314,12 @@ def _execute(
     waiting, settings = fitted(run, model, waiting, wanted)
     places = {name: run.places(task) for name, task in waiting.items()}
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
-    engine = loaded.engine(quotes=lambda request: public[request.task] or shows_text(), say=_say)
+    engine = loaded.engine(
+        quotes=lambda request: public[request.task] or shows_text(),
+        say=_say,
+        egress=wanted.egress.recording(SentLog(run.folder).add),
+    )
+    engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings)
@@ -388,12 +405,12 @@ def fitted(run: Run, model: LM, waiting: dict[str, Any], wanted: Wanted) -> tupl
     Raises:
         MedtasksError: the model cannot be asked these tasks with these settings.
     """
-    from medtasks_ext.runner.preflight import check_chat_template
+    from medtasks_ext.runner.preflight import check_budget, check_chat_template
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
     settings = wanted.settings
-    _check_budget(model, waiting)
+    check_budget(model, waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
         typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
@@ -460,6 +477,7 @@ def own_flags() -> argparse.ArgumentParser:
     own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own_parser.add_argument("--strict", action="store_true")
     own_parser.add_argument("--data")
+    own_parser.add_argument("--allow-host", action="append", default=[])
     own_parser.add_argument("--prompts")
     return own_parser
 
@@ -513,17 +531,3 @@ def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]
             where="--samples",
             remedy='write {"TASK": [0, 1, 2]}, or draw a list with `medtasks sample`',
         ) from None
-
-
-def _check_budget(model: LM, tasks: dict[str, Any]) -> None:
-    """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away."""
-    longest = getattr(model, "max_length", None)
-    if not isinstance(longest, int) or getattr(model, "tokenizer", None) is None:
-        return  # of an API model lm-eval only guesses the context
-    budget = max(int(task.config.generation_kwargs.get("max_gen_toks") or 0) for task in tasks.values())
-    if budget >= longest:
-        raise MedtasksError(
-            f"the answer budget of {budget} tokens leaves no room in a context of {longest}",
-            where="--gen_kwargs max_gen_toks",
-            remedy=f"lower it, for example --gen_kwargs max_gen_toks={longest // 4}, or raise max_model_len",
-        )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
+from medtasks_ext.seed import SEED
 from medtasks_ext.studies.difficulty import read_grading
 from medtasks_ext.studies.sample import Item, Sample, draw, parse_ratio
 from medtasks_ext.studies.strata import strata_of
@@ -20,13 +22,38 @@ from medtasks_ext.studies.strata import strata_of
 if TYPE_CHECKING:
     from medtasks_ext.studies.difficulty import Grading
 
+app = command_app()
+
+
 EXACT, INEXACT = 0, 1
 
 
-def sample_command(
-    files: list[str], size: int, *, ratio: str, by: str | None, rows: str | None, seed: int, out: str
+@app.command("sample")
+def sample(
+    files: Annotated[
+        list[str], typer.Argument(metavar="LEVELS...", help="Files TASK.json of `medtasks difficulty`.")
+    ],
+    size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
+    ratio: Annotated[str, typer.Option("--ratio", help="HARD:MEDIUM:EASY.")] = "3:5:2",
+    by: Annotated[
+        str | None, typer.Option("--by", help="Draw in proportion over this column, e.g. department.")
+    ] = None,
+    rows: Annotated[
+        str | None, typer.Option("--rows", help="File with columns id and --by; else the task's own rows.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides which questions are drawn.")] = SEED,
+    out: Annotated[
+        str, typer.Option("-o", "--out", help="List for --samples; tasks already in it are kept.")
+    ] = "samples.json",
 ) -> int:
-    """Draw samples of tasks and add them to a list for `--samples`; returns the exit code."""
+    """Draw a sample with a mix of difficulty levels.
+
+    Stratified, as MLB does.
+
+    Example: medtasks sample difficulty/mlb_maguidance.json --size 300 --by department -o samples.json
+
+    Exit code 1: the mix is not met.
+    """
     shares = parse_ratio(ratio)
     if rows and (len(files) > 1 or not by):
         raise MedtasksError(
@@ -57,6 +84,8 @@ def sample_command(
     for grading in gradings:
         _print(grading, drawn[grading.task], by)
     typer.echo(f"{path}: for --samples; {report_path}: what was aimed at and drawn")
+    model = "--model vllm --model_args pretrained=ORG/MODEL"
+    typer.echo(f"next: medtasks run {','.join(drawn)} --samples {path} {model}", err=True)
     missed = any(count.drawn != count.wanted for sample in drawn.values() for count in sample.levels.values())
     return INEXACT if missed else EXACT
 

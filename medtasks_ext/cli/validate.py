@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.text import Text
 
+from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, registry
@@ -18,9 +20,21 @@ from medtasks_ext.registry.tasks import TASK_FILE
 if TYPE_CHECKING:
     from medtasks_ext.runner.validate import Check
 
+app = command_app()
 
-def validate_command(names: list[str]) -> int:
-    """Validate datasets given by id or folder (all by default), and their suites; returns the exit code."""
+
+@app.command("validate")
+def validate(
+    names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,
+) -> int:
+    """Check dataset folders.
+
+    Schema, prompts, sample rows, an oracle, garbage; and the files of their suites.
+
+    Example: medtasks validate medhelm_hospice_referral
+
+    Exit code 1: a folder has problems.
+    """
     os.environ.setdefault("TQDM_DISABLE", "1")
     from medtasks_ext.runner.validate import checks_of
 
@@ -30,7 +44,7 @@ def validate_command(names: list[str]) -> int:
     suites = {name: reason for name, reason in suites.items() if not names or name in names}
     for reason in suites.values():
         _say(f"✗ {reason}", "bold red")
-    named = [name for name in names if name not in suites]
+    named = [name for name in names or [] if name not in suites]
     chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
     failed = 0
     for dataset in chosen:

@@ -1,4 +1,16 @@
-"""Words of messages."""
+"""Words of messages and of help."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Help of an option that several commands have.
+ALLOW_HOST = "Send text that is gated or private to this host, too; repeatable."
 
 
 def counted(n: int, noun: str) -> str:
@@ -16,3 +28,16 @@ def duration(seconds: float) -> str:
     if hours < 48:
         return f"{minutes // 60} h {minutes % 60} min"
     return f"{hours // 24} d {hours % 24} h"
+
+
+def near_options(given: str, known: Iterable[str]) -> str:
+    """`did you mean …?` for an option that a command does not have; nothing where none is near.
+
+    A short option is near to the long ones that begin with its letter.
+    """
+    long = sorted({name for name in known if name.startswith("--")}, key=lambda name: (len(name), name))
+    if re.fullmatch(r"-\w", given):
+        close = [name for name in long if name[2] == given[1]][:3]
+    else:
+        close = get_close_matches(given.partition("=")[0], long, n=3)
+    return f"did you mean {' or '.join(close)}?" if close else ""

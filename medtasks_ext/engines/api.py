@@ -9,6 +9,7 @@ import asyncio
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,8 +17,9 @@ from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
-from medtasks_ext.engines.address import is_loopback
+from medtasks_ext.egress import Egress, is_loopback, keep_from_proxies
 from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.http import Client, Clock, Retry, Server
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from lm_eval.api.model import LM
 
+    from medtasks_ext.egress import Place
     from medtasks_ext.engines.engine import Done, Feed
     from medtasks_ext.engines.records import Outcome, Request
 
@@ -55,6 +58,7 @@ class ApiEngine(Engine):
         quotes: whether the fault of a request may quote the server, which may quote the row.
         say: called with a line for the user.
         clock: of pauses.
+        egress: which servers may receive which text; the environment's policy by default.
 
     Raises:
         MedtasksError: model, address or key is missing.
@@ -67,6 +71,7 @@ class ApiEngine(Engine):
         quotes: Callable[[Request], bool] = lambda request: shows_text(),
         say: Callable[[str], None] = lambda line: None,
         clock: Clock | None = None,
+        egress: Egress | None = None,
     ) -> None:
         read = reader_of(type(lm))
         if read is None or not isinstance(lm, TemplateAPI):
@@ -75,14 +80,27 @@ class ApiEngine(Engine):
         self._quotes, self._say, self._clock = quotes, say, clock
         self._server, self._retry = _server(lm), Retry(max_retries=max(0, lm.max_retries))
         self.window = self._server.connections
-        self.local = is_loopback(self._server.url)
+        self.address, self.egress = self._server.url, egress or Egress.of()
+        self.local = is_loopback(self.address)
         self.ended: Fault | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Client | None = None
 
     def prepare(self, request: Request) -> Request | Fault:
-        """Count and keep the tokens, where the model sends tokens."""
+        """Count and keep the tokens, where the model sends tokens.
+
+        The server itself may count them, so a text that it may not receive ends here.
+        """
+        if not self._place.permits(request.text):
+            return withheld(self._place, request.text)
         return prepared(self._lm, request)
+
+    @cached_property
+    def _place(self) -> Place:
+        assert self.egress is not None
+        place = self.egress.place(self.address)
+        keep_from_proxies(place)  # lm-eval's client asks where the server counts tokens
+        return place
 
     def run(self, feed: Feed, done: Done) -> None:
         """Ask until the feed is over, or a fault ends it all.
@@ -105,7 +123,9 @@ class ApiEngine(Engine):
 
     async def _run(self, feed: Feed, done: Done) -> None:
         taking = asyncio.Lock()
-        async with Client(self._server, self._retry, say=self._say, clock=self._clock) as client:
+        async with Client(
+            self._server, self._retry, say=self._say, clock=self._clock, egress=self.egress
+        ) as client:
             self._loop, self._client = asyncio.get_running_loop(), client
             workers = [
                 asyncio.ensure_future(self._work(client, feed, taking, done)) for _ in range(self.window)
@@ -146,7 +166,7 @@ class ApiEngine(Engine):
         try:
             body = payload(self._lm, request)
             sent = 1
-            outcome = await client.answer(body, self._read, quote=self._quotes(request))
+            outcome = await client.answer(body, self._read, quote=self._quotes(request), text=request.text)
         except Exception as error:
             return Fault(FaultKind.ENGINE, what_happened(error), tries=sent, maybe_paid=sent)
         if isinstance(outcome, Answer):

@@ -48,7 +48,7 @@ class BatchSize:
     @staticmethod
     def has(model: LM) -> bool:
         """Whether the model's batches have a size that may change between its calls."""
-        return {"batch_size_per_gpu", "max_batch_size"} <= vars(model).keys()
+        return bool(vars(model).keys() >= {"batch_size_per_gpu", "max_batch_size"})
 
     def choose(self, tokens: int) -> None:
         """Set the size for requests of so many tokens, prompt and answer together, at most."""

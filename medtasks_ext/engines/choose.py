@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from lm_eval.api.model import LM
 
+    from medtasks_ext.egress import Egress
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
 
@@ -20,6 +21,7 @@ def engine_of(
     *,
     quotes: Callable[[Request], bool] = lambda request: False,
     say: Callable[[str], None] = lambda line: None,
+    egress: Egress | None = None,
 ) -> Engine:
     """The engine that answers with a loaded model.
 
@@ -27,6 +29,7 @@ def engine_of(
         model: of lm-eval.
         quotes: whether a fault may quote what a server says of a request, which may quote the row.
         say: called with a line for the user.
+        egress: which servers may receive which text; the environment's policy by default.
 
     Raises:
         MedtasksError: address or key of a server is missing.
@@ -36,5 +39,5 @@ def engine_of(
         from medtasks_ext.engines.api import ApiEngine, takes
 
         if takes(model):
-            return ApiEngine(model, quotes=quotes, say=say)
-    return LmEngine(model, say)
+            return ApiEngine(model, quotes=quotes, say=say, egress=egress)
+    return LmEngine(model, say, egress)

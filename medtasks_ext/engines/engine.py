@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from medtasks_ext.egress import Egress
 from medtasks_ext.engines.records import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from medtasks_ext.egress import Text
     from medtasks_ext.engines.records import Outcome, Request
 
 #: Called with each request and its outcome, in the thread that runs the engine.
@@ -46,11 +48,24 @@ class Engine(ABC):
         window: requests that the engine has under way at most; the feed holds as many ready.
         batch: requests that the engine answers together, and whose slowest answer all of them wait for.
         local: whether the model runs on this machine, so that requests that are given up cost nothing.
+        address: of the server that gets the prompts; empty where no server does.
+        egress: which servers may receive which text; None for the environment's policy.
     """
 
     window: int = 64
     batch: int = 1
     local: bool = True
+    address: str = ""
+    egress: Egress | None = None
+
+    def check(self, texts: Iterable[Text]) -> None:
+        """Refuse texts that the server may not receive, before any is sent.
+
+        Raises:
+            MedtasksError: names datasets and host.
+        """
+        if self.address:
+            (self.egress or Egress.of()).check(self.address, texts)
 
     def prepare(self, request: Request) -> Request | Fault:
         """Make a request ready to be sent, in the thread that builds requests: tokens, for example."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.egress import remedy_for
 from medtasks_ext.engines.records import Fault, FaultKind
+
+if TYPE_CHECKING:
+    from medtasks_ext.egress import Place, Text
 
 #: Characters of a server's own message that are quoted.
 QUOTED = 160
@@ -46,6 +50,13 @@ class Asked:
     url: str
     model: str = ""
     key: str = "a request without a key"
+
+
+def withheld(place: Place, text: Text) -> Fault:
+    """The fault of a request that is not sent, since its text is not open."""
+    dataset = text.dataset or "an unknown dataset"
+    reason = f"text of {dataset} is not open, and {place.host} may not receive it"
+    return Fault(FaultKind.WITHHELD, reason, remedy_for(place.host), tries=0)
 
 
 def status_fault(status: int, body: Any, asked: Asked, *, quote: bool) -> Fault:

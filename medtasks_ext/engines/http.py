@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import socket
 import ssl
 import time
 from contextlib import suppress
@@ -20,14 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from medtasks_ext.engines.address import is_loopback, shown
-from medtasks_ext.engines.faults import Asked, status_fault
+from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress
+from medtasks_ext.engines.address import shown
+from medtasks_ext.engines.faults import Asked, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from aiohttp.abc import ResolveResult
+
+    from medtasks_ext.egress import Place, Text
     from medtasks_ext.engines.completion import Reader
 
 CONNECT_SECONDS = 15.0
@@ -135,6 +140,7 @@ class Client:
         retry: the rule for `answer`.
         say: called with a line for the user.
         clock: of pauses.
+        egress: which servers may receive which text; the environment's policy by default.
     """
 
     def __init__(
@@ -144,12 +150,15 @@ class Client:
         *,
         say: Callable[[str], None] = lambda line: None,
         clock: Clock | None = None,
+        egress: Egress | None = None,
     ) -> None:
         self.server, self.retry = server, retry or Retry()
         self.asked = Asked(shown(server.url), server.model, server.key)
         self._say, self._clock = say, clock or Clock()
         self._stopped = asyncio.Event()
         self._held_until = -math.inf
+        self._egress = egress or Egress.of()
+        self._place: Place | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Client:
@@ -165,12 +174,16 @@ class Client:
                 where=self.asked.key,
                 remedy="set the key without the line break at its end",
             )
+        self._place = place = await asyncio.to_thread(self._egress.place, server.url)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=server.connections, ssl=_certificates(server)),
+            connector=aiohttp.TCPConnector(
+                limit=server.connections,
+                ssl=_certificates(server),
+                resolver=_Held(self._egress) if place.by_address else None,
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=server.headers,
-            # texts for a server on this machine must not take the way over a proxy
-            trust_env=not is_loopback(server.url),
+            trust_env=place.takes_proxy,
         )
         return self
 
@@ -211,7 +224,15 @@ class Client:
 
     # ------------------------------------------------------------------ requests
 
-    async def answer(self, body: Any, read: Reader, *, path: str = "", quote: bool = False) -> Answer | Fault:
+    async def answer(
+        self,
+        body: Any,
+        read: Reader,
+        *,
+        path: str = "",
+        quote: bool = False,
+        text: Text = UNKNOWN_TEXT,
+    ) -> Answer | Fault:
         """Ask, and again by the rule until there is an answer.
 
         Args:
@@ -219,14 +240,15 @@ class Client:
             read: makes an answer of the reply.
             path: behind the server's address.
             quote: whether a fault may quote the server's own words, which may quote the request.
+            text: whose text the body holds.
         """
         tries = maybe_paid = 0
         while True:
             await self.turn()
-            got = await self.ask(body, read, path=path, quote=quote)
+            got = await self.ask(body, read, path=path, quote=quote, text=text)
             if isinstance(got, Answer):
                 return got
-            tries += 1
+            tries += got.fault.tries
             maybe_paid += got.fault.maybe_paid
             if self.retry.again(got.fault, tries):
                 await self._clock.pause(self.retry.pause(tries, got.after), self._stopped)
@@ -234,9 +256,17 @@ class Client:
                     continue
             return replace(got.fault, tries=tries, maybe_paid=maybe_paid)
 
-    async def ask(self, body: Any, read: Reader, *, path: str = "", quote: bool = False) -> Answer | Failed:
-        """Ask once."""
-        reply = await self.exchange("POST", path, body, quote=quote)
+    async def ask(
+        self,
+        body: Any,
+        read: Reader,
+        *,
+        path: str = "",
+        quote: bool = False,
+        text: Text = UNKNOWN_TEXT,
+    ) -> Answer | Failed:
+        """Ask once; arguments as for `answer`."""
+        reply = await self.exchange("POST", path, body, quote=quote, text=text)
         if isinstance(reply, Failed):
             return reply
         found = read(reply.body, quote)
@@ -250,6 +280,7 @@ class Client:
         *,
         seconds: float | None = None,
         quote: bool = False,
+        text: Text = UNKNOWN_TEXT,
     ) -> Reply | Failed:
         """Send one request.
 
@@ -259,8 +290,14 @@ class Client:
             body: anything that JSON can hold.
             seconds: that it may take, if not the server's usual time.
             quote: see `answer`.
+            text: whose text the body holds.
+
+        Raises:
+            MedtasksError: it cannot be noted where the text goes.
         """
         assert self._session is not None
+        if withheld := self._withheld(NO_TEXT if body is None else text):
+            return Failed(withheld)
         url, seconds = self.server.url + path, seconds or self.server.timeout
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
         data = None if body is None else aiohttp.JsonPayload(body)
@@ -283,6 +320,14 @@ class Client:
             return Failed(Fault(FaultKind.MALFORMED, reason, status=status, maybe_paid=1))
         return Reply(parsed, took)
 
+    def _withheld(self, text: Text) -> Fault | None:
+        """Why a text is not sent; None where it may go, and that is noted."""
+        assert self._place is not None
+        if self._place.permits(text):
+            self._egress.record(self._place, text)
+            return None
+        return withheld(self._place, text)
+
     def _unanswered(self, error: Exception, seconds: float, *, paid: bool) -> Fault:
         """The fault of a request without a reply."""
         url = self.asked.url
@@ -304,6 +349,25 @@ class Client:
             return Fault(FaultKind.TIMEOUT, reason, "raise timeout", maybe_paid=int(paid))
         reason = f"the connection broke ({type(error).__name__})"
         return Fault(FaultKind.UNREACHABLE, reason, maybe_paid=int(paid))
+
+
+class _Held(aiohttp.ThreadedResolver):
+    """Connects to addresses of this machine and of trusted networks alone.
+
+    A name that had such an address a moment ago may have another one now.
+    """
+
+    def __init__(self, egress: Egress) -> None:
+        super().__init__()
+        self._egress = egress
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await super().resolve(host, port, family)
+        if not all(self._egress.holds(item["host"]) for item in found):
+            raise OSError(f"{host} has an address outside of the trusted networks")
+        return found
 
 
 def seconds_asked(retry_after: str, now: datetime) -> float | None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
 
+from medtasks_ext.egress import Egress, keep_from_proxies
 from medtasks_ext.engines.batch_size import BatchSize, free_memory
 from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
 from medtasks_ext.privacy import what_happened
 
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
 
 #: Requests that the model gets in one call: it sorts them by length and forms its own batches.
 GROUP = 4096
+#: Modules of lm-eval's models that ask a service of their own -> its address, where no other is given.
+#: LiteLLM chooses among many.
+_SERVICES = {
+    "lm_eval.models.anthropic_llms": "https://api.anthropic.com",
+    "lm_eval.models.textsynth": "https://api.textsynth.com",
+    "lm_eval.models.ibm_watsonx_ai": "https://watsonx.ai",
+    "lm_eval.models.litellm_llms": "https://litellm.invalid",
+}
 #: Seconds between two looks at an empty feed.
 _PAUSE = 0.05
 
@@ -48,12 +58,19 @@ class LmEngine(Engine):
     Args:
         model: of lm-eval.
         say: called with a line for the user.
+        egress: which servers may receive which text; the environment's policy by default.
     """
 
     window = GROUP
 
-    def __init__(self, model: LM, say: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(
+        self,
+        model: LM,
+        say: Callable[[str], None] = lambda line: None,
+        egress: Egress | None = None,
+    ) -> None:
         self._model = model
+        self.address, self.egress = address_of(model), egress or Egress.of()
         self._size = BatchSize(model, say) if BatchSize.has(model) else None
         self.batch = self._size.most if self._size is not None else 1
         self._waiting: dict[str, deque[Request]] = {}
@@ -92,12 +109,28 @@ class LmEngine(Engine):
         return group, None
 
     def _answer(self, group: list[Request]) -> None:
+        group = self._permitted(group) if self.address else group
+        if not group:
+            return
         if self._size is not None:
             self._size.choose(self._longest(group))
         left = group
         while left and not self._try(left):
             free_memory()
             left = self._left()
+
+    def _permitted(self, group: list[Request]) -> list[Request]:
+        """Those that the model's server may receive; the others are faults."""
+        assert self._done is not None and self.egress is not None
+        place = self.egress.place(self.address)
+        keep_from_proxies(place)  # lm-eval's own clients ask
+        for request in group:
+            if not place.permits(request.text):
+                self._done(request, withheld(place, request.text))
+        left = [request for request in group if place.permits(request.text)]
+        for text in dict.fromkeys(request.text for request in left):
+            self.egress.record(place, text)
+        return left
 
     def _longest(self, group: Sequence[Request]) -> int:
         """Tokens of prompt and answer that a request of the group needs at most."""
@@ -156,6 +189,15 @@ class LmEngine(Engine):
         # the text of n tokens may be one token shorter when it is tokenised again
         budget = int(request.settings.get("max_gen_toks") or 0)
         return Answer(text, "length" if budget and usage.completion >= budget - 1 else "", usage)
+
+
+def address_of(model: LM) -> str:
+    """The server that a model of lm-eval sends prompts to; empty for a model on this machine."""
+    given = getattr(model, "base_url", None) or getattr(model, "api_base", None)
+    if isinstance(given, str) and given:
+        return given if "//" in given else f"//{given}"
+    modules = {kind.__module__ for kind in type(model).__mro__}
+    return next((address for module, address in _SERVICES.items() if module in modules), "")
 
 
 def _text(prompt: Any) -> str:

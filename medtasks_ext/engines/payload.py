@@ -79,12 +79,13 @@ def payload(lm: TemplateAPI, request: Request) -> dict[str, Any]:
     message: Any = request.prompt if request.tokens is None else request.tokens
     if not isinstance(request.prompt, str):
         message = JsonChatStr(json.dumps(request.prompt, ensure_ascii=False))
-    return lm._create_payload(
+    payload: dict[str, Any] = lm._create_payload(
         lm.create_message([message]),
         generate=True,
         gen_kwargs=copy.deepcopy(dict(request.settings)),
         seed=lm._seed,
     )
+    return payload
 
 
 def after_thinking(text: str, mark: str | None) -> str:

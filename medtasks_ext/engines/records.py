@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+from medtasks_ext.egress import UNKNOWN_TEXT, Text
+
 #: A text, or the turns of a conversation: `{"role": …, "content": …}`.
 Prompt: TypeAlias = str | list[dict[str, str]]
 
@@ -23,6 +25,7 @@ class Request:
         settings: lm-eval's `generation_kwargs`: `until`, `max_gen_toks`, `temperature`, ….
         row: the lm-eval document, for models that answer from it (the built-in ones).
         tokens: of the prompt, where the engine takes tokens.
+        text: whose text the prompt holds, which decides about the servers that may receive it.
     """
 
     key: str
@@ -32,6 +35,7 @@ class Request:
     settings: Mapping[str, Any]
     row: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     tokens: list[int] | None = field(default=None, repr=False, compare=False)
+    text: Text = field(default=UNKNOWN_TEXT, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class FaultKind(str, Enum):
     REFUSED = "refused"
     #: the prompt does not fit the context, even without shots and input
     TOO_LONG = "too_long"
+    #: the text is not open to everyone, and the server may not receive it: nothing was sent
+    WITHHELD = "withheld"
     #: the engine failed on this request
     ENGINE = "engine"
     #: the key is missing, wrong or not allowed (401, 403)

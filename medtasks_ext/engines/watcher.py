@@ -114,7 +114,8 @@ def alive(process: psutil.Process) -> bool:
     import psutil
 
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        runs: bool = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return runs
     except psutil.Error:
         return False
 

@@ -169,7 +169,7 @@ def read_key(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise MedtasksError("no such file", where=path, remedy=remedy)
     try:
-        key = read_json(path)
+        key: dict[str, Any] = read_json(path)
         parts = ("runs", "tasks") if key["kind"] == "pairwise" else ("queue", "cases")
         if absent := [part for part in (*parts, "export", "language") if part not in key]:
             raise MedtasksError(f"has no {', '.join(absent)}", where=path, remedy=remedy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -177,39 +176,27 @@ def _documents(run: Run, task: str) -> dict[str, Document]:
             where=run.folder,
             remedy=f"`medtasks run` it there first; finished: {', '.join(finished) or 'none'}",
         )
-    path = run.folder / f"samples_{task}.jsonl"
-    remedy = f"`medtasks rescore {run.folder}` writes the file again from the stored responses"
     found: dict[str, Document] = {}
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    sample = json.loads(line)
-                    doc, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
-                    question = doc.get("question") or "\n\n".join(
-                        filter(None, (doc["system"], doc["prompt"]))
-                    )
-                    compared = {
-                        "input": doc.get("question") or doc["prompt"],
-                        "reference": doc["target"],
-                        "origin of the data": doc["data"],
-                    }
-                    key = document_key(doc)
-                except (ValueError, KeyError, TypeError, IndexError):
-                    raise MedtasksError(
-                        f"line {number} is no record of an answer", where=path, remedy=remedy
-                    ) from None
-                if not isinstance(answer, str | None):
-                    raise MedtasksError(
-                        f"the answers of {task} are not texts: experts would compare data structures",
-                        where="--tasks",
-                        remedy="choose tasks with free text as answer",
-                    )
-                found[key] = Document(
-                    clean(question.strip()), compared, clean((answer or "").strip()), doc["data"] == "sample"
-                )
-    except FileNotFoundError:
-        raise MedtasksError("no such file", where=path, remedy=remedy) from None
+    for sample in run.files.read_samples(task):
+        document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
+        if not isinstance(answer, str | None):
+            raise MedtasksError(
+                f"the answers of {task} are not texts: experts would compare data structures",
+                where="--tasks",
+                remedy="choose tasks with free text as answer",
+            )
+        whole = "\n\n".join(filter(None, (document["system"], document["prompt"])))
+        compared = {
+            "input": document.get("question") or document["prompt"],
+            "reference": document["target"],
+            "origin of the data": document["data"],
+        }
+        found[document_key(document)] = Document(
+            clean((document.get("question") or whole).strip()),
+            compared,
+            clean((answer or "").strip()),
+            document["data"] == "sample",
+        )
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from medtasks_ext.egress import Text
 from medtasks_ext.judge.cases import response_hash
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import PROCEDURES, Judged
@@ -36,9 +37,14 @@ class Ask(NamedTuple):
         return self.case.rubric_of(self.request)
 
     @property
+    def text(self) -> Text:
+        """Whose text it holds."""
+        return Text(self.task.name, is_open=self.task.open_access or self.case.synthetic)
+
+    @property
     def quotable(self) -> bool:
         """Whether messages may quote a server, which may quote the texts."""
-        return self.task.open_access or self.case.synthetic or shows_text()
+        return self.text.is_open or shows_text()
 
     def about(self, judge: Judge) -> About:
         """What the record says of it."""

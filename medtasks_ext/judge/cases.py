@@ -13,6 +13,8 @@ from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.scoring_point import AXIS, FIELD, point_rubric, shown_for_point
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.rows.spec import dataset_spec
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.samples import RESCORE, iter_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.judge.procedures import Request
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.runs.records import Sample
 
 NO_GOLD = "no gold answer to show"
 
@@ -121,7 +124,7 @@ def judged_tasks(folder: Path, registry: Registry, names: Iterable[str]) -> list
         dataset, _ = registry.tasks[name]
         if rubric := rubric_of(dataset):
             task = JudgedTask(name, rubric, open_access=dataset.metadata.access == "open")
-            task.cases = _read_cases(folder / f"samples_{name}.jsonl", rubric)
+            task.cases = _read_cases(RunFolder(folder).samples_file(name), rubric)
             found.append(task)
     return found
 
@@ -137,27 +140,16 @@ def rubric_of(dataset: Dataset) -> Rubric | None:
 
 def _read_cases(path: Path, rubric: Rubric) -> list[Case]:
     cases = []
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    cases.append(_case(json.loads(line), rubric))
-                except (ValueError, KeyError, TypeError, IndexError):
-                    raise MedtasksError(
-                        f"line {number} is no record of an open-ended answer",
-                        where=path,
-                        remedy="`medtasks rescore RUN` writes the file again from the stored responses",
-                    ) from None
-    except FileNotFoundError:
-        raise MedtasksError(
-            "no such file",
-            where=path,
-            remedy="`medtasks rescore RUN` writes it again from the stored responses",
-        ) from None
+    for number, sample in enumerate(iter_samples(path), start=1):
+        try:
+            cases.append(_case(sample, rubric))
+        except (KeyError, TypeError, IndexError):
+            what = f"line {number} is no record of an open-ended answer"
+            raise MedtasksError(what, where=path, remedy=RESCORE) from None
     return cases
 
 
-def _case(sample: Mapping[str, Any], rubric: Rubric) -> Case:
+def _case(sample: Sample, rubric: Rubric) -> Case:
     document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
     texts = {"question": document["question"], "response": str(answer or "").strip()}
     blank, gap = not texts["response"], ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT
 from medtasks_ext.engines.completion import chat_answer
 from medtasks_ext.engines.faults import shortened
 from medtasks_ext.engines.http import Client, Failed, Server
@@ -14,6 +15,7 @@ from medtasks_ext.runs.judgements import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from medtasks_ext.egress import Egress, Text
     from medtasks_ext.judge.jury import Judge
 
 PROBE_SECONDS = 60.0
@@ -52,7 +54,12 @@ class Endpoint:
         stopped: why the judge is given up; empty while it is not.
     """
 
-    def __init__(self, judge: Judge, say: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        say: Callable[[str], None] = lambda line: None,
+        egress: Egress | None = None,
+    ) -> None:
         self.judge = judge
         self.takes_schema = True
         self.stopped = ""
@@ -66,7 +73,7 @@ class Endpoint:
             connections=judge.max_concurrent,
             timeout=judge.timeout,
         )
-        self._client = Client(server, say=say)
+        self._client = Client(server, say=say, egress=egress)
 
     async def __aenter__(self) -> Endpoint:
         await self._client.__aenter__()
@@ -101,7 +108,7 @@ class Endpoint:
         """Why a request for one token gets no answer; empty if it gets one, or may get one later."""
         body = chat_body(self.judge, [{"role": "user", "content": "1"}], None, limit=1)
         seconds = min(self.judge.timeout, PROBE_SECONDS)
-        reply = await self._client.exchange("POST", _CHATS, body, seconds=seconds, quote=True)
+        reply = await self._client.exchange("POST", _CHATS, body, seconds=seconds, quote=True, text=NO_TEXT)
         if not isinstance(reply, Failed):
             if isinstance(reply.body, dict) and reply.body.get("choices"):
                 return ""  # one token need not hold text
@@ -118,7 +125,12 @@ class Endpoint:
         return "" if is_listed else f"a request for one token is refused: {fault.reason}"
 
     async def complete(
-        self, messages: list[dict[str, str]], schema: Mapping[str, Any], *, quote: bool = False
+        self,
+        messages: list[dict[str, str]],
+        schema: Mapping[str, Any],
+        *,
+        quote: bool = False,
+        text: Text = UNKNOWN_TEXT,
     ) -> Answer | Failed:
         """Try once to get a reply, under the schema where the server takes one.
 
@@ -128,15 +140,16 @@ class Endpoint:
             messages: the conversation.
             schema: of the verdict.
             quote: whether a fault may quote the server's own words, which may quote the conversation.
+            text: whose text the conversation holds.
         """
         if self.takes_schema:
             found = await self._client.ask(
-                chat_body(self.judge, messages, schema), chat_answer, path=_CHATS, quote=quote
+                chat_body(self.judge, messages, schema), chat_answer, path=_CHATS, quote=quote, text=text
             )
             if not isinstance(found, Failed) or found.fault.kind is not FaultKind.REFUSED:
                 return found
         plain = await self._client.ask(
-            chat_body(self.judge, messages, None), chat_answer, path=_CHATS, quote=quote
+            chat_body(self.judge, messages, None), chat_answer, path=_CHATS, quote=quote, text=text
         )
         if isinstance(plain, Answer):  # refused again, it would not have been the schema
             self.takes_schema = False

@@ -20,6 +20,7 @@ from medtasks_ext.judge.cases import response_hash
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import Request, is_disputed
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import QUEUE, About, Judgement
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _SHOWN = 3  # faults that a message spells out
 
 def queue_file(folder: Path, task: str) -> Path:
     """Where the disputed cases of a task of a run wait."""
-    return folder / "judgements" / f"{QUEUE}{task}.jsonl"
+    return RunFolder(folder).judgements / f"{QUEUE}{task}.jsonl"
 
 
 def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from medtasks_ext.egress import Egress
 from medtasks_ext.engines.http import FIRST_PAUSE, Failed, Retry
 from medtasks_ext.engines.records import Fault
 from medtasks_ext.errors import MedtasksError
@@ -23,6 +24,7 @@ from medtasks_ext.runs.judgements import About, Failure, Intent, Judgement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from medtasks_ext.egress import Place, Text
     from medtasks_ext.engines.records import Answer
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import Estimate
@@ -75,6 +77,7 @@ class Engine:
         budget: what it may cost.
         report: called with (judge, whether it gave a judgement) after each request.
         say: called with a line for the user.
+        egress: which servers may receive which text; the environment's policy by default.
     """
 
     def __init__(
@@ -84,7 +87,9 @@ class Engine:
         budget: Budget,
         report: Callable[[str, bool], None] = lambda judge, judged: None,
         say: Callable[[str], None] = lambda line: None,
+        egress: Egress | None = None,
     ) -> None:
+        self.egress = (egress or Egress.of()).recording(self._note_sent)
         self.jury, self.runs, self.budget = jury, runs, budget
         self.report, self.say = report, say
         self.outcome = Outcome()
@@ -121,6 +126,23 @@ class Engine:
                     found[id(ask.store), key] = Ask(key, ask.task, ask.case, request, ask.store)
         return list(found.values())
 
+    def check(self, asks: Iterable[Ask]) -> None:
+        """Refuse requests with text that a judge's server may not receive, before any is sent.
+
+        Raises:
+            MedtasksError: names tasks and host.
+        """
+        asks = list(asks)
+        for judge in self.jury.models:
+            texts = dict.fromkeys(ask.text for ask in asks if ask.request.judge == judge.name)
+            self.egress.check(judge.base_url, texts)
+
+    def _note_sent(self, place: Place, text: Text) -> None:
+        """Note in each run that has the task where its texts go."""
+        for run in self.runs:
+            if any(task.name == text.dataset for task in run.tasks):
+                run.store.sent.add(place, text)
+
     def estimates(self, asks: Iterable[Ask]) -> list[Estimate]:
         """What sending them would take, per judge."""
         sizes: dict[str, list[int]] = {judge.name: [] for judge in self.jury.models}
@@ -139,8 +161,11 @@ class Engine:
         """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
 
         Raises:
-            MedtasksError: a judge cannot work at all, before any request is paid for.
+            MedtasksError: a judge cannot work at all, or its server may not receive a text; no request
+                is paid for before that.
         """
+        asks = self.pending()
+        self.check([*asks, *self.possible(asks)])
         tried: set[str] = set()
         with self._signals():
             while asks := [ask for ask in self.pending() if ask.key not in tried]:
@@ -163,7 +188,9 @@ class Engine:
         wanted = {*queues, *(ask.request.judge for ask in self.possible(asks))} if first else set(queues)
         judges = [judge for judge in self.jury.models if judge.name in wanted]
         async with AsyncExitStack() as stack:
-            endpoints = [await stack.enter_async_context(Endpoint(judge, self.say)) for judge in judges]
+            endpoints = [
+                await stack.enter_async_context(Endpoint(judge, self.say, self.egress)) for judge in judges
+            ]
             if first:
                 await self._check(endpoints)
             endpoints = [endpoint for endpoint in endpoints if endpoint.judge.name in queues]
@@ -267,7 +294,7 @@ class Engine:
         """One request."""
         self._under_way += 1
         try:
-            return await endpoint.complete(messages, ask.rubric.schema, quote=ask.quotable)
+            return await endpoint.complete(messages, ask.rubric.schema, quote=ask.quotable, text=ask.text)
         finally:
             self._under_way -= 1
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from medtasks_ext.engines.address import is_loopback
+from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml

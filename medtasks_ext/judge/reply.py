@@ -63,7 +63,7 @@ def read_verdict(
     own = [value for source, value in found if not any(_squeezed(source) in text for text in seen)]
     if not own:
         raise UnreadableError("only a copy of an object in the rated text")
-    verdict = own[-1]
+    verdict: dict[str, dict[str, Any]] = own[-1]
     _check_keys(verdict, names, "the object")
     for name in names:
         _check_keys(verdict[name], fields, name)

@@ -11,6 +11,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import AGGREGATIONS, N_ASSESSORS, Judged, Panel
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.stats import agreement
 from medtasks_ext.stats.agreement import Estimate
 from medtasks_ext.stats.runs import mean_of_runs
@@ -277,7 +278,7 @@ def clinician_figures(
 def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
     """`judgements/agreement.json` and `.csv` of a run."""
     rows = [asdict(item) for item in figures]
-    path = folder / "judgements" / "agreement.json"
+    path = RunFolder(folder).agreement_file
     write_json(path, rows)
     with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(Figure.__dataclass_fields__))
@@ -291,7 +292,7 @@ def read_figures(folder: Path) -> list[Figure]:
     Raises:
         MedtasksError: the file is damaged.
     """
-    path = folder / "judgements" / "agreement.json"
+    path = RunFolder(folder).agreement_file
     if not path.is_file():
         return []
     try:

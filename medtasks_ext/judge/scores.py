@@ -34,7 +34,6 @@ from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from medtasks_ext.judge.cases import Case, JudgedTask
     from medtasks_ext.judge.jury import Judge
@@ -213,7 +212,7 @@ def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[Documen
     metrics, intervals, resampled = figures(scores, task.rubric, judges, dataset.id)
     write_queue(run.folder, task, [item.case for item in scores if item.pending and not jury.adjudicator])
     write_json(
-        _snapshot_file(run.folder, task.name),
+        run.files.judged_file(task.name),
         {
             "task": task.name,
             "protocol": task.rubric.judging.protocol,
@@ -235,17 +234,18 @@ def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[Documen
             ],
         },
     )
-    stored = read_json(path := run.folder / "tasks" / f"{task.name}.json")
-    former = stored.get("judged_metrics", ())
-    kept = {
-        part: {key: value for key, value in stored.get(part, {}).items() if key not in former}
-        for part in ("metrics", "intervals")
-    }
-    written = {"metrics": {**kept["metrics"], **metrics}, "intervals": {**kept["intervals"], **intervals}}
-    save_resampled(path.with_suffix(".npy"), resampled)
+    stored = run.files.read_task(task.name)
+    former = stored.get("judged_metrics", [])
+    for name in former:
+        stored["metrics"].pop(name, None)
+        stored["intervals"].pop(name, None)
+    stored["metrics"] |= metrics
+    stored["intervals"] |= intervals
+    stored["judged_metrics"], stored["jury"] = list(metrics), jury_words(task, jury)
+    save_resampled(run.files.resampled_file(task.name), resampled)
     samples = RunResults(run.folder, "", {}).samples(task.name)
-    save_document_scores(path.with_suffix(".parquet"), document_scores_of(samples, mean_of_runs))
-    write_json(path, {**stored, **written, "judged_metrics": list(metrics), "jury": jury_words(task, jury)})
+    save_document_scores(run.files.scores_file(task.name), document_scores_of(samples, mean_of_runs))
+    run.files.write_task(task.name, stored)
     return metrics
 
 
@@ -262,17 +262,13 @@ def _snapshot(judge: Judge) -> dict[str, Any]:
     return {**judge.identity(), "base_url": judge.base_url}
 
 
-def _snapshot_file(folder: Path, task: str) -> Path:
-    return folder / "judgements" / f"{task}.json"
-
-
 def reattach(run: Run) -> None:
     """Give judged tasks their scores again after they were scored anew, without asking anyone.
 
     Judgements of answers that have not changed count; an answer that is read differently now has
     none until `medtasks judge` is run again.
     """
-    snapshots = {path.stem: path for path in (run.folder / "judgements").glob("*.json")}
+    snapshots = {path.stem: path for path in run.files.judgements.glob("*.json")}
     results = {name: item for name, item in run.results().items() if name in snapshots}
     if not results:
         return

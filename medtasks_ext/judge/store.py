@@ -8,6 +8,7 @@ from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import Failure, Judgement, JudgementLog, judged_files
+from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,10 +28,12 @@ class JudgementStore:
         read_before: the server's numbers of replies in a batch that hold no verdict.
         usage: judge -> what its replies took.
         changed: tasks whose files do not hold any more what was sealed.
+        sent: which hosts got text of which tasks.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = RunFolder(folder).judgements
+        self.sent = SentLog(folder)
         self.by_key: dict[str, Judgement] = {}
         self.failed: dict[str, str] = {}
         self.refused: set[str] = set()

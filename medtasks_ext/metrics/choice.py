@@ -6,12 +6,11 @@ import re
 import string
 from typing import Any
 
-from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.common import both
 from medtasks_ext.stats.runs import in_run
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_TOKEN = re.compile(r"\w+")
 
 
 def normalise(text: str) -> str:
@@ -30,25 +29,19 @@ def exact_matches(reply: str, gold: str) -> dict[str, float]:
 
 
 def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
-    """`exact_match` is the score: the stripped reply is one option letter, and the right one.
+    """`exact_match` is the score: the answer is one option letter, and the right one.
 
-    As in HELM the letter is mapped to its option text and texts are compared; a reply that is no
+    As in HELM the letter is mapped to its option text and texts are compared; an answer that is no
     letter maps to nothing and is wrong on all four HELM metrics. Where there are no options the
-    reply itself is compared. `exact_match_first_token` reads the reply as HELM's one-token budget
-    would have cut it, so that `A. yes` counts as `A`.
+    answer itself is compared.
     """
-    parsed, gold = results[0], document["gold"]
-    if gold is None:
-        return result(document, parsed)
-    chosen, token = parsed["answer"], _TOKEN.match(parsed["answer"])
-    first = token[0] if token else ""
+    return both(document, results[0], _matches)
+
+
+def _matches(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+    chosen = answer or ""
     if "options" in document:
         texts = dict(zip(string.ascii_uppercase, document["options"], strict=False))
-        gold, chosen, first = texts[gold], texts.get(chosen, ""), texts.get(first, "")
+        gold, chosen = texts[gold], texts.get(chosen, "")
     matches = exact_matches(chosen, gold)
-    metrics = {
-        "score": matches["exact_match"],
-        **matches,
-        "exact_match_first_token": exact_matches(first, gold)["exact_match"],
-    }
-    return result(document, parsed, **in_run(document, metrics))
+    return in_run(document, {"score": matches["exact_match"], **matches})

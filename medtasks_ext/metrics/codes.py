@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks_ext.metrics.common import f1_from_counts, micro_f1, ratio, result, set_counts
+from medtasks_ext.metrics.common import both, f1_from_counts, micro_f1, ratio, set_counts
 
 __all__ = ["micro_f1", "process_results"]
 
@@ -16,17 +16,16 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     pooled counts stands beside it as `billing_code_f1_pooled`. Where neither side has a readable
     code the score is 0 (HELM's call fails there).
     """
-    parsed = results[0]
-    if document["gold"] is None:
-        return result(document, parsed)
-    tp, fp, fn = set_counts(set(document["gold"]), set(parsed["answer"]))
+    return both(document, results[0], _statistics)
+
+
+def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+    tp, fp, fn = set_counts(set(gold), set(answer or ()))
     f1 = f1_from_counts(tp, fp, fn)
-    return result(
-        document,
-        parsed,
-        score=f1,
-        mimiciv_billing_code_f1=f1,
-        mimiciv_billing_code_precision=ratio(tp, tp + fp),
-        mimiciv_billing_code_recall=ratio(tp, tp + fn),
-        billing_code_f1_pooled=(tp, fp, fn),
-    )
+    return {
+        "score": f1,
+        "mimiciv_billing_code_f1": f1,
+        "mimiciv_billing_code_precision": ratio(tp, tp + fp),
+        "mimiciv_billing_code_recall": ratio(tp, tp + fn),
+        "billing_code_f1_pooled": (tp, fp, fn),
+    }

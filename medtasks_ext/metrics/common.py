@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def both(
+    document: dict[str, Any],
+    parsed: dict[str, Any],
+    statistics: Callable[[dict[str, Any], Any, Any], dict[str, Any]],
+) -> dict[str, Any]:
+    """The metrics of one document: those of what is scored, and `score_repaired`, the score of the
+    repaired reading.
+
+    Args:
+        document: with its gold answer, or none.
+        parsed: both readings (`answers.filter`).
+        statistics: document, gold answer and answer (None: unreadable) -> metrics, `score` among them.
+    """
+    if document["gold"] is None:
+        return result(document, parsed)
+    repaired = parsed["repaired"]
+    answer = parsed["answer"]
+    gold = repaired["gold"] if parsed.get("reader") == "repaired" else document["gold"]
+    metrics = statistics(document, gold, answer)
+    if repaired["answer"] == answer and repaired["gold"] == gold:
+        score = metrics.get("score")
+    else:
+        score = statistics(document, repaired["gold"], repaired["answer"]).get("score")
+    return result(document, parsed, **metrics, **({} if score is None else {"score_repaired": score}))
 
 
 def result(document: dict[str, Any], parsed: dict[str, Any], **metrics: Any) -> dict[str, Any]:
     """The metrics of one document, with what every task reports.
 
-    `scored` is 1 where the document has a gold answer; without one, no metric but `valid` is
+    `valid` says whether what is scored could be read, `readable_repaired` whether the repaired reading
+    found an answer. `scored` is 1 where the document has a gold answer; without one, no metric of quality is
     reported, so that a score is absent rather than 0. `SAMPLE_DATA` marks synthetic rows in
     every table.
     """
@@ -20,6 +50,7 @@ def result(document: dict[str, Any], parsed: dict[str, Any], **metrics: Any) -> 
     return {
         **(metrics if scored else {}),
         "valid": float(parsed["valid"]),
+        "readable_repaired": float(parsed["repaired"]["answer"] is not None),
         "unclosed_reasoning": float(parsed["unclosed_reasoning"]),
         "scored": float(scored),
         **({"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}),
@@ -32,7 +63,8 @@ def random_label(document: dict[str, Any]) -> str:
     The official draw comes from one global generator in an order that depends on string hashing;
     this one depends on the document alone (seed 42), so a score is reproducible whatever else ran.
     """
-    return random.Random(f"{SEED} {document['id']}").choice(document.loaded.labels)  # type: ignore[attr-defined]
+    labels: list[str] = document.loaded.labels  # type: ignore[attr-defined]
+    return random.Random(f"{SEED} {document['id']}").choice(labels)
 
 
 def f1_from_counts(tp: float, fp: float, fn: float) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.answers.drug_list import pieces_of
-from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.common import both
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,22 +39,18 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
 
     An answer that cannot be read recommends nothing.
     """
-    parsed, gold = results[0], document["gold"]
-    if gold is None:
-        return result(document, parsed)
+    return both(document, results[0], _statistics)
+
+
+def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
     drugs = [aliases(drug) for drug in gold]
-    named = recommended(parsed["answer"] or [], gold)
+    named = recommended(answer or [], gold)
     counts = matched(named, drugs, is_alias)
-    return result(
-        document,
-        parsed,
-        score=counts,
-        micro_f1=counts,
-        micro_precision=counts,
-        micro_recall=counts,
-        micro_f1_substring=matched(named, drugs, shares_words),
-        list_length=float(len(named)),
-    )
+    return {
+        **dict.fromkeys(("score", "micro_f1", "micro_precision", "micro_recall"), counts),
+        "micro_f1_substring": matched(named, drugs, shares_words),
+        "list_length": float(len(named)),
+    }
 
 
 def normalise(name: str) -> str:

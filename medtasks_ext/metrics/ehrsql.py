@@ -42,26 +42,34 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     are equal, or when the reply is blank and the gold has neither rows nor slot values. Precision
     and recall of answerable questions are HELM's indicators, averaged over all documents.
 
-    The repaired metrics run gold and reply as the dataset means them (`as_dataset_means`), let an
-    empty result equal an empty result, count a reply `null` or without a statement as abstention,
-    and take precision over attempted and recall over answerable questions.
+    The repaired metrics take the repaired reading, run it and the gold as the dataset means them
+    (`as_dataset_means`), let an empty result equal an empty result, count a reply `null` or without a
+    statement as abstention, and take precision over attempted and recall over answerable questions.
     """
     parsed, gold = results[0], document["gold"]
     if gold is None:
         return result(document, parsed)
     answer = parsed["answer"] or _UNREADABLE
-    gold_sql, sql = gold["query"], answer["sql"]
-    meant_gold, meant = as_dataset_means(gold_sql), as_dataset_means(sql)
+    repaired = parsed["repaired"]["answer"] or _UNREADABLE
+    gold_sql, sql, other = gold["query"], answer["sql"], repaired["sql"]
+    meant_gold, meant = as_dataset_means(gold_sql), as_dataset_means(other)
     database = _database(document.loaded.database_file)  # type: ignore[attr-defined]
-    outcomes = database.outcomes([gold_sql, meant_gold], [sql, meant] if sql else [])
+    asked = [query for query in dict.fromkeys([sql, other, meant]) if query]
+    outcomes = database.outcomes([gold_sql, meant_gold], asked)
     found = outcomes.get(sql, _NOTHING)
-    right = _result_accuracy(outcomes[gold_sql], found, empty_reply=answer["empty"], slots=gold["slots"])
+
+    def right_with(read: dict[str, Any]) -> float:
+        outcome = outcomes.get(read["sql"], _NOTHING)
+        return _result_accuracy(outcomes[gold_sql], outcome, empty_reply=read["empty"], slots=gold["slots"])
+
+    right = right_with(answer)
     tried = float(not answer["empty"])
     both = tried * gold["answerable"]
     return result(
         document,
         parsed,
         score=right,
+        score_repaired=right_with(repaired),
         ehr_sql_execution_accuracy=right,
         ehr_sql_query_validity=float(found.error is None),
         ehr_sql_precision_answerable=both,
@@ -70,7 +78,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
             outcomes[meant_gold],
             outcomes.get(meant, _NOTHING),
             answerable=gold["answerable"],
-            tried=not (answer["empty"] or _abstains(sql)),
+            tried=not (repaired["empty"] or _abstains(other)),
         ),
     )
 

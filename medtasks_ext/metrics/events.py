@@ -24,7 +24,8 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     subjects = set_counts({event[0] for event in gold}, {event[0] for event in predicted})
     repaired = parsed["repaired"]
     sides = repaired["gold"], repaired["answer"] or ()
-    more = {"f1_event_repaired": set_counts(*(set(map(tuple, side)) for side in sides))}
+    counts = set_counts(*(set(map(tuple, side)) for side in sides))
+    more = {"score_repaired": counts, "f1_event_repaired": counts}
     if "subject" in repaired:
         subject = itemgetter(repaired["subject"])
         more["f1_subject_repaired"] = set_counts(*(set(map(subject, side)) for side in sides))

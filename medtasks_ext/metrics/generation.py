@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.bleu import sentence_bleu
-from medtasks_ext.metrics.common import ratio, result
+from medtasks_ext.metrics.common import both, ratio
 from medtasks_ext.stats.statistic import Statistic, share, value_and_one
 
 if TYPE_CHECKING:
@@ -39,11 +39,12 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     identical text of five tokens or more 1.1167. A metric whose tokeniser is not at hand is
     left out.
     """
-    parsed, references = results[0], document["gold"]
-    if references is None:
-        return result(document, parsed)
+    return both(document, results[0], _of_text)
+
+
+def _of_text(document: dict[str, Any], references: Any, answer: Any) -> dict[str, Any]:
     language = document.loaded.language  # type: ignore[attr-defined]
-    text = parsed["answer"] or ""
+    text = answer or ""
     metrics: dict[str, Any] = {}
     if (rouge := rouge_scores(text, references, language)) is not None:
         metrics.update(rouge, score=rouge["rouge_avg"])
@@ -51,7 +52,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
         metrics["bleu_4"] = bleu
     if os.environ.get("MEDTASKS_BERTSCORE"):
         metrics["bertscore_f1"] = (text, references, language)
-    return result(document, parsed, **metrics)
+    return metrics
 
 
 def process_passages(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -59,11 +60,12 @@ def process_passages(document: dict[str, Any], results: list[dict[str, Any]]) ->
 
     A missing passage scores 0.
     """
-    parsed, gold = results[0], document["gold"]
-    if gold is None:
-        return result(document, parsed)
+    return both(document, results[0], _of_passages)
+
+
+def _of_passages(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
     language = document.loaded.language  # type: ignore[attr-defined]
-    passages = parsed["answer"] or [""] * len(gold)
+    passages = answer or [""] * len(gold)
     pairs = list(zip(passages, gold, strict=True))
     metrics: dict[str, Any] = {}
     rouge = [rouge_scores(text, [reference], language) for text, reference in pairs]
@@ -73,7 +75,7 @@ def process_passages(document: dict[str, Any], results: list[dict[str, Any]]) ->
     bleu = [value for text, reference in pairs if (value := bleu_4(text, [reference], language)) is not None]
     if bleu:
         metrics["bleu_4"] = ratio(sum(bleu), len(bleu))
-    return result(document, parsed, **metrics)
+    return metrics
 
 
 def rouge_scores(text: str, references: Sequence[str], language: str) -> dict[str, float] | None:
@@ -179,13 +181,14 @@ def bert_scorer() -> Callable[..., Any]:
         MedtasksError: the extra `report` is not installed.
     """
     try:
-        from bert_score import score
+        import bert_score
     except ImportError:
         raise MedtasksError(
             "BERTScore is switched on but not installed",
             where="MEDTASKS_BERTSCORE",
             remedy="pip install 'medtasks[report]', or unset it",
         ) from None
+    score: Callable[..., Any] = bert_score.score
     return score
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks_ext.metrics.common import f1_from_counts, micro_f1, result, set_counts
+from medtasks_ext.metrics.common import both, f1_from_counts, micro_f1, set_counts
 from medtasks_ext.metrics.multi_label import f1_macro
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
@@ -17,18 +17,17 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     `acc` the share of documents whose set is exactly right. An answer that cannot be read predicts no
     label, and is not right even where there is none.
     """
-    parsed = results[0]
-    if document["gold"] is None:
-        return result(document, parsed)
-    predicted = parsed["answer"] or []
-    counts = set_counts(set(document["gold"]), set(predicted))
-    right = float(parsed["valid"] and counts[1] == counts[2] == 0)
-    return result(
-        document,
-        parsed,
-        score=counts,
-        micro_f1=counts,
-        macro_f1=(document["gold"], predicted),
-        example_f1=right or f1_from_counts(*counts),
-        acc=right,
-    )
+    return both(document, results[0], _statistics)
+
+
+def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+    predicted = answer or []
+    counts = set_counts(set(gold), set(predicted))
+    right = float(answer is not None and counts[1] == counts[2] == 0)
+    return {
+        "score": counts,
+        "micro_f1": counts,
+        "macro_f1": (gold, predicted),
+        "example_f1": right or f1_from_counts(*counts),
+        "acc": right,
+    }

@@ -15,25 +15,26 @@ _COMPARED_AS_TEXT = ("risk", "severity", "diagnosis")
 
 
 def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
-    """`medcalc_bench_accuracy` is the score; `accuracy_CATEGORY` is the repaired one within a category."""
+    """`medcalc_bench_accuracy` is the score; `…_repaired` reads the repaired reading by the repaired
+    rule, and `accuracy_CATEGORY` is that within a category."""
     parsed, gold = results[0], document["gold"]
     if gold is None:
         return result(document, parsed)
-    official, repaired = (
-        float(official_hit(parsed["answer"], gold)),
-        float(repaired_hit(parsed["answer"], gold)),
-    )
+    reply = parsed["answer"] or ""
+    official = float(official_hit(reply, gold))
+    repaired = float(repaired_hit(parsed["repaired"]["answer"] or reply, gold))
     return result(
         document,
         parsed,
         score=official,
+        score_repaired=repaired,
         medcalc_bench_accuracy=official,
         medcalc_bench_accuracy_repaired=repaired,
         **{
             f"accuracy_{name}": (repaired, 1) if name == CATEGORIES[gold["category"]] else (0, 0)
             for name in dict.fromkeys(CATEGORIES.values())
         },
-        **exact_matches(parsed["answer"], gold["answer"]),
+        **exact_matches(reply, gold["answer"]),
     )
 
 

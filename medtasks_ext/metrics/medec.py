@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.common import both
 from medtasks_ext.metrics.generation import rouge_scores
 
 
@@ -17,10 +17,15 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     the gold begins with. `correction_…` compares the corrected sentences over the notes with an error;
     a reply without correction scores 0.
     """
-    parsed, gold = results[0], document["gold"]
-    if gold is None:
-        return result(document, parsed)
-    answer = parsed["answer"]
+    return both(document, results[0], _statistics)
+
+
+#: what a reply that says nothing else counts as: the report of an error somewhere
+_UNREADABLE = {"flag": 1, "sentence": None, "correction": ""}
+
+
+def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+    answer = answer or _UNREADABLE
     flag = answer["flag"] == gold["flag"]
     located = answer["sentence"] is not None and answer["sentence"] == gold["sentence"]
     official = answer["sentence"] is not None and answer["sentence"] == gold["official_sentence"]
@@ -36,4 +41,4 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
         metrics[f"correction_{name}"] = (value, 1) if gold["flag"] else (0, 0)
     if gold["flag"] and os.environ.get("MEDTASKS_BERTSCORE"):
         metrics["correction_bertscore_f1"] = (answer["correction"], references, language)
-    return result(document, parsed, **metrics)
+    return metrics

@@ -43,6 +43,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
         acc=correct,
         f1_macro=pair,
         f1_micro=pair,
+        score_repaired=float(counts[1] == counts[2] == 0),
         acc_repaired=float(counts[1] == counts[2] == 0),
         f1_micro_repaired=counts,
     )
@@ -56,7 +57,8 @@ def _counts(pairs: Sequence[Pair]) -> Matrix:
 
 def _occur(sums: Array) -> Array:
     _, predicted, gold = by_label(sums)
-    return predicted + gold > 0
+    occurs: Array = predicted + gold > 0
+    return occurs
 
 
 #: mean F1 over all labels that occur, zero where undefined. The official bootstrap keeps the columns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.common import both
 from medtasks_ext.stats.statistic import Statistic, as_they_are, ratios, share
 
 if TYPE_CHECKING:
@@ -27,29 +27,22 @@ LETTERS = "abcde"
 
 def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
     """One trial of a question. Right means that the chosen set of option texts is the gold set."""
-    parsed = results[0]
-    if document["gold"] is None:
-        return result(document, parsed)
-    correct = float(parsed["answer"] == document["gold"])
-    trial = (document["item"], document["trial"], correct, parsed["answer"] or [])
-    places = (
-        _places(parsed["answer"] or [], document["options"]),
-        _places(document["gold"], document["options"]),
-        len(document["options"]),
-    )
-    return result(
-        document,
-        parsed,
-        score=trial,
-        accuracy_all3=trial,
-        mean_trial_accuracy=correct,
-        single_trial_accuracy=trial,
-        position_consistency=trial,
-        position_bias=places,
-        position_bias_uniform=places,
+    return both(document, results[0], _statistics)
+
+
+def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+    correct, chosen = float(answer == gold), answer or []
+    trial = (document["item"], document["trial"], correct, chosen)
+    options = document["options"]
+    places = (_places(chosen, options), _places(gold, options), len(options))
+    return {
+        **dict.fromkeys(("score", "accuracy_all3", "single_trial_accuracy", "position_consistency"), trial),
+        "mean_trial_accuracy": correct,
+        "position_bias": places,
+        "position_bias_uniform": places,
         **{f"chosen_{letter}": places for letter in LETTERS},
         **{f"accuracy_gold_{letter}": places for letter in LETTERS},
-    )
+    }
 
 
 def _places(texts: list[str], options: list[str]) -> list[int]:
@@ -123,7 +116,8 @@ def _split(sums: Array) -> list[Array]:
 def _distance(one: Array, other: Array) -> Array:
     """Total variation distance of two distributions given as counts (..., places)."""
     shares = [ratios(counts, counts.sum(axis=-1, keepdims=True)) for counts in (one, other)]
-    return np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+    distance: Array = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+    return distance
 
 
 def _bias(sums: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from medtasks_ext.answers.relation_label import NEGATIVE
-from medtasks_ext.metrics.common import micro_f1, result, set_counts
+from medtasks_ext.metrics.common import both, micro_f1, set_counts
 from medtasks_ext.metrics.single_label import f1_macro
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
@@ -17,16 +17,15 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     `acc` is micro-F1 over all classes, the one for no relation included; `macro_f1` is the mean F1 over all
     of them. An answer that cannot be read predicts nothing, and is wrong for these two.
     """
-    parsed, gold = results[0], document["gold"]
-    if gold is None:
-        return result(document, parsed)
-    predicted = parsed["answer"] or ""
+    return both(document, results[0], _statistics)
+
+
+def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+    predicted = answer or ""
     counts = set_counts({gold} - NEGATIVE, {predicted} - NEGATIVE - {""})
-    return result(
-        document,
-        parsed,
-        score=counts,
-        micro_f1=counts,
-        acc=float(predicted == gold),
-        macro_f1=(gold, predicted),
-    )
+    return {
+        "score": counts,
+        "micro_f1": counts,
+        "acc": float(predicted == gold),
+        "macro_f1": (gold, predicted),
+    }

@@ -22,14 +22,16 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     predicted = parsed["answer"] or []
     official = set_counts(*({(*pair, second) for pair, second, _ in side} for side in (gold, predicted)))
     subjects = set_counts(*({tuple(pair) for pair, _, _ in side} for side in (gold, predicted)))
-    repaired = parsed["repaired"]["gold"], parsed["repaired"]["answer"] or ()
+    sides = parsed["repaired"]["gold"], parsed["repaired"]["answer"] or ()
+    repaired = set_counts(*(set(map(tuple, side)) for side in sides))
     return result(
         document,
         parsed,
         score=official,
         f1_event=official,
         f1_subject=subjects,
-        f1_event_repaired=set_counts(*(set(map(tuple, side)) for side in repaired)),
+        score_repaired=repaired,
+        f1_event_repaired=repaired,
         acc_event=float(official[1] == official[2] == 0),
         acc_subject=float(subjects[1] == subjects[2] == 0),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks_ext.metrics.common import ratio, result
+from medtasks_ext.metrics.common import both, ratio
 from medtasks_ext.metrics.generation import bleu_4, rouge_scorer, rouge_scores
 
 #: recall counts more than precision (MS-COCO's captions)
@@ -20,10 +20,11 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
 
     `bleu_4` (that of BRIDGE, not capped at 1) is left out where NLTK's Punkt data is not installed.
     """
-    parsed, reference = results[0], document["gold"]
-    if reference is None:
-        return result(document, parsed)
-    text = _well_formed(parsed["answer"] or "")
+    return both(document, results[0], _statistics)
+
+
+def _statistics(document: dict[str, Any], reference: Any, answer: Any) -> dict[str, Any]:
+    text = _well_formed(answer or "")
     reference = _well_formed(reference)
     rouge = rouge_scores(text, [reference], "en")
     assert rouge is not None  # English needs no tokeniser
@@ -35,7 +36,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     }
     if (bleu := bleu_4(text, [reference], "en")) is not None:
         metrics["bleu_4"] = bleu
-    return result(document, parsed, **metrics)
+    return metrics
 
 
 def rouge_l_coco(text: str, reference: str) -> float:

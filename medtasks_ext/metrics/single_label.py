@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import random_label, result
+from medtasks_ext.metrics.common import both, random_label, result
 from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
         acc=correct,
         f1_macro=pair,
         f1_micro=pair,
+        score_repaired=float(repaired["answer"] == repaired["gold"]),
         acc_repaired=float(repaired["answer"] == repaired["gold"]),
         f1_macro_repaired=(repaired["gold"], repaired["answer"] or ""),
     )
@@ -42,11 +43,13 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
 def process_results_invalid_is_wrong(
     document: dict[str, Any], results: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """ClinicBench: an answer that cannot be read counts as wrong."""
-    parsed = results[0]
-    predicted = parsed["answer"] if parsed["valid"] else ""
-    pair, correct = (document["gold"], predicted), float(predicted == document["gold"])
-    return result(document, parsed, score=correct, acc=correct, f1_macro=pair)
+    """An answer that cannot be read counts as wrong."""
+    return both(document, results[0], _invalid_is_wrong)
+
+
+def _invalid_is_wrong(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+    correct = float(answer == gold)
+    return {"score": correct, "acc": correct, "f1_macro": (gold, answer or "")}
 
 
 def _counts(pairs: Sequence[Pair]) -> Matrix:

@@ -145,7 +145,8 @@ class _Worker:
             head = self.process.stdout.read(_LENGTH.size)
             if len(head) == _LENGTH.size:
                 body = self.process.stdout.read(*_LENGTH.unpack(head))
-                return json.loads(body)
+                answer: dict[str, Any] = json.loads(body)
+                return answer
         except (OSError, ValueError):
             pass  # a pipe that broke, or half an answer: told apart below
         finally:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import micro_f1, micro_precision, micro_recall, result, set_counts
+from medtasks_ext.metrics.common import both, micro_f1, micro_precision, micro_recall, set_counts
 from medtasks_ext.stats.statistic import Statistic, by_label, f1_scores, macro_f1
 
 if TYPE_CHECKING:
@@ -34,24 +34,25 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     (entity, value) statements, and tuples class by class. A class that the format does not know is a
     false positive of the score and belongs to no class.
     """
-    parsed, gold = results[0], document["gold"]
-    if gold is None:
-        return result(document, parsed)
-    answer = parsed["answer"] or {}
-    tuples = _counts(gold, answer, "tuples")
-    more: dict[str, Any] = {}
+    return both(document, results[0], _statistics)
+
+
+def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+    answer = answer or {}
+    counts = _counts(gold, answer, "tuples")
+    metrics: dict[str, Any] = dict.fromkeys(("score", "micro_f1", "micro_precision", "micro_recall"), counts)
     if "typed" in gold:
-        more["micro_f1_with_types"] = _counts(gold, answer, "typed")
+        metrics["micro_f1_with_types"] = _counts(gold, answer, "typed")
     if "attributes" in gold:
         given = answer.get("attributes", {})
-        more["attribute_micro_f1"] = [_counts(gold["attributes"], given, name) for name in gold["attributes"]]
+        metrics["attribute_micro_f1"] = [
+            _counts(gold["attributes"], given, name) for name in gold["attributes"]
+        ]
     if "classes" in gold:
         given = answer.get("classes", {})
         names = sorted({*gold["classes"], *given})
-        more["f1_macro"] = [(name, *_counts(gold["classes"], given, name)) for name in names]
-    return result(
-        document, parsed, score=tuples, micro_f1=tuples, micro_precision=tuples, micro_recall=tuples, **more
-    )
+        metrics["f1_macro"] = [(name, *_counts(gold["classes"], given, name)) for name in names]
+    return metrics
 
 
 def _counts(gold: dict[str, Any], answer: dict[str, Any], name: str) -> Counts:

@@ -61,7 +61,8 @@ class Oracle(Baseline):
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
         """The gold answer."""
-        return request.doc["target"]
+        target: str = request.doc["target"]
+        return target
 
 
 @register_model("random-label")
@@ -70,7 +71,7 @@ class RandomLabel(Baseline):
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
         """A distinct gold answer of the test file, drawn by seed and document."""
-        targets = request.doc.loaded.targets
+        targets: list[str] = request.doc.loaded.targets
         return random.Random(f"{SEED} {request.doc['id']} {request.doc.get('trial')}").choice(targets)
 
 
@@ -84,7 +85,8 @@ class NearestShot(Baseline):
         if not shots:
             return ""
         own = _pairs(request.doc["prompt"])
-        return max(shots, key=lambda shot: _dice(own, _pairs(shot["prompt"])))["target"]
+        target: str = max(shots, key=lambda shot: _dice(own, _pairs(shot["prompt"])))["target"]
+        return target
 
 
 def _pairs(text: str) -> set[str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Instruction(str):
@@ -112,6 +115,6 @@ class Documents(list[Document]):
         return dict.fromkeys(self[0]) if self else {}
 
 
-def document_key(document: dict[str, Any]) -> str:
+def document_key(document: Mapping[str, Any]) -> str:
     """Identifies a document within its task."""
     return f"{document['id']}#{document['trial']}" if "trial" in document else str(document["id"])

@@ -1,5 +1,6 @@
 """What tasks there are: YAML files, metadata, names, tags and groups."""
 
+from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.registry.suites import Suite, vocabulary
@@ -8,7 +9,6 @@ from medtasks_ext.registry.tasks import (
     Registry,
     registry,
     suites,
-    tasks_folder,
 )
 
 __all__ = [

@@ -20,7 +20,8 @@ MAX_DEPARTMENTS = 3
 @lru_cache(maxsize=1)
 def departments() -> dict[str, dict[str, Any]]:
     """Primary department -> `{zh, secondary: {name: Chinese name or None}}`."""
-    return yaml.safe_load(DEPARTMENTS_FILE.read_text(encoding="utf-8"))
+    read: dict[str, dict[str, Any]] = yaml.safe_load(DEPARTMENTS_FILE.read_text(encoding="utf-8"))
+    return read
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
 #: What every task reports besides its family's metrics.
-_SHARED = (("valid", True), ("unclosed_reasoning", False), ("scored", True), ("SAMPLE_DATA", False))
+_SHARED = (
+    ("valid", True),
+    ("readable_repaired", True),
+    ("unclosed_reasoning", False),
+    ("scored", True),
+    ("SAMPLE_DATA", False),
+)
+#: The score of the repaired reading, in every family that has a score.
+REPAIRED = "score_repaired"
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ def families() -> tuple[Family, ...]:
 
 def _read(path: Path) -> Family:
     said = read_yaml(path)
+    repaired = [{**item, "metric": REPAIRED} for item in said["metric_list"] if item["metric"] == "score"]
     shared = [{"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _SHARED]
     return Family(
         name=path.stem,
@@ -61,7 +70,7 @@ def _read(path: Path) -> Family:
         runs=said.get("runs", False),
         primary=said.get("primary", ""),
         process_results=said["process_results"],
-        metric_list=(*said["metric_list"], *shared),
+        metric_list=(*said["metric_list"], *repaired, *shared),
     )
 
 

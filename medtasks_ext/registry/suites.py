@@ -83,7 +83,8 @@ _NAMED = 3
 @lru_cache(maxsize=1)
 def vocabulary() -> dict[str, Terms]:
     """The controlled vocabulary that all suites share: list -> value id -> title."""
-    return yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
+    lists: dict[str, Terms] = yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
+    return lists
 
 
 def near(value: str, known: Iterable[str]) -> str:
@@ -641,7 +642,8 @@ def function(suite: Suite, reference: str) -> Callable[..., Any]:
     """
     module, _, name = reference.rpartition(".")
     try:
-        return getattr(importlib.import_module(module), name)
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return found
     except (ImportError, AttributeError) as error:
         raise MedtasksError(
             f"{reference} cannot be imported ({error})", where=suite.file, remedy="correct the name"

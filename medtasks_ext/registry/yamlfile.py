@@ -12,7 +12,10 @@ from medtasks_ext.errors import MedtasksError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:
+    _Base = yaml.SafeLoader
+else:
+    _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):
@@ -32,7 +35,11 @@ class _Loader(_Base):
         return super().construct_mapping(node, deep=deep)
 
 
-_Loader.add_constructor("!function", lambda loader, node: f"!function {loader.construct_scalar(node)}")
+def _function(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
+    return f"!function {loader.construct_scalar(node)}"
+
+
+_Loader.add_constructor("!function", _function)
 
 
 def yaml_text(text: str) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.report.privacy import is_open
+from medtasks_ext.runs.manifest import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,13 +56,13 @@ def _without_score(item: Experiment) -> tuple[State, str]:
 def _without_result(entry: Entry, dataset: Dataset, strategy: str) -> tuple[State, str]:
     task = (entry.manifest.get("tasks") or {}).get(dataset.task(strategy)) or {}
     state, error = task.get("state"), str(task.get("error") or "")
-    if state in ("missing", "failed"):
+    if state in (TaskState.MISSING, TaskState.FAILED):
         # what an error says of rows that are not open may quote them; where they go does not
         shown = is_open(dataset, sample=entry.sample) or error.startswith(f"{dataset.id} (")
         return state, _first_line(error) if shown else f"{state}; run.json of the run has the message"
-    if state == "waiting":
-        return state, "the run was interrupted before; the same command goes on"
-    if state == "done":
+    if state in (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED):
+        return "waiting", "the run was interrupted before; the same command goes on"
+    if state == TaskState.DONE:
         return "failed", "its results are damaged, see the faults"
     return "not asked", "was not among the tasks of the run"
 

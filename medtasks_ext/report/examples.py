@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
+    from medtasks_ext.runs.records import Sample
 
 #: Documents of a file that are looked at: what is rare in it may be missed, and large files cost no time.
 _LOOKED_AT = 60
@@ -76,7 +77,7 @@ def examples(
     return found
 
 
-def _chosen(item: Experiment) -> Iterator[tuple[dict[str, Any], float | None]]:
+def _chosen(item: Experiment) -> Iterator[tuple[Sample, float | None]]:
     """The first right, wrong and unreadable answers among the first documents, with their scores."""
     assert item.read_samples is not None
     samples = sorted(item.read_samples(_LOOKED_AT), key=lambda sample: sample["doc_id"])
@@ -91,7 +92,7 @@ def _chosen(item: Experiment) -> Iterator[tuple[dict[str, Any], float | None]]:
             yield sample, None if math.isnan(score) else round(score, 5)
 
 
-def _texts(sample: dict[str, Any], length: int) -> dict[str, Any]:
+def _texts(sample: Sample, length: int) -> dict[str, Any]:
     document, parsed = sample["doc"], sample["filtered_resps"][0]
     gold = document.get("gold")
     return {

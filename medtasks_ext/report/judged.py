@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.results.experiments import Fault
+from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,14 +41,14 @@ class Agreement:
 
 def agreements(entry: Entry, faults: list[Fault]) -> list[Agreement]:
     """The figures of an entry's judged tasks; files that cannot be read become faults."""
-    folders = [path for path in entry.folders if (path / "judgements").is_dir()]
+    folders = [path for path in entry.folders if RunFolder(path).judgements.is_dir()]
     found = []
     for folder in folders:
         try:
             found += list(_agreements(entry, folder))
         except (MedtasksError, KeyError, TypeError) as error:
             what = error.what if isinstance(error, MedtasksError) else f"damaged ({error!r})"
-            where = str(getattr(error, "where", None) or folder / "judgements")
+            where = str(getattr(error, "where", None) or RunFolder(folder).judgements)
             faults.append(Fault(where, f"{what}: no agreement of judges", "medtasks judge RUN --jury NAME"))
     return found
 
@@ -57,7 +58,7 @@ def _agreements(entry: Entry, folder: Path) -> Iterator[Agreement]:
 
     figures = read_figures(folder)
     for name, item in entry.experiments.items():
-        snapshot = folder / "judgements" / f"{name}.json"
+        snapshot = RunFolder(folder).judged_file(name)
         if "judged" not in item.metrics or not snapshot.is_file():
             continue
         judges = tuple(str(judge["name"]) for judge in read_json(snapshot)["judges"])

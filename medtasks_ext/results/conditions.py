@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from medtasks_ext.prompts.instructions import OWN_LINE
 from medtasks_ext.registry.strategies import shots_of, strategy_title
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Asked:
     Attributes:
         strategy: kind of prompt and number of examples.
         version: `N` of the task's reader and metric; None of a paper's own scorer.
-        wording: official or own.
+        wording: official, own, or official with our own line of the strategy.
         prompt: hash of the prompt's templates.
         examples: hash of the examples in the prompt.
         source: synthetic, suite (the suite's own rows) or rebuilt (from the original source).
@@ -231,13 +232,13 @@ def asked(item: Experiment, settings: Mapping[str, str]) -> Asked:
     if item.settings.get("version") == "published":
         return _published(item)
     generation = item.config.get("generation_kwargs") or {}
-    wording, _, prompt = item.settings.get("prompt", "").partition(" ")
+    wording, prompt = _wording(item.settings.get("prompt", ""))
     shots = shots_of(item.strategy)
     return Asked(
         strategy=item.strategy,
         version=item.settings.get("version") or None,
-        wording=wording if wording in ("own", "official") else None,
-        prompt=prompt or None,
+        wording=wording,
+        prompt=prompt,
         examples=item.settings.get("examples") if shots else None,
         source=_source(item),
         rows=item.settings.get("rows") or None,
@@ -280,6 +281,14 @@ def _published(item: Experiment) -> Asked:
         decoding=given.get("decoding"),
         jury=given.get("jury"),
     )
+
+
+def _wording(text: str) -> tuple[str | None, str | None]:
+    """Whose words, and the hash of the prompt, from the setting that holds both."""
+    for words in (OWN_LINE, "official", "own"):
+        if text == words or text.startswith(f"{words} "):
+            return words, text.removeprefix(words).strip() or None
+    return None, None
 
 
 def _source(item: Experiment) -> str | None:

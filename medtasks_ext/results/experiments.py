@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.document_scores import DocumentScores
+    from medtasks_ext.runs.records import Sample
     from medtasks_ext.stats.statistic import Array
 
 Kind = Literal["medtasks", "lm_eval", "published"]
@@ -84,7 +85,7 @@ class Experiment:
     config: dict[str, Any] = field(default_factory=dict)
     read_resampled: Callable[[], Array | None] = lambda: None
     read_documents: Callable[[], DocumentScores] | None = None
-    read_samples: Callable[..., list[dict[str, Any]]] | None = None
+    read_samples: Callable[..., list[Sample]] | None = None
 
     @property
     def score(self) -> float | None:

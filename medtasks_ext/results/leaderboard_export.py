@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, strategy_title
 from medtasks_ext.results.conditions import GREEDY, decoding_words
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.samples import iter_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from medtasks_ext.registry import Dataset, Registry, Suite
+    from medtasks_ext.runs.records import Sample
 
 MODES = {"zero_shot": "direct", "cot": "cot", "five_shot": "direct-5-shot"}
 DECODING = "greedy-42"
@@ -51,12 +54,8 @@ def export_run(run: Path, out: Path, registry: Registry, suite: Suite) -> list[E
     Raises:
         MedtasksError: no run, no finished task of the suite, sample rows, or a task that was cut short.
     """
-    manifest = Manifest.read(run)
-    if manifest.identity.shard:
-        raise MedtasksError(
-            "is one shard of a run", where=run, remedy="medtasks merge SHARD... -o RUN, then export RUN"
-        )
-    model = _model_name(manifest.identity.model)
+    manifest = Manifest.read_whole(run)
+    model = manifest.identity.model_name.rstrip("/").rpartition("/")[2]
     written = []
     for name, entry in manifest.tasks.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
@@ -77,7 +76,8 @@ def export_run(run: Path, out: Path, registry: Registry, suite: Suite) -> list[E
 
 
 def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: str, model: str) -> Exported:
-    stored = _json(run / "tasks" / f"{name}.json")
+    files = RunFolder(run)
+    stored = files.read_task(name)
     loaded = stored["loaded"]
     _check_mode(run, name, strategy, stored["config"])
     if loaded["origin"] == "sample":
@@ -86,7 +86,7 @@ def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: st
         )
     official = dataset.blocks["rows"]["official_name"]
     path = out / "result" / official / model / f"{official}-{MODES[strategy]}-{DECODING}.result.json"
-    rows = [_row(sample, official, dataset) for sample in _samples(run / f"samples_{name}.jsonl")]
+    rows = [_row(sample, official, dataset) for sample in iter_samples(files.samples_file(name))]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=4), encoding="utf-8")
     return Exported(path, len(rows), loaded["rebuilt"])
@@ -114,7 +114,7 @@ def _check_mode(run: Path, name: str, strategy: str, config: Mapping[str, Any]) 
         )
 
 
-def _row(sample: dict[str, Any], official: str, dataset: Dataset) -> dict[str, Any]:
+def _row(sample: Sample, official: str, dataset: Dataset) -> dict[str, Any]:
     document = sample["doc"]
     return {
         "task": official,
@@ -127,23 +127,3 @@ def _row(sample: dict[str, Any], official: str, dataset: Dataset) -> dict[str, A
         "output": document["target"],
         "pred": sample["resps"][0][0],
     }
-
-
-def _samples(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise MedtasksError(
-            "no such file", where=path, remedy="name the folder of a `medtasks run`"
-        ) from None
-
-
-def _model_name(model: dict[str, Any]) -> str:
-    arguments = model["model_args"]
-    name = str(arguments.get("pretrained") or arguments.get("model") or model["model"])
-    return name.rstrip("/").rpartition("/")[2]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +29,9 @@ from medtasks_ext.results.experiments import (
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.samples import read_samples
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import Interval, task_intervals
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.runs.records import Sample, TaskRecord
 
 #: model arguments that say where or how fast a model runs, not what it answers
 INFRASTRUCTURE = {
@@ -49,6 +50,7 @@ INFRASTRUCTURE = {
     *("max_length", "max_model_len", "tokenizer_backend", "tokenized_requests", "eos_string"),
 }
 _OWN = "the task's own"
+_LOG_AGAIN = "run the task again with --log_samples"
 
 
 @dataclass
@@ -71,7 +73,8 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     as entries of their own.
 
     Args:
-        paths: folders of `medtasks run`, of `lm_eval --output_path`, `results_….json` files, or stores.
+        paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`,
+            `results_….json` files, or stores.
         tasks: the registry that names of tasks are looked up in.
 
     Raises:
@@ -86,11 +89,29 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
             from medtasks_ext.results.store.read import read_store
 
             read.extend(read_store(path, tasks, found.faults))
+        elif runs := runs_below(path):
+            read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, found.faults))
         else:
             read.extend(read_runs(path, tasks, found.faults))
     found.entries = _joined(read, found.faults)
     told_apart(found.entries)
     return found
+
+
+def runs_below(path: Path) -> list[Path]:
+    """The folders of runs that a folder holds; none where the folder is a run itself."""
+    if not path.is_dir() or (path / "run.json").is_file():
+        return []
+    return sorted(file.parent for file in path.glob("*/run.json"))
+
+
+def _read_if_it_can(run: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
+    """A run of several in a folder; where one cannot be read, the others are."""
+    try:
+        return read_runs(run, tasks, faults)
+    except MedtasksError as error:
+        faults.append(Fault(str(run), error.what, error.remedy))
+        return []
 
 
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
@@ -104,7 +125,7 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
     Raises:
         MedtasksError: it holds no results, or those of a newer version.
     """
-    if (path / "run.json").is_file():
+    if RunFolder(path).manifest.is_file():
         return [_medtasks_run(path, tasks, faults)]
     return [
         entry for file in _lm_eval_files(path) if (entry := _lm_eval_file(file, tasks, faults)) is not None
@@ -113,8 +134,8 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
 
 def check_runs(path: Path) -> None:
     """Refuse what `read_runs` refuses, as far as that shows without reading it all."""
-    if (path / "run.json").is_file():
-        _read_manifest(path)
+    if RunFolder(path).manifest.is_file():
+        Manifest.read_whole(path)
     else:
         _lm_eval_files(path)
 
@@ -168,26 +189,25 @@ def _disagreement(one: Entry, other: Entry) -> Fault | None:
 
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
-    manifest = _read_manifest(folder)
+    manifest = Manifest.read_whole(folder)
     experiments: dict[str, Experiment] = {}
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
             continue
-        path = folder / "tasks" / f"{name}.json"
+        path = RunFolder(folder).task_file(name)
         if name not in tasks.tasks:
             faults.append(unknown_tasks([name], str(path)))
             continue
         try:
-            item = _medtasks_task(folder, name, read_json(path), tasks, faults)
+            item = _medtasks_task(folder, name, RunFolder(folder).read_task(name), tasks, faults)
             note_choice(manifest.record(), name, item)
             add_experiment(experiments, item, name, str(path), faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(str(path), what, "medtasks rescore RUN"))
-    model, arguments = manifest.identity.model["model"], manifest.identity.model["model_args"]
     record = manifest.record()
     return Entry(
-        model=str(arguments.get("pretrained") or arguments.get("model") or model),
+        model=manifest.identity.model_name,
         label="",
         kind="medtasks",
         settings=run_settings(record, experiments),
@@ -198,26 +218,12 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     )
 
 
-def _read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run.
-
-    Raises:
-        MedtasksError: it is damaged or of a newer version, or the folder is a shard.
-    """
-    manifest = Manifest.read(folder)
-    if manifest.identity.shard:
-        raise MedtasksError(
-            "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
-        )
-    return manifest
-
-
 def _medtasks_task(
-    folder: Path, name: str, stored: dict[str, Any], tasks: Registry, faults: list[Fault]
+    folder: Path, name: str, stored: TaskRecord, tasks: Registry, faults: list[Fault]
 ) -> Experiment:
     dataset, strategy = asked_task(tasks, name, stored["config"])
-    file = folder / "tasks" / name
-    metrics, nan = without_nan(stored["metrics"], str(file.with_suffix(".json")))
+    files = RunFolder(folder)
+    metrics, nan = without_nan(stored["metrics"], str(files.task_file(name)))
     faults += nan
     run = RunResults(folder, "", {})
     return Experiment(
@@ -243,10 +249,8 @@ def _medtasks_task(
         tokens=stored.get("tokens"),
         sample="SAMPLE_DATA" in metrics,
         config=stored["config"],
-        read_resampled=lambda: load_resampled(file.with_name(f"{name}.npy")),
-        read_documents=lambda: load_document_scores(
-            file.with_name(f"{name}.parquet"), score_statistic(dataset)
-        ),
+        read_resampled=lambda: load_resampled(files.resampled_file(name)),
+        read_documents=lambda: load_document_scores(files.scores_file(name), score_statistic(dataset)),
         read_samples=partial(run.samples, name),
     )
 
@@ -378,8 +382,8 @@ def _lm_eval_task(
         read_resampled=lambda: resampled,
         read_documents=None
         if samples is None
-        else lambda: document_scores(_parsed(logged), score_statistic(dataset)),
-        read_samples=None if samples is None else partial(_parsed, logged),
+        else lambda: document_scores(read_samples(logged, remedy=_LOG_AGAIN), score_statistic(dataset)),
+        read_samples=None if samples is None else partial(read_samples, logged, remedy=_LOG_AGAIN),
     )
 
 
@@ -388,36 +392,15 @@ def samples_file(results: Path, task: str) -> Path:
     return results.with_name(results.name.replace("results_", f"samples_{task}_", 1)).with_suffix(".jsonl")
 
 
-def _lm_eval_samples(file: Path, faults: list[Fault]) -> list[dict[str, Any]] | None:
+def _lm_eval_samples(file: Path, faults: list[Fault]) -> list[Sample] | None:
     if not file.is_file():
         return None
     try:
-        return _parsed(file)
+        return read_samples(file, remedy=_LOG_AGAIN)
     except MedtasksError as error:
-        faults.append(Fault(str(error.where), error.what, error.remedy or "", skipped=False))
+        what = f"{error.what}: no intervals and comparisons of this task"
+        faults.append(Fault(str(error.where), what, error.remedy, skipped=False))
         return None
-
-
-def _parsed(file: Path, first: int | None = None) -> list[dict[str, Any]]:
-    """The records of a samples file; all, or so many of its first.
-
-    Raises:
-        MedtasksError: a line is damaged, which is named.
-    """
-    records = []
-    with file.open("rb") as lines:  # bytes: a text may hold other line separators than \n
-        for number, line in enumerate(islice(lines, first), start=1):
-            if not line.strip():
-                continue
-            try:
-                records.append(json.loads(line))
-            except ValueError:
-                raise MedtasksError(
-                    f"line {number} is damaged or cut short: no intervals and comparisons of this task",
-                    where=file,
-                    remedy="run the task again with --log_samples",
-                ) from None
-    return records
 
 
 def _moment(seconds: Any) -> str | None:

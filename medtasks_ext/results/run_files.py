@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runs.folder import RunFolder
@@ -15,6 +12,8 @@ from medtasks_ext.runs.manifest import Manifest, TaskState
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from medtasks_ext.runs.records import Sample, TaskRecord
 
 
 @dataclass(frozen=True)
@@ -29,13 +28,15 @@ class RunResults:
 
     folder: Path
     model: str
-    tasks: dict[str, dict[str, Any]]
+    tasks: dict[str, TaskRecord]
 
     def score(self, task: str) -> float | None:
         """The task's score, or None where it has none."""
-        return self.tasks.get(task, {}).get("metrics", {}).get("score")
+        record = self.tasks.get(task)
+        score: float | None = record["metrics"].get("score") if record else None
+        return score
 
-    def samples(self, task: str, first: int | None = None) -> list[dict[str, Any]]:
+    def samples(self, task: str, first: int | None = None) -> list[Sample]:
         """lm-eval's records of the task's documents; judged ones with `score` as (run, value).
 
         Args:
@@ -45,15 +46,8 @@ class RunResults:
         Raises:
             MedtasksError: a file is missing or damaged.
         """
-        path = self.folder / f"samples_{task}.jsonl"
-        try:
-            with path.open("rb") as lines:  # bytes: a text may hold other line separators than \n
-                samples = [json.loads(line) for line in islice(lines, first)]
-        except FileNotFoundError:
-            raise MedtasksError("no such file", where=path, remedy="run the task again") from None
-        except ValueError as error:
-            raise MedtasksError(f"damaged ({error})", where=path, remedy="`medtasks rescore RUN`") from None
-        judged = self.folder / "judgements" / f"{task}.json"
+        samples = RunFolder(self.folder).read_samples(task, first)
+        judged = RunFolder(self.folder).judged_file(task)
         if judged.is_file():
             documents = {item["document"]: item for item in read_json(judged)["documents"]}
             for sample in samples:
@@ -80,17 +74,11 @@ def read_run(folder: Path) -> RunResults:
     Raises:
         MedtasksError: it is no run folder, or a file of it is damaged.
     """
-    manifest = Manifest.read(folder)
-    if manifest.identity.shard:
-        raise MedtasksError(
-            "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
-        )
+    manifest = Manifest.read_whole(folder)
     files = RunFolder(folder)
     tasks = {
         name: files.read_task(name)
         for name, entry in manifest.tasks.items()
         if entry.state is TaskState.DONE and files.task_file(name).is_file()
     }
-    model, arguments = manifest.identity.model["model"], manifest.identity.model["model_args"]
-    name = str(arguments.get("pretrained") or arguments.get("model") or model)
-    return RunResults(folder, name, tasks)
+    return RunResults(folder, manifest.identity.model_name, tasks)

@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeGuard
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.docx import paragraphs
@@ -93,7 +93,8 @@ def _columnar(content: bytes, suffix: str, where: str) -> list[Row]:
 
     read = pyarrow.parquet.read_table if suffix == ".parquet" else pyarrow.feather.read_table
     try:
-        return read(pa.BufferReader(content)).to_pylist()
+        rows: list[Row] = read(pa.BufferReader(content)).to_pylist()
+        return rows
     except pa.ArrowInvalid as error:
         kind = suffix[1:].title()
         raise MedtasksError(f"not a {kind} file ({error})", where=where, remedy="download it again") from None
@@ -154,7 +155,7 @@ def _json(text: str, where: str) -> list[Row]:
     return data
 
 
-def _is_list_of_objects(data: Any) -> bool:
+def _is_list_of_objects(data: Any) -> TypeGuard[list[Row]]:
     return isinstance(data, list) and all(isinstance(item, dict) for item in data)
 
 

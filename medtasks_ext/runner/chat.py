@@ -71,13 +71,14 @@ def tokenizer_chat(name: str, template: str | None = None) -> Chat:
         )
 
     def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-        return tokenizer.apply_chat_template(
+        text: str = tokenizer.apply_chat_template(
             turns,
             chat_template=template,
             tokenize=False,
             add_generation_prompt=add_generation_prompt,
             continue_final_message=not add_generation_prompt,
         )
+        return text
 
     return Chat(name, render, counter_of(tokenizer))
 

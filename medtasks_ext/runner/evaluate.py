@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.runs.records import Sample
+
 
 #: Answers of which the official reading takes one token, however long the response is.
 _CUT_BACK = "exact_letter"
@@ -73,7 +76,7 @@ class TaskResult:
     task: str
     version: str
     metrics: dict[str, float]
-    samples: list[dict[str, Any]]
+    samples: list[Sample]
     config: dict[str, Any]
     loaded: dict[str, Any]
 
@@ -123,10 +126,11 @@ class Reader:
         arguments = {key: value for key, value in step.items() if key != "function"}
         self._filter = step["function"](**arguments)
 
-    def read(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
+    def read(self, row: Mapping[str, Any], text: str) -> Parsed:
         """What is read from a response to a document."""
-        (answer,) = self._filter.apply([[text]], [row])
-        return answer
+        parsed: Parsed
+        (parsed,) = self._filter.apply([[text]], [row])
+        return parsed
 
     def valid(self, row: Mapping[str, Any], text: str) -> bool:
         """Whether an answer can be read from a response to a document."""

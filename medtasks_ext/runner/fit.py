@@ -65,7 +65,8 @@ class PromptFitter:
 
     def _prompt(self, document: dict[str, Any], shots: int) -> str:
         template = self._lm.apply_chat_template if self._settings.apply_chat_template else None
-        return rendered_prompt(self._task, document, self._settings, template, shots)
+        prompt: str = rendered_prompt(self._task, document, self._settings, template, shots)
+        return prompt
 
     def _cut(self, document: dict[str, Any], room: int) -> str:
         """The longest start of the input, without shots, whose prompt fits."""

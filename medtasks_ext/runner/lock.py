@@ -154,7 +154,7 @@ def _scored(task: Task, reader: Reader, document: Any, other: str) -> list[Any]:
     for text in responses(document["target"], other):
         parsed = reader.read(document, text)
         found = task.process_results(document, [parsed])
-        rows.append([_plain(parsed), {name: _plain(value) for name, value in found.items()}])
+        rows.append([_plain(_readings(parsed)), {name: _plain(value) for name, value in found.items()}])
         for name, value in found.items():
             values.setdefault(name, []).append(value)
     aggregate = task.aggregation()
@@ -162,6 +162,13 @@ def _scored(task: Task, reader: Reader, document: Any, other: str) -> list[Any]:
         rows,
         {name: _aggregated(aggregate[name], items) for name, items in values.items() if name in aggregate},
     ]
+
+
+def _readings(parsed: Any) -> Any:
+    """Both readings without the places and the reasons, from which no score follows."""
+    if isinstance(parsed, dict):
+        return {name: _readings(value) for name, value in parsed.items() if name not in ("span", "why")}
+    return parsed
 
 
 def _aggregated(function: Any, items: Sequence[Any]) -> Any:

@@ -17,7 +17,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.runner.evaluate import Reader
 from medtasks_ext.runner.prompts import Counter, counter_of, rendered_prompt
-from medtasks_ext.runner.requests import RequestBuilder
+from medtasks_ext.runner.requests import RequestBuilder, text_of
 from medtasks_ext.runner.run import loaded_record
 from medtasks_ext.runner.stored import readable
 from medtasks_ext.runner.trouble import stopped
@@ -145,6 +145,24 @@ def check_chat_template(model: LM, settings: Settings) -> None:
         )
 
 
+def check_budget(model: LM, tasks: Mapping[str, Task]) -> None:
+    """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away.
+
+    Raises:
+        MedtasksError: it leaves none.
+    """
+    longest = getattr(model, "max_length", None)
+    if not isinstance(longest, int) or getattr(model, "tokenizer", None) is None:
+        return  # of an API model lm-eval only guesses the context
+    budget = max(_budget(task) for task in tasks.values())
+    if budget >= longest:
+        raise MedtasksError(
+            f"the answer budget of {budget} tokens leaves no room in a context of {longest}",
+            where="--gen_kwargs max_gen_toks",
+            remedy=f"lower it, for example --gen_kwargs max_gen_toks={longest // 4}, or raise max_model_len",
+        )
+
+
 def preflight(
     run: Run,
     model: LM,
@@ -168,8 +186,9 @@ def preflight(
 
     Raises:
         MedtasksError: the context takes no prompt whole, whatever the task; or no request to this server can
-            work (key, credit, name of the model).
+            work (key, credit, name of the model); a text may not be sent to the server.
     """
+    engine.check(text_of(task) for name, task in tasks.items() if places[name])
     count = _counter(model)
     warnings = [*_without_template(model, settings), *_too_long(model, count, tasks, places, settings)]
     name = next(name for name in tasks if places[name])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.chat import Chat
+    from medtasks_ext.runs.records import Sample
 
 
 class _Says(Baseline):
@@ -40,8 +41,14 @@ class Answer:
     Attributes:
         name: whose response it is.
         response: the whole text.
-        parsed: the answer that was read in it; None where there is none.
-        valid: whether an answer could be read.
+        parsed: the answer that is scored; None where there is none.
+        valid: whether it could be read.
+        reader: whose reading that is: `official`, or `repaired` where the suite has released none.
+        span: (first, last + 1) of it in the response, where the reader says so.
+        why: by which sign it was found.
+        repaired: the repaired reading; None where it finds no answer.
+        repaired_span: as `span`.
+        repaired_why: as `why`, or why there is none.
         metrics: metric -> its value on this document alone; `score` is missing where judges give it.
     """
 
@@ -49,6 +56,12 @@ class Answer:
     response: str
     parsed: Any
     valid: bool
+    reader: str
+    span: tuple[int, int] | None
+    why: str
+    repaired: Any
+    repaired_span: tuple[int, int] | None
+    repaired_why: str
     metrics: dict[str, float]
 
 
@@ -194,11 +207,17 @@ def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) ->
         response=sample["resps"][0][0],
         parsed=read["answer"],
         valid=read["valid"],
+        reader=read["reader"],
+        span=read["span"],
+        why=read["why"],
+        repaired=read["repaired"]["answer"],
+        repaired_span=read["repaired"].get("span"),
+        repaired_why=read["repaired"].get("why", ""),
         metrics=_of_one_document(task, sample, outcome.metrics),
     )
 
 
-def _of_one_document(task: Task, sample: dict[str, Any], metrics: dict[str, float]) -> dict[str, float]:
+def _of_one_document(task: Task, sample: Sample, metrics: dict[str, float]) -> dict[str, float]:
     """The metrics that a document has by itself, and to which it contributes.
 
     Of a question that is asked several times, one asking has plain means alone.

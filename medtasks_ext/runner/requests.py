@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.egress import Text
 from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runner.fit import PromptFitter
+from medtasks_ext.task import MedicalTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.engines.records import Prompt
+    from medtasks_ext.prompts.documents import Loaded
+    from medtasks_ext.registry import Dataset
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.folder import RunFolder
 
@@ -98,6 +102,18 @@ def read_asked_file(path: Path) -> Iterator[Asked]:
                 ) from None
 
 
+def text_of(task: Task) -> Text:
+    """Whose text the prompts of a task hold; of a task of another class nobody knows."""
+    if not isinstance(task, MedicalTask):
+        return Text(task.task_name, is_open=False)
+    return dataset_text(task.dataset_given, task.dataset["test"][0].loaded)
+
+
+def dataset_text(dataset: Dataset, loaded: Loaded) -> Text:
+    """Whose text the documents of a dataset hold. Synthetic rows are open."""
+    return Text(dataset.id, is_open=dataset.metadata.access == "open" or loaded.origin == "sample")
+
+
 class RequestBuilder:
     """Builds the requests of one task.
 
@@ -109,7 +125,7 @@ class RequestBuilder:
     """
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
-        self._task, self._identity = task, identity
+        self._task, self._identity, self._text = task, identity, text_of(task)
         self._fitter = PromptFitter(model, task, settings)
         self.settings: dict[str, Any] = dict(task.config.generation_kwargs or {})
 
@@ -134,4 +150,5 @@ class RequestBuilder:
         if budget is not None and budget != settings.get("max_gen_toks"):
             settings = {**settings, "max_gen_toks": budget}
             key = request_key(self._identity, name, asked.document, asked.prompt, settings)
-        return Request(key, name, asked.document, asked.prompt, settings, self._task.eval_docs[place])
+        row = self._task.eval_docs[place]
+        return Request(key, name, asked.document, asked.prompt, settings, row, text=self._text)

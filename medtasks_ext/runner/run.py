@@ -53,6 +53,7 @@ from medtasks_ext.runs.manifest import (
     identity_of,
 )
 from medtasks_ext.runs.outcomes import outcome_files, read_outcomes
+from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 from medtasks_ext.stats.bootstrap import interval_record, task_intervals
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runs.records import Sample, TaskRecord
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +139,7 @@ class Run:
     @property
     def manifest_file(self) -> Path:
         """The manifest."""
-        return self.folder / "run.json"
+        return self.files.manifest
 
     def open(
         self,
@@ -402,7 +404,7 @@ class Run:
                 "n": len(outcome.samples),
                 "loaded": outcome.loaded,
                 "cut": dict(records.cut),
-                "tokens": records.tokens and dict(records.tokens),
+                "tokens": dict(records.tokens) if records.tokens else None,
                 "conditions": self._conditions(task, outcome, records).record(),
                 "config": without_login(outcome.config),
             },
@@ -491,24 +493,20 @@ class Run:
         for document, item in asked.items():
             last[document] = item.key or last.get(document, "")
         found = {document: answers[key] for document, key in last.items() if key in answers}
-        stored_result = self.files.read_task(task) if self.files.task_file(task).is_file() else {}
+        scored = self.files.read_task(task) if self.files.task_file(task).is_file() else None
         return Records(
             responses={document: answer.text for document, answer in found.items()},
             prompts={document: item.argument for document, item in asked.items()},
             keys=last,
-            cut=stored_result.get("cut") or {},
-            tokens=stored_result.get("tokens"),
+            cut=(scored and scored.get("cut")) or {},
+            tokens=scored and scored.get("tokens"),
             served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
         )
 
     def _asked_before(self, task: str) -> dict[str, Asked]:
-        path = self.files.samples_file(task)
         found: dict[str, Asked] = {}
-        if not path.is_file():
-            return found
-        with path.open("rb") as lines, suppress(ValueError, KeyError, TypeError, IndexError):
-            for line in lines:  # a damaged file is written anew, without prompts
-                sample = json.loads(line)
+        with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
+            for sample in iter_samples(self.files.samples_file(task)):  # a damaged one is written anew
                 document, argument = document_key(sample["doc"]), sample["arguments"][0][0]
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
                 found[document] = Asked(sample.get("request", ""), document, prompt)
@@ -544,7 +542,7 @@ class Run:
 
     # ------------------------------------------------------------------ results
 
-    def results(self) -> dict[str, dict[str, Any]]:
+    def results(self) -> dict[str, TaskRecord]:
         """Task -> its stored results, for finished tasks."""
         return {name: self.files.read_task(name) for name in self.manifest.tasks if self.is_done(name)}
 
@@ -619,7 +617,7 @@ class Run:
         ]
         return list(dict.fromkeys(names))
 
-    def rows(self, results: Mapping[str, dict[str, Any]], names: Iterable[str]) -> list[Row]:
+    def rows(self, results: Mapping[str, TaskRecord], names: Iterable[str]) -> list[Row]:
         """The roll-up: one row per name.
 
         Args:
@@ -697,12 +695,16 @@ def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
     return dict(total) if total else None
 
 
-def _recorded(samples: Sequence[dict[str, Any]], keys: Mapping[str, str]) -> Iterable[dict[str, Any]]:
+def _recorded(samples: Sequence[Sample], keys: Mapping[str, str]) -> Iterable[Sample]:
     """lm-eval's records with the key of each request; generation settings may hold a header."""
     for sample in samples:
-        arguments = [(prompt, dropped_secrets(settings)) for prompt, settings in sample["arguments"]]
-        key = keys.get(document_key(sample["doc"]))
-        yield {**sample, "arguments": arguments, **({"request": key} if key else {})}
+        recorded: Sample = {**sample}
+        recorded["arguments"] = [
+            (prompt, dropped_secrets(settings)) for prompt, settings in sample["arguments"]
+        ]
+        if key := keys.get(document_key(sample["doc"])):
+            recorded["request"] = key
+        yield recorded
 
 
 def pool_hash(task: Task, k: int | None = None) -> str:
@@ -739,7 +741,8 @@ def versions() -> dict[str, str]:
 
 def loaded_record(task: Task) -> dict[str, Any]:
     """What was loaded for a built task, as results record it."""
-    return task.config.metadata["medtasks"]["loaded"]
+    loaded: dict[str, Any] = task.config.metadata["medtasks"]["loaded"]
+    return loaded
 
 
 def build_tasks(

@@ -30,6 +30,7 @@ from medtasks_ext.runner.run import Run, differences, loaded_record, pool_hash, 
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, TaskEntry, TaskState, identity_of
 from medtasks_ext.runs.outcomes import OutcomeLog, Stored, read_outcomes
+from medtasks_ext.runs.sent import SentLog, read_sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runs.records import ShardRecord
 
 _SHOWN = 5  # tasks that a message names
 
@@ -131,7 +133,7 @@ class ShardRun(Run):
             return False
         if not same_documents(task, self.state(name).choice, choice):
             return False
-        stored = self.files.read_task(name)
+        stored = self.files.read_shard_task(name)
         return (
             stored["version"] == str(task.VERSION)
             and stored["loaded"] == loaded_record(task)
@@ -153,17 +155,21 @@ class ShardRun(Run):
                 "loaded": loaded_record(task),
                 "pool_hash": pool_hash(task),
                 "cut": dict(records.cut),
-                "tokens": records.tokens and dict(records.tokens),
+                "tokens": dict(records.tokens) if records.tokens else None,
             },
         )
         return TaskEntry(state=TaskState.GENERATED, n=len(records.keys))
 
+    def covered(self) -> dict[str, ShardRecord]:
+        """Task -> what the shard covers of it, for tasks whose answers are complete."""
+        return {name: self.files.read_shard_task(name) for name in self.manifest.tasks if self.is_done(name)}
+
     def write_results(self) -> None:
         """`results.json`: what the shard covers, and no metric."""
-        results = self.results()
+        results = self.covered()
         manifest = {key: value for key, value in self.manifest.record().items() if key != "tasks"}
         write_json(
-            self.folder / "results.json",
+            self.files.results_file,
             {
                 "results": {},
                 "groups": {},
@@ -220,6 +226,7 @@ def merge_shards(
     run = Run(Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".part", dir=_made(out.parent))), registry)
     run.manifest = _joined_manifest(shards)
     try:
+        SentLog(run.folder).join(item for shard in shards for item in read_sent(shard.folder))
         gaps = _Gaps(shards)
         tasks = _join_all(run, shards, gaps)
         if gaps.by_task and not partial:
@@ -275,11 +282,11 @@ class _Folder:
         """The manifest's entry of a task; None where it was not asked for."""
         return self.manifest.tasks.get(task)
 
-    def record(self, task: str) -> dict[str, Any] | None:
+    def record(self, task: str) -> ShardRecord | None:
         """What the shard covers of a task; None where it did not finish it."""
         entry = self.state(task)
         done = entry is not None and entry.state is TaskState.GENERATED
-        return self.files.read_task(task) if done and self.files.task_file(task).is_file() else None
+        return self.files.read_shard_task(task) if done and self.files.task_file(task).is_file() else None
 
     def asked(self, task: str) -> list[Asked]:
         """The requests of a task; none where the shard did not finish it."""
@@ -340,6 +347,7 @@ def _joined_manifest(shards: Sequence[_Folder]) -> Manifest:
         wording={task: words for manifest in manifests for task, words in manifest.wording.items()},
         merged={"shards": shards[0].shard.of},
         sessions=[session for manifest in manifests for session in manifest.sessions],
+        allowed_hosts=list(dict.fromkeys(host for manifest in manifests for host in manifest.allowed_hosts)),
     )
 
 

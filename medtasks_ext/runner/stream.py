@@ -23,7 +23,7 @@ from medtasks_ext.engines.feed import ThreadedFeed
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
-from medtasks_ext.runner.requests import RequestBuilder
+from medtasks_ext.runner.requests import RequestBuilder, text_of
 from medtasks_ext.runner.run import failed
 from medtasks_ext.runner.scoring import Scorer
 from medtasks_ext.runner.trouble import Trouble
@@ -133,9 +133,11 @@ class Stream:
         """Ask until every request has its outcome, and score what is complete.
 
         Raises:
-            MedtasksError: the engine cannot work, or the disk takes nothing more. What was stored stays.
+            MedtasksError: the engine cannot work, a text may not be sent to its server, or the disk takes
+                nothing more. What was stored stays.
             KeyboardInterrupt: the user wants to stop.
         """
+        self._engine.check(text_of(work.task) for work in self._works.values() if work.places)
         self._meet()
         keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
         keeper.start()

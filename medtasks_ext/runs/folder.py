@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.jsonfile import json_bytes, read_json, write_json
+from medtasks_ext.runs.manifest import FILE
+from medtasks_ext.runs.samples import read_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+
+    from medtasks_ext.runs.records import Sample, ShardRecord, TaskRecord
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,11 @@ class RunFolder:
     """A run's folder."""
 
     path: Path
+
+    @property
+    def manifest(self) -> Path:
+        """Whose responses the folder holds, and the state of every task; what makes it a run's folder."""
+        return self.path / FILE
 
     @property
     def responses(self) -> Path:
@@ -63,23 +72,46 @@ class RunFolder:
         """All finished tasks together."""
         return self.path / "results.json"
 
+    def judged_file(self, task: str) -> Path:
+        """Scores that judges gave the documents of a task."""
+        return self.judgements / f"{task}.json"
+
+    @property
+    def agreement_file(self) -> Path:
+        """How far judges agree, over all tasks."""
+        return self.judgements / "agreement.json"
+
     def has_outcomes(self) -> bool:
         """Whether any request was answered or failed here."""
         return any(file.stat().st_size for file in self.responses.glob("*.jsonl"))
 
-    def read_task(self, task: str) -> dict[str, Any]:
+    def read_task(self, task: str) -> TaskRecord:
         """A task's result.
 
         Raises:
             MedtasksError: there is none, or it is damaged.
         """
-        return read_json(self.task_file(task))
+        record: TaskRecord = read_json(self.task_file(task))
+        return record
 
-    def write_task(self, task: str, record: Mapping[str, Any]) -> None:
-        """Write a task's result."""
+    def read_shard_task(self, task: str) -> ShardRecord:
+        """What a shard covers of a task. Raises as `read_task`."""
+        record: ShardRecord = read_json(self.task_file(task))
+        return record
+
+    def write_task(self, task: str, record: TaskRecord | ShardRecord) -> None:
+        """Write a task's result, or what a shard covers of it."""
         write_json(self.task_file(task), record)
 
-    def write_samples(self, task: str, samples: Iterable[Mapping[str, Any]]) -> None:
+    def read_samples(self, task: str, first: int | None = None) -> list[Sample]:
+        """lm-eval's records of a task; all, or so many of the first.
+
+        Raises:
+            MedtasksError: there is no such file, or a line of it is damaged, which is named.
+        """
+        return read_samples(self.samples_file(task), first)
+
+    def write_samples(self, task: str, samples: Iterable[Sample]) -> None:
         """Write lm-eval's records of a task."""
         with atomic_file(self.samples_file(task)) as file:
             file.writelines(json_bytes(sample) + b"\n" for sample in samples)

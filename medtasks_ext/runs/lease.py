@@ -144,7 +144,8 @@ class Lease:
 
 def _token_of(path: Path) -> str | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return json.loads(path.read_bytes())["token"]
+        token: str = json.loads(path.read_bytes())["token"]
+        return token
     return None
 
 

@@ -18,7 +18,7 @@ from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.secrets import dropped_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 FILE = "run.json"
@@ -102,6 +102,12 @@ class Identity(_Record):
     shard: str | None = None
 
     @property
+    def model_name(self) -> str:
+        """The name that the run's user gave the model."""
+        arguments = self.model["model_args"]
+        return str(arguments.get("pretrained") or arguments.get("model") or self.model["model"])
+
+    @property
     def digest(self) -> str:
         """Of the model alone: a part of the key of every request."""
         return sha256(json.dumps(self.model, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -164,6 +170,7 @@ class Manifest(_Record):
         merged: how many shards were joined.
         judgements: task -> state of its file of judgements when a call of judges ended.
         batches: requests that were written to files.
+        allowed_hosts: that calls permitted to receive text that is not open (`sent.jsonl` says which did).
     """
 
     schema_version: int = Field(
@@ -186,6 +193,7 @@ class Manifest(_Record):
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     batches: list[Batch] = Field(default_factory=list)
+    allowed_hosts: list[str] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
@@ -209,6 +217,10 @@ class Manifest(_Record):
     def note(self, notes: list[str]) -> None:
         """Add notes, each once."""
         self.notes = list(dict.fromkeys([*self.notes, *notes]))
+
+    def allow(self, hosts: Iterable[str]) -> None:
+        """Note hosts that a call permits, each once."""
+        self.allowed_hosts = list(dict.fromkeys([*self.allowed_hosts, *hosts]))
 
     def record(self) -> dict[str, Any]:
         """As it is stored; what is empty is left out."""
@@ -250,3 +262,17 @@ class Manifest(_Record):
                 where=path,
                 remedy="restore the file; it says whose responses the folder holds",
             ) from None
+
+    @classmethod
+    def read_whole(cls, folder: Path) -> Manifest:
+        """The manifest of a run that is no shard, whose tasks have scores.
+
+        Raises:
+            MedtasksError: it is a shard, or as for `read`.
+        """
+        manifest = cls.read(folder)
+        if manifest.identity.shard:
+            raise MedtasksError(
+                "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
+            )
+        return manifest

@@ -100,4 +100,5 @@ def _bare(url: str, salt: str) -> str:
 
 def model_arguments(arguments: Mapping[str, Any], salt: str) -> dict[str, Any]:
     """Model arguments as they are recorded: plain JSON without secrets."""
-    return json.loads(json.dumps(without_secrets(dict(arguments), salt), default=str))
+    plain: dict[str, Any] = json.loads(json.dumps(without_secrets(dict(arguments), salt), default=str))
+    return plain

@@ -33,7 +33,8 @@ def z_scores(values: Sequence[float]) -> np.ndarray | None:
     array = np.asarray(values, dtype=float)
     if len(array) < 2 or np.ptp(array) == 0:
         return None
-    return (array - array.mean()) / array.std(ddof=1)
+    standardised: np.ndarray = (array - array.mean()) / array.std(ddof=1)
+    return standardised
 
 
 def icc_3k(ratings: Sequence[Sequence[float]] | np.ndarray) -> Estimate:

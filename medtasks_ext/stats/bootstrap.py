@@ -115,7 +115,8 @@ def _linear_algebra() -> ThreadpoolController:
 
 def single_threaded() -> AbstractContextManager[Any]:
     """Within it, a matrix product takes one thread."""
-    return _linear_algebra().limit(limits=1, user_api="blas")
+    limited: AbstractContextManager[Any] = _linear_algebra().limit(limits=1, user_api="blas")
+    return limited
 
 
 def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
@@ -174,7 +175,8 @@ def mean_over_tasks(values: Sequence[Array]) -> Array:
     Args:
         values: the score of each task on its resamples, (resamples,) each.
     """
-    return np.mean(values, axis=0)
+    means: Array = np.mean(values, axis=0)
+    return means
 
 
 def task_intervals(

@@ -120,10 +120,11 @@ def bootstrap_p_value(differences: ArrayLike) -> Array:
     differences = np.asarray(differences, dtype=float)
     resamples = differences.shape[-1]
     rarer = np.minimum((differences <= EQUAL).sum(axis=-1), (differences >= -EQUAL).sum(axis=-1))
-    p_values = np.minimum(1.0, smallest_p_value(resamples) * (1 + rarer))
+    p_values: Array = np.minimum(1.0, smallest_p_value(resamples) * (1 + rarer))
     if resamples < FEWEST_FOR_TAIL or rarer.all():
         return p_values
-    return np.where(rarer == 0, np.minimum(p_values, _normal_tail(differences)), p_values)
+    with_tail: Array = np.where(rarer == 0, np.minimum(p_values, _normal_tail(differences)), p_values)
+    return with_tail
 
 
 def _normal_tail(differences: Array) -> Array:
@@ -132,7 +133,8 @@ def _normal_tail(differences: Array) -> Array:
 
     centre, spread = np.abs(differences.mean(axis=-1)), differences.std(axis=-1, ddof=1)
     z = np.divide(centre, spread, out=np.zeros(np.shape(centre)), where=spread > EQUAL)
-    return np.maximum(erfc(z / np.sqrt(2)), LEAST_P_VALUE)
+    tail: Array = np.maximum(erfc(z / np.sqrt(2)), LEAST_P_VALUE)
+    return tail
 
 
 def compare_resamples(scores: tuple[float, float], resampled: tuple[ArrayLike, ArrayLike]) -> Comparison:

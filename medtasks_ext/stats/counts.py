@@ -31,7 +31,8 @@ class Counts:
     @property
     def n_units(self) -> int:
         """Number of rows."""
-        return self.matrix.shape[0]
+        rows: int = self.matrix.shape[0]
+        return rows
 
     def values(self) -> dict[str, float]:
         """Metric -> its value over all units."""
@@ -48,7 +49,8 @@ def statistic_of(aggregation: Callable[..., Any]) -> Statistic | None:
 
 def question_of(sample: Mapping[str, Any]) -> Hashable:
     """The question that a sample belongs to, if that was asked several times; else it is alone."""
-    return sample["doc"].get("item", ("document", sample["doc_id"]))
+    question: Hashable = sample["doc"].get("item", ("document", sample["doc_id"]))
+    return question
 
 
 def unit_of(sample: Mapping[str, Any]) -> Hashable:

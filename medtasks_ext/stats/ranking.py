@@ -50,7 +50,8 @@ def ranks(scores: ArrayLike) -> Array:
     scores = np.asarray(scores, dtype=float)
     if not np.isfinite(scores).all():
         raise ValueError("a score is missing; rank models on what all of them have")
-    return rankdata(-np.round(scores, _DIGITS), axis=0)
+    ranks: Array = rankdata(-np.round(scores, _DIGITS), axis=0)
+    return ranks
 
 
 def ranking(scores: ArrayLike, resampled: ArrayLike) -> Ranking:
@@ -81,4 +82,5 @@ def win_shares(scores: ArrayLike, *, tie: float = 0.5) -> Array:
     """
     scores = np.asarray(scores, dtype=float)
     lead = scores[:, None, :] - scores[None, :, :]
-    return ((lead > EQUAL) + (np.abs(lead) <= EQUAL) * tie).mean(axis=2)
+    rates: Array = ((lead > EQUAL) + (np.abs(lead) <= EQUAL) * tie).mean(axis=2)
+    return rates

@@ -56,7 +56,8 @@ class Statistic:
 def ratios(part: Array, whole: Array) -> Array:
     """part / whole element by element, 0 where there is no whole."""
     part, whole = np.broadcast_arrays(np.asarray(part, float), np.asarray(whole, float))
-    return np.divide(part, whole, out=np.zeros(whole.shape), where=whole != 0)
+    quotients: Array = np.divide(part, whole, out=np.zeros(whole.shape), where=whole != 0)
+    return quotients
 
 
 def f1_scores(tp: Array, fp: Array, fn: Array) -> Array:

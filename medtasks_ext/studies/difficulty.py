@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass
 from pydoc import locate
@@ -15,6 +14,8 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import STRATEGIES
 from medtasks_ext.results.run_files import read_run
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.samples import RESCORE
 from medtasks_ext.stats.counts import counts_of, question_of, statistic_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.run_files import RunResults
+    from medtasks_ext.runs.records import Sample
 
 Level = Literal["hard", "medium", "easy"]
 Method = Literal["right_or_wrong", "micro_f1", "judged"]
@@ -174,7 +176,7 @@ def _check_alike(task: str, runs: Sequence[RunResults]) -> dict[str, Any]:
                 where=run.folder,
                 remedy="run the whole task with this model, without --limit and --samples",
             )
-    first = runs[0].tasks[task]["loaded"]
+    first: dict[str, Any] = runs[0].tasks[task]["loaded"]
     for run in runs[1:]:
         loaded = run.tasks[task]["loaded"]
         if loaded["rows_hash"] != first["rows_hash"]:
@@ -261,7 +263,7 @@ def _undefined(task: str, dataset: Dataset) -> MedtasksError:
 
 def _judged_scores(run: RunResults, task: str, dataset: Dataset, method: Method) -> Scores:
     """Each answer's score as judges gave it."""
-    path = run.folder / "judgements" / f"{task}.json"
+    path = RunFolder(run.folder).judged_file(task)
     remedy = f"medtasks judge {run.folder} --jury NAME"
     if not path.is_file():
         raise MedtasksError(f"the answers of {task} are not judged", where=run.folder, remedy=remedy)
@@ -281,20 +283,14 @@ def _judged_scores(run: RunResults, task: str, dataset: Dataset, method: Method)
     return {unit: (places[unit], float(scores[unit])) for unit in places}
 
 
-def _samples(run: RunResults, task: str) -> list[dict[str, Any]]:
-    path = run.folder / f"samples_{task}.jsonl"
-    remedy = f"medtasks rescore {run.folder}"
-    try:
-        with path.open(encoding="utf-8") as lines:
-            samples = [json.loads(line) for line in lines]
-        samples.sort(key=lambda sample: sample["doc_id"])
-        n = run.tasks[task]["n"]
-        if [sample["doc_id"] for sample in samples] != list(range(n)):
-            raise MedtasksError(f"does not hold the {n} documents of the task", where=path, remedy=remedy)
-    except FileNotFoundError:
-        raise MedtasksError("no such file", where=path, remedy=remedy) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise MedtasksError(f"damaged ({error})", where=path, remedy=remedy) from None
+def _samples(run: RunResults, task: str) -> list[Sample]:
+    files = RunFolder(run.folder)
+    samples = sorted(files.read_samples(task), key=lambda sample: sample["doc_id"])
+    n = run.tasks[task]["n"]
+    if [sample["doc_id"] for sample in samples] != list(range(n)):
+        raise MedtasksError(
+            f"does not hold the {n} documents of the task", where=files.samples_file(task), remedy=RESCORE
+        )
     return samples
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.registry import Registry
     from medtasks_ext.stats.statistic import Array
     from medtasks_ext.studies.judge_sft import Case, PointKey
 
@@ -217,11 +218,16 @@ def published_sizes(rows: Sequence[PublishedRow], largest: int = 1500) -> tuple[
 
 
 def points_to_judge(
-    cases: Mapping[str, Case], expert: Mapping[PointKey, bool]
+    cases: Mapping[str, Case], expert: Mapping[PointKey, bool], tasks: Registry
 ) -> tuple[JudgedTask, dict[str, PointKey]]:
-    """The points that experts decided as a task for `judge.engine`, and which document is which point."""
+    """The points that experts decided as a task for `judge.engine`, and which document is which point.
+
+    Its text is open where that of all the cases' tasks is.
+    """
     rubric = point_rubric()
-    task, keys = JudgedTask(TASK, rubric, open_access=False), {}
+    named = {case.task for case in cases.values()}
+    is_open = all(name in tasks.tasks and tasks.tasks[name][0].metadata.access == "open" for name in named)
+    task, keys = JudgedTask(TASK, rubric, open_access=is_open), {}
     for case_id, point_id in sorted(expert):
         case = cases[case_id]
         point = next(item for item in case.points if item.id == point_id)

@@ -8,9 +8,7 @@ valid. Lists come sorted and without duplicates.
 
 from __future__ import annotations
 
-import json
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -202,6 +200,10 @@ def exact_letter(block: Block, text: str, row: Block, cot: bool) -> Read:
     reply = cut(text, cot).strip()
     if cot:
         reply = reply.strip("*").strip()
+    elif "<think>" not in text and "</think>" not in text and block.get("one_token", True):
+        first, second = reply[:1], reply[1:2]
+        if re.fullmatch("[A-Za-z0-9]", first) and not second.isalnum():
+            reply = first
     return reply, reply in block["letters"][: len(row["options"]) if "options" in row else None]
 
 
@@ -233,160 +235,6 @@ def label_word(block: Block, text: str, row: Block, cot: bool) -> Read:
     return (named.pop(), True) if len(named) == 1 else INVALID
 
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-BETWEEN = ",，、;；和及/"
-
-
-def marked_letters(block: Block, text: str, row: Block, cot: bool) -> Read:
-    reply = "".join(NARROW[c] if "Ａ" <= c <= "Ｚ" else c for c in cut(text, cot=False))
-    after = re.split(r"答案\**\s*(?:是|为)?\s*[:：]\s*\**\s*", reply)
-    if len(after) > 1:
-        chosen = leading_letters(after[-1])
-    else:
-        chosen = set(reply.strip().rstrip(".。"))
-        alone = {c for c in chosen if not c.isspace() and c not in BETWEEN}
-        starts_and_ends = reply.strip()[:1] in LETTERS and reply.strip().rstrip(".。")[-1:] in LETTERS
-        chosen = alone if chosen and alone <= set(LETTERS) and starts_and_ends else set()
-    if not chosen or max(LETTERS.index(letter) for letter in chosen) >= len(row["options"]):
-        return INVALID
-    return sorted(row["options"][LETTERS.index(letter)] for letter in chosen), True
-
-
-def leading_letters(text: str) -> set[str]:
-    """The capital letters at the start; the last of them must not begin or continue a Latin word."""
-    run = ""
-    for character in text:
-        if not (character in LETTERS or (run and (character.isspace() or character in BETWEEN))):
-            break
-        run += character
-    for end in range(len(run), 0, -1):
-        if run[end - 1] in LETTERS and not re.match("[A-Za-z]", text[end:]):
-            return {character for character in run[:end] if character in LETTERS}
-    return set()
-
-
-# ---------------------------------------------------------------- MLB: tuples
-
-
-def same_form(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).lower().strip()
-
-
-def tuples(block: Block, text: str, row: Block, cot: bool) -> Read:
-    """Records as dictionaries of strings; a list is written with commas until it is compared."""
-    fields = block.get("fields", ["term"])
-    reply = cut(text, cot=False)
-    found = {"json": json_records, "lines": line_records, "terms": term_records}[block["form"]](
-        fields, reply, cot
-    )
-    if found is None:
-        return INVALID
-    lists = block.get("lists", [])
-    records = [
-        {
-            field: sorted({piece.strip() for piece in value.split(",")} - {""}) if field in lists else value
-            for field, value in record.items()
-        }
-        for record in found
-    ]
-
-    def rows(names: list[str]) -> list[list[Any]]:
-        distinct: list[list[Any]] = []
-        for record in records:
-            if (values := [record[name] for name in names]) not in distinct:
-                distinct.append(values)
-        return by_json(distinct)
-
-    compared = block.get("compared", fields)
-    views: dict[str, Any] = {"tuples": rows(compared)}
-    if block.get("typed"):
-        views["typed"] = rows(fields)
-    if "attributes" in block:
-        views["attributes"] = {}
-        for name in block["attributes"]:
-            pairs = []
-            for record in records:
-                values = record[name] if isinstance(record[name], list) else [record[name]]
-                pairs += [[record[fields[0]], value] for value in values if value]
-            views["attributes"][name] = by_json(
-                [pair for i, pair in enumerate(pairs) if pair not in pairs[:i]]
-            )
-    if "by_class" in block:
-        views["classes"] = {}
-        for known in map(same_form, block["closed_values"][block["by_class"]]):
-            if members := [
-                item for item in views["tuples"] if item[compared.index(block["by_class"])] == known
-            ]:
-                views["classes"][known] = members
-    return views, True
-
-
-def by_json(items: list[Any]) -> list[Any]:
-    return sorted(items, key=lambda item: json.dumps(item, ensure_ascii=False))
-
-
-def json_records(fields: list[str], reply: str, cot: bool) -> list[dict[str, str]] | None:
-    """Try every pair of brackets that may hold objects; nothing inside an array that is read counts."""
-    found, start = None, 0
-    while start < len(reply):
-        end = start + 1
-        if reply[start] == "[" and reply[start + 1 :].lstrip(" \t\n\r")[:1] in ("{", "]"):
-            for stop in (place + 1 for place in range(start, len(reply)) if reply[place] == "]"):
-                try:
-                    array = json.loads(reply[start:stop])
-                except ValueError:
-                    continue
-                if all(type(item) is dict for item in array):
-                    found = array
-                end = stop
-                break
-        start = end
-    if found is None:
-        return None
-    records = []
-    for item in found:
-        texts = {
-            same_form(key): same_form(str(value))
-            for key, value in item.items()
-            if value is not None and type(value) not in (list, dict)
-        }
-        records.append({field: texts.get(field, "") for field in fields})
-    named = [record for record in records if record[fields[0]]]
-    return None if found and not named else named
-
-
-def lines_after_marker(reply: str) -> list[str] | None:
-    lines = same_form(reply).split("\n")
-    for number in reversed(range(len(lines))):
-        if marked := re.fullmatch(r"[ \t*#>]*(?:答案|结果|result)[ *]*:[ *]*(.*)", lines[number], re.DOTALL):
-            return [marked[1], *lines[number + 1 :]]
-    return None
-
-
-def line_records(fields: list[str], reply: str, cot: bool) -> list[dict[str, str]] | None:
-    lines = (lines_after_marker(reply) if cot else None) or same_form(reply).split("\n")
-    pattern = r"(.*?);\s*".join(rf"{field}\s*:" for field in fields) + "(.*)"
-    records = []
-    for line in lines:
-        if matched := re.search(pattern, line, re.DOTALL):
-            values = [value.strip().rstrip(";").strip() for value in matched.groups()]
-            if values[0]:
-                records.append(dict(zip(fields, values, strict=True)))
-    alone = "\n".join(lines).strip("`* \n。.")
-    return [] if not records and alone == "无" else records or None
-
-
-def term_records(fields: list[str], reply: str, cot: bool) -> list[dict[str, str]] | None:
-    marked = lines_after_marker(reply)
-    lines = same_form(reply).split("\n") if marked is None else marked
-    lines = [line for line in lines if line.strip() and line[:3] != "```"]
-    if not lines:
-        return None
-    line = lines[-1] if cot and marked is None else lines[0]
-    terms = {term.strip() for term in line.split("##")} - {""}
-    return [{fields[0]: term} for term in terms] or None
-
-
 RULES: dict[str, Callable[[Block, str, Block, bool], Read]] = {
     "label": label,
     "label_list": label_list,
@@ -400,8 +248,6 @@ RULES: dict[str, Callable[[Block, str, Block, bool], Read]] = {
     "codes_in_text": helm_codes,
     "free_text": helm_text,
     "label_word": label_word,
-    "marked_letters": marked_letters,
-    "tuples": tuples,
 }
 
 

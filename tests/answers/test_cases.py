@@ -30,6 +30,8 @@ def test_a_response_is_read_as(block: Block, example: Block):
 @pytest.mark.parametrize(("block", "example"), examples("responses"))
 def test_the_plain_rules_read_it_the_same_way(block: Block, example: Block):
     answer = block["answer"]
+    if answer["kind"] not in RULES:
+        pytest.skip("its suite has released no reader")
     for cot in modes(example):
         read = RULES[answer["kind"]](answer, long(example["text"]), block.get("row", {}), cot)
         assert plainly(read[0]) == plainly(expected(example)[0])

@@ -2,13 +2,17 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from lm_eval.tasks import TaskManager
 
+from medtasks_ext.cli.main import PANELS
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.folders import INSTALLED
+from tests.conftest import ROOT
 
 
 def test_ls_filters_by_any_metadata_field_and_says_where_data_is(medtasks, chip_ctc):
@@ -40,11 +44,130 @@ def test_ctrl_c_ends_any_command_with_a_word(medtasks, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("medtasks_ext.cli.report.report_command", interrupted)
-    monkeypatch.setattr("medtasks_ext.cli.data.status_command", interrupted)
+    monkeypatch.setattr("medtasks_ext.cli.report.gather", interrupted)
+    monkeypatch.setattr("medtasks_ext.cli.data.select", interrupted)
     for command in (("report", "run"), ("data", "status")):
         outcome = medtasks(*command)
         assert (outcome.code, outcome.out, outcome.err) == (130, "", "medtasks: interrupted\n")
+
+
+def test_ctrl_c_says_how_a_resumable_command_goes_on(medtasks, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("medtasks_ext.cli.run.wanted_tasks", interrupted)
+    outcome = medtasks("run", "bridge_mie", "--model", "oracle")
+    assert outcome.code == 130
+    assert "the same command goes on:\n  medtasks run bridge_mie --model oracle\n" in outcome.err
+
+
+def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
+    script = (
+        "import sys; from medtasks_ext.cli.main import PANELS, main\n"
+        "sys.argv = ['medtasks', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('LOADED', [name for name in sys.modules if name.startswith('medtasks_ext.cli.')])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    shown, _, loaded = done.stdout.partition("LOADED ")
+    assert eval(loaded) == ["medtasks_ext.cli.words", "medtasks_ext.cli.main"]
+    for panel, names in PANELS.items():
+        part = shown.partition(f"\n{panel}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in part.splitlines()] == list(names)
+        assert all(len(line.split()) > 2 for line in part.splitlines())
+
+
+def test_a_command_is_declared_once(medtasks):
+    """The line of `medtasks --help` is the beginning of the command's own help."""
+    lines = [line.strip() for line in medtasks("--help").out.splitlines()]
+    for name in (name for names in PANELS.values() for name in names):
+        short = next(line.removeprefix(name).strip() for line in lines if line.split()[:1] == [name])
+        own = " ".join(medtasks(name, "--help").out.split())
+        assert short in own or name in ("run", "requests", "contamination"), name
+
+
+def test_ls_lists_the_tasks_of_groups_and_tags_and_joins_names(medtasks):
+    listed = json.loads(medtasks("ls", "bridge_zh_cot", "medhelm_medqa", "--json").out)
+    assert [item["task"] for item in listed] == [*registry().leaves("bridge_zh_cot"), "medhelm_medqa"]
+    outcome = medtasks("ls", "medtasks_scoreable")
+    n = len(registry().leaves("medtasks_scoreable"))
+    assert outcome.code == 0 and len(outcome.out.splitlines()) == n + 2 and f"{n} datasets" in outcome.out
+    few = medtasks("ls", "medtasks_scoreable", "language=zh", "--json")
+    assert {item["language"] for item in json.loads(few.out)} == {"zh"}
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["language=chinese"], "did you mean language=zh?"),
+        (["language=xx"], "values: en, zh"),
+        (["specialty=cardiolgy"], "did you mean specialties=cardiology "),
+        (["cardiology_"], "did you mean"),
+        (["Cardiology"], "did you mean specialties=cardiology?"),
+        (["acess=open"], "did you mean access?"),
+        (["language=ja", "suite=mlb"], "leave one out: language=ja has"),
+        (["bridge_mei"], "did you mean: bridge_mie"),
+        (["--groups", "nowhere"], "`medtasks ls --groups` lists all"),
+    ],
+)
+def test_ls_never_prints_an_empty_table(medtasks, words, hint):
+    outcome = medtasks("ls", *words)
+    assert outcome.code == 2 and hint in outcome.err and outcome.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bridge_mie", "medhelm_medqa"], ["bridge_mie", "--tasks", "medhelm_medqa"]]
+)
+def test_run_takes_names_of_tasks_by_themselves(medtasks, tmp_path, arguments):
+    command = [
+        "run",
+        *arguments,
+        "--model",
+        "oracle",
+        "--data",
+        "sample",
+        "--limit",
+        "2",
+        "--output_path",
+        "r",
+    ]
+    outcome = medtasks(*command)
+    assert outcome.code == 0, outcome.text
+    assert set(json.loads((tmp_path / "r" / "run.json").read_text())["tasks"]) == {
+        "bridge_mie",
+        "medhelm_medqa",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["run", "bridge_mie", "-m", "oracle"], "did you mean --model or"),
+        (["run", "bridge_mie", "--modle", "oracle"], "did you mean --model"),
+        (["plan", "Qwen/Qwen3-8B", "-t", "bridge"], "did you mean --tasks"),
+        (["judge", "run", "--jury", "local", "--allow-gated"], "--allow-host HOST"),
+        (["human", "jury", "a", "b", "--jury", "local", "--allow-gated"], "--allow-host HOST"),
+    ],
+)
+def test_an_unknown_option_gets_a_hint(medtasks, arguments, hint):
+    outcome = medtasks(*arguments)
+    assert outcome.code == 2 and hint in outcome.err
+
+
+def test_report_takes_a_folder_of_runs(medtasks, tmp_path):
+    for name in ("oracle", "random-label"):
+        command = ["run", "bridge_mie", "--model", name, "--data", "sample", "--output_path", f"runs/{name}"]
+        assert medtasks(*command).code == 0
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "run.json").write_text("{")
+    (tmp_path / "runs" / "notes").mkdir()
+    outcome = medtasks("report", "runs", "--json")
+    found = json.loads(outcome.out)
+    assert {entry["model"] for entry in found["entries"]} == {"oracle", "random-label"}
+    assert outcome.code == 1 and [Path(fault["where"]).name for fault in found["faults"]] == ["broken"]
 
 
 def test_ls_groups_counts_the_tasks_behind_each(medtasks):
@@ -176,3 +299,16 @@ def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
     arguments = "run --model oracle --tasks bridge_mie --data sample --output_path run --include_path"
     outcome = medtasks(*arguments.split(), medtasks("path").out.strip())
     assert outcome.code == 0 and "1.0000" in outcome.out
+
+
+def test_a_report_that_fails_leaves_no_folder(medtasks, tmp_path):
+    (tmp_path / "own").mkdir()
+    for folder in ("new", "own"):
+        assert medtasks("report", "nowhere", "-o", folder).code == 2
+    assert not (tmp_path / "new").exists() and (tmp_path / "own").is_dir()
+
+
+def test_templates_of_several_datasets_are_written_by_one_command(medtasks, tmp_path):
+    outcome = medtasks("data", "template", "medhelm_clear", "medhelm_ehrshot", "-o", "own")
+    assert outcome.code == 0 and "medtasks run medhelm_clear medhelm_ehrshot" in outcome.out
+    assert {path.name for path in (tmp_path / "own" / "medhelm").iterdir()} == {"clear", "ehrshot"}

@@ -80,7 +80,7 @@ def test_names_are_joined_and_fields_narrow_them(medtasks):
     [
         ("bridge_mee", "did you mean: bridge_mie"),
         ("colour=red", "no metadata field"),
-        ("language=xx", "no dataset matches"),
+        ("language=xx", "no dataset has language=xx"),
     ],
 )
 def test_a_word_that_matches_nothing_is_refused(medtasks, word, message):

@@ -152,9 +152,7 @@ def test_a_template_that_refuses_a_system_turn_gets_the_instruction_in_the_user_
     )
     prompt = sample["arguments"][0][0]
     assert "<|system|>" not in prompt
-    assert (
-        prompt.startswith("<|user|>The input is one eligibility criterion") and prompt.count("Input:\n") == 6
-    )
+    assert prompt.startswith("<|user|>The input is a clinical text") and prompt.count("Input:\n") == 6
 
 
 @pytest.fixture(scope="module")

@@ -185,8 +185,9 @@ def test_files_obey_the_rule_for_text_that_is_not_open(run, away, jury, medtasks
     run("gated")
     arguments = ("judge", "run", "--requests", "j.jsonl", "--jury")
     outcome = medtasks(*arguments, away("one"))
-    assert outcome.code == 2 and "add --allow-gated" in outcome.err and not list(tmp_path.glob("j-*"))
-    assert medtasks(*arguments, away("one"), "--allow-gated").code == 0
+    assert outcome.code == 2 and "--allow-host judges.example" in outcome.err
+    assert not list(tmp_path.glob("j-*"))
+    assert medtasks(*arguments, away("one"), "--allow-host", "judges.example").code == 0
     assert len(lines(tmp_path / "j-one.jsonl")) == 6
     assert medtasks(*arguments, jury("local")).code == 0  # on this machine
 

@@ -614,9 +614,9 @@ def test_gated_text_does_not_leave_the_machine_unasked(run, jury, medtasks, tmp_
     judge = {"name": "far", "model": "m", "base_url": "http://far.invalid/v1"}
     (tmp_path / "far.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
     outcome = medtasks("judge", "run", "--jury", "far.yaml")
-    assert outcome.code == 2 and "--allow-gated" in outcome.err
-    assert "medhelm_gated" in outcome.err and "http://far.invalid/v1" in outcome.err
-    allowed = medtasks("judge", "run", "--jury", "far.yaml", "--allow-gated")
+    assert outcome.code == 2 and "--allow-host far.invalid" in outcome.err
+    assert "medhelm_gated" in outcome.err
+    allowed = medtasks("judge", "run", "--jury", "far.yaml", "--allow-host", "far.invalid")
     assert "no server answers at http://far.invalid/v1" in allowed.err  # it went on, to the pre-flight check
     assert medtasks("judge", "run", "--jury", jury("one")).code == 0  # this machine is fine
 

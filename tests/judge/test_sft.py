@@ -273,7 +273,8 @@ def test_cases_go_to_no_judge_elsewhere_unless_allowed(medtasks, tmp_path):
         "judges: [{name: far, model: far, base_url: 'https://judge.example/v1'}]"
     )
     outcome = medtasks("judge-eval", "cases.jsonl", "--jury", "jury.yaml")
-    assert outcome.code == 2 and "would be sent to https://judge.example/v1" in outcome.err
+    assert outcome.code == 2 and "would be sent to judge.example" in outcome.err
+    assert "asked:" not in outcome.err
 
 
 # ---------------------------------------------------------------------- the published table

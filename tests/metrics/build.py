@@ -27,7 +27,8 @@ def documents(
 def parsed(answer: Any, *, valid: bool = True, unclosed: bool = False, **more: Any) -> dict[str, Any]:
     """What the filter hands to a metric; the repaired reading finds nothing unless it is given."""
     repaired = {"gold": [], "answer": None}
-    return {"answer": answer, "valid": valid, "unclosed_reasoning": unclosed, "repaired": repaired, **more}
+    read = {"answer": answer, "valid": valid, "unclosed_reasoning": unclosed, "repaired": repaired}
+    return {**read, **more}
 
 
 INVALID = parsed(None, valid=False)

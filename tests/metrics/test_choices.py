@@ -13,7 +13,6 @@ from tests.metrics.build import INVALID, columns, documents, mean
 
 KIN = [
     "exact_match",
-    "exact_match_first_token",
     "quasi_exact_match",
     "prefix_exact_match",
     "quasi_prefix_exact_match",
@@ -29,19 +28,18 @@ def helm(reply: str, options: list[str], gold: str = "A") -> list[float]:
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("A", [1, 1, 1, 1, 1]),
-        ("B", [0, 0, 0, 0, 0]),
-        ("A. yes", [0, 1, 0, 0, 0]),  # mapped to nothing; the first token alone would be right
-        ("A.", [0, 1, 0, 0, 0]),
-        ("(A)", [0, 0, 0, 0, 0]),
-        ("a", [0, 0, 0, 0, 0]),
-        ("yes", [0, 0, 0, 0, 0]),
-        ("Answer: A", [0, 0, 0, 0, 0]),
-        ("AB", [0, 0, 0, 0, 0]),
-        ("A B", [0, 1, 0, 0, 0]),
-        ("C", [0, 0, 0, 0, 0]),
-        ("", [0, 0, 0, 0, 0]),
-        ("**A**", [0, 0, 0, 0, 0]),
+        ("A", [1, 1, 1, 1]),
+        ("B", [0, 0, 0, 0]),
+        ("A. yes", [0, 0, 0, 0]),  # mapped to nothing
+        ("(A)", [0, 0, 0, 0]),
+        ("a", [0, 0, 0, 0]),
+        ("yes", [0, 0, 0, 0]),
+        ("Answer: A", [0, 0, 0, 0]),
+        ("AB", [0, 0, 0, 0]),
+        ("A B", [0, 0, 0, 0]),
+        ("C", [0, 0, 0, 0]),
+        ("", [0, 0, 0, 0]),
+        ("**A**", [0, 0, 0, 0]),
     ],
 )
 def test_a_reply_is_right_when_it_is_the_letter_alone(reply, expected):
@@ -51,15 +49,15 @@ def test_a_reply_is_right_when_it_is_the_letter_alone(reply, expected):
 @pytest.mark.parametrize(
     ("gold_text", "chosen_text", "expected"),
     [
-        ("heparin", "heparin", [1, 1, 1, 1, 1]),  # two options of the same text: texts are compared
-        ("heparin ", "heparin", [1, 1, 1, 1, 1]),
-        ("The heart.", "heart", [0, 0, 1, 0, 1]),
-        ("Heart", "heart", [0, 0, 1, 0, 1]),
-        ("heparin", "heparin and rest", [0, 0, 0, 1, 1]),
-        ("heparin and rest", "heparin", [0, 0, 0, 0, 0]),
-        ("Heparin", "heparin, rest", [0, 0, 0, 0, 1]),
-        ("the", "heparin", [0, 0, 0, 0, 1]),  # nothing is left of the gold, and anything begins with nothing
-        ("heparin", "", [0, 0, 0, 0, 0]),
+        ("heparin", "heparin", [1, 1, 1, 1]),  # two options of the same text: texts are compared
+        ("heparin ", "heparin", [1, 1, 1, 1]),
+        ("The heart.", "heart", [0, 1, 0, 1]),
+        ("Heart", "heart", [0, 1, 0, 1]),
+        ("heparin", "heparin and rest", [0, 0, 1, 1]),
+        ("heparin and rest", "heparin", [0, 0, 0, 0]),
+        ("Heparin", "heparin, rest", [0, 0, 0, 1]),
+        ("the", "heparin", [0, 0, 0, 1]),  # nothing is left of the gold, and anything begins with nothing
+        ("heparin", "", [0, 0, 0, 0]),
     ],
 )
 def test_the_letter_is_mapped_to_its_text_and_texts_are_compared(gold_text, chosen_text, expected):

@@ -72,7 +72,13 @@ def test_relations_are_scored_as_published_and_repaired(line, event, subject, re
         "patterns": ["strict", "loose"],
     }
     got = scores(relations.process_results, block, "entity_1: a, entity_2: b, relation: holder;", line)
-    assert got == {"score": event, "f1_event": event, "f1_subject": subject, "f1_event_repaired": repaired}
+    assert got == {
+        "score": event,
+        "f1_event": event,
+        "f1_subject": subject,
+        "f1_event_repaired": repaired,
+        "score_repaired": repaired,
+    }
 
 
 EX4CDS = {

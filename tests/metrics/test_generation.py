@@ -104,7 +104,7 @@ def test_bleu_is_that_of_nltk_with_smoothing_7(text, references):
 @pytest.mark.parametrize("language", TEXTS)
 def test_an_empty_answer_scores_0_on_every_metric(language):
     empty = answer_format({"kind": "text"}).read("<think>x</think> ", {}, cot=False)
-    assert empty == (None, False)
+    assert (empty.answer, empty.valid) == (None, False)
     got = generated(INVALID, ["发热"], language)
     assert {got[name] for name in ["score", "rouge_avg", *ROUGE]} == {0}
     assert got.get("bleu_4", 0) == 0

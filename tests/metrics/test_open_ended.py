@@ -100,15 +100,15 @@ def test_there_is_no_score_before_judges_have_read_the_answers():
 
 def test_without_reference_only_validity_is_reported():
     [document] = documents([None])
-    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False}
+    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False, "repaired": {"answer": "rest"}}
     got = open_ended.process_results(document, [parsed])
-    assert got == {"valid": 1, "unclosed_reasoning": 0, "scored": 0}
+    assert got == {"valid": 1, "readable_repaired": 1, "unclosed_reasoning": 0, "scored": 0}
 
 
 def test_sample_rows_are_marked():
     [document] = documents(["rest"])
     document["data"] = "sample"
-    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False}
+    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False, "repaired": {"answer": "rest"}}
     assert open_ended.process_results(document, [parsed])["SAMPLE_DATA"] == 1
 
 

@@ -107,9 +107,9 @@ def test_a_document_without_entities_is_right_when_nothing_is_found():
         assert scores(CMEEE, [(gold, gold), ("[]", answer)])["score"] == pytest.approx(expected)
 
 
-def test_an_answer_that_breaks_off_predicts_nothing():
+def test_an_answer_that_breaks_off_predicts_what_it_holds():
     gold = entities(*[(f"e{i}", "dis") for i in range(20)])
-    assert scores(CMEEE, [(gold, gold[:-30])])["micro_recall"] == 0
+    assert scores(CMEEE, [(gold, gold[: len(gold) // 2])])["micro_recall"] == pytest.approx(0.5, abs=0.05)
 
 
 def triple(kind: str) -> str:

@@ -34,6 +34,7 @@ HERE = Path(__file__).parent
 LENGTHS = HERE / "official_lengths.csv"
 RUNS = HERE / "official_runs.txt"
 RUN_WORDS, RUN_CHARACTERS = 8, 14
+RUN_LETTERS = 24  # in fewer letters, eight words are the form of an answer: A for yes, B for no
 HASH_CHARACTERS = 6  # of base64: 36 bits
 PER_LINE = 18
 
@@ -54,7 +55,9 @@ def runs(text: str) -> Iterator[str]:
         for piece in re.split(rf"[{_CJK}]", clause):
             words = _WORD.findall(piece.lower())
             for start in range(len(words) - RUN_WORDS + 1):
-                yield " ".join(words[start : start + RUN_WORDS])
+                run = words[start : start + RUN_WORDS]
+                if sum(map(len, run)) >= RUN_LETTERS:
+                    yield " ".join(run)
         for piece in re.split(r"[A-Za-z0-9]+", clause):
             characters = "".join(re.findall(f"[{_CJK}]", piece))
             for start in range(len(characters) - RUN_CHARACTERS + 1):

@@ -22,7 +22,7 @@ def test_each_row_is_of_a_dataset_and_says_what_it_counts_and_whence():
 def test_bridge_and_medhelm_publish_a_length_of_every_dataset_and_only_bridge_one_of_answers():
     for name, dataset in registry().datasets.items():
         suite = dataset.metadata.suite
-        if suite in ("bridge", "medhelm") and not dataset.metadata.twin_of:
+        if suite in ("bridge", "medhelm") and dataset.of_paper:
             assert name in LENGTHS
         if name in LENGTHS:
             assert (LENGTHS[name].output is not None) is (suite == "bridge")

@@ -172,8 +172,8 @@ def test_departments_still_count_questions():
 
 def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
     samples = [
-        {"doc": dict(document), "filtered_resps": [{"answer": "an answer"}]}
-        for document in load("medhelm_medalign", origin="sample")
+        {"doc_id": place, "doc": dict(document), "filtered_resps": [{"answer": "an answer"}]}
+        for place, document in enumerate(load("medhelm_medalign", origin="sample"))
     ]
     write_jsonl(tmp_path / "samples_medhelm_medalign.jsonl", samples)
     [task] = judged_tasks(tmp_path, registry(), ["medhelm_medalign"])

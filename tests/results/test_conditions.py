@@ -114,6 +114,7 @@ def test_other_numbers_of_examples_are_not_ranked_together(medtasks, tmp_path):
 
 DIFFERENCES = {
     "wording": {"loaded": {"instruction": "official"}},
+    "own line in official words": {"loaded": {"instruction": "official, own strategy line"}},
     "prompt": {"loaded": {"prompt_hash": "q"}},
     "rows": {"loaded": {"rows_hash": "others"}},
     "rebuilt": {"loaded": {"rebuilt": True}},

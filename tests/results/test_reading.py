@@ -128,10 +128,17 @@ def test_strategies_of_one_model_become_one_entry_whatever_shots_each_has(tmp_pa
     runs = [write_run(tmp_path / name, "model", {name: scores}) for name in (TASK, f"{TASK}_cot", five)]
     results = read(*runs)
     [entry] = results.entries
-    assert set(entry.experiments) == {TASK, f"{TASK}_cot", five} and results.faults == []
-    assert entry.settings["shots"] == "the task's own" and entry.label == "model"
-    more = write_run(tmp_path / "more", "model", {TASK: scores}, record={"config": {"num_fewshot": 5}})
-    assert [entry.settings["shots"] for entry in read(*runs, more).entries] == ["the task's own", "5"]
+    assert results.faults == [] and entry.label == "model"
+    assert {name: item.strategy for name, item in entry.experiments.items()} == {
+        TASK: "zero_shot", f"{TASK}_cot": "cot", five: "five_shot",
+    }  # fmt: skip
+
+
+def test_a_task_that_was_given_shots_is_a_result_of_that_many(tmp_path):
+    scores = {TASK: [1.0, 0.0, 1.0]}
+    given = write_run(tmp_path / "given", "model", scores, record={"config": {"num_fewshot": 5}})
+    [entry] = read(given).entries
+    assert {name: item.strategy for name, item in entry.experiments.items()} == {f"{TASK}_5shot": "five_shot"}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +153,16 @@ def test_runs_whose_task_was_another_are_not_joined_though_scores_agree(tmp_path
     assert len(results.entries) == 2
     [fault] = results.faults
     assert "disagrees" in fault.what and TASK in fault.what
+
+
+@pytest.mark.parametrize("state", ["waiting", "failed", "missing"])
+def test_the_score_of_a_task_that_is_not_done_any_more_is_not_read(tmp_path, state):
+    """A task that is asked again keeps its former file until the new score is there."""
+    scores = {TASK: [1.0, 0.0], OTHER: [1.0, 1.0]}
+    folder = write_run(tmp_path / "run", "model", scores, states={TASK: {"state": state}})
+    assert (folder / "tasks" / f"{TASK}.json").is_file()
+    [entry] = read(folder).entries
+    assert set(entry.experiments) == {OTHER}
 
 
 def test_a_version_that_changes_no_score_keeps_runs_together(tmp_path):

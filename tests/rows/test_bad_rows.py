@@ -133,7 +133,7 @@ def replace(root, old, new):
     ("old", "new", "message"),
     [
         ("  language: zh", "  langage: zh", "about.langage: unknown key"),
-        ("  language: zh", "  language: xx", "'xx' is not in the vocabulary of languages"),
+        ("  language: zh", "  language: xx", "about.language: 'xx' is "),
         ("  n_test: 6080\n", "", "about.n_test: missing key"),
         ("    application: clinical_trial_matching\n", "", "axes: should be a mapping of keys"),
         ("application: clinical_trial_matching", "application: diagnosys", "did you mean diagnosis?"),
@@ -158,8 +158,8 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
     [
         ("instruction_role: system", "instruction_rol: system", "prompt.instruction_rol: unknown key"),
         ("    {{ strategy }}\n", "", "place {{ strategy }}"),
-        ("{{ label }}: {{ meaning }}", "{{ label }}: {{ meening }}", "'meening' is undefined"),
-        ("{% endfor %}", "{% endfr %}", " template "),
+        ("answer_format.labels", "answer_formt.labels", "'answer_formt' is undefined"),
+        ("{{ answer_format", "{% answer_format", "prompt template"),
         ("kind: label", "kind: bridge_lable", "bridge_lable"),
         ("prefix: clinical trial criterion\n", "prefx: clinical trial criterion\n", "prefix"),
     ],
@@ -227,27 +227,3 @@ def test_faulty_files_do_not_stop_the_other_tasks(medtasks, chip_ctc):
     assert outcome.code == 1 and "bridge_chip_ctc" in outcome.out
     assert "MIE.SFT.json" in outcome.err and "column input" in outcome.err
     assert "MEDDG.SFT.json" in outcome.err and "not UTF-8 text" in outcome.err
-
-
-# ---------------------------------------------------------------- what Jinja of a task file may not do
-
-
-@pytest.mark.parametrize(
-    ("jinja", "says"),
-    [
-        ("{{ ''.__class__.__mro__ }}", "'__class__' of 'str' object is unsafe"),
-        ("{{ answer_format.labels.clear() }}", "'clear' of 'dict' object is unsafe"),
-        ("{% for n in range(10**9) %}x{% endfor %}", "range() of more than 10,000 numbers"),
-    ],
-)
-def test_jinja_of_a_task_file_stays_in_its_sandbox(own_folder, jinja, says):
-    replace(own_folder, "{% endfor %}", "{% endfor %}" + jinja)
-    with pytest.raises(MedtasksError, match="what a task file may not") as error:
-        load_documents(Dataset(own_folder / "bridge" / "chip_ctc"), cot=False, origin="sample")
-    assert says in str(error.value) and error.value.remedy
-
-
-def test_a_range_of_ten_thousand_is_allowed(own_folder):
-    replace(own_folder, "{% endfor %}", "{% endfor %}{{ range(10000) | length }}")
-    found = load_documents(Dataset(own_folder / "bridge" / "chip_ctc"), cot=False, origin="sample")
-    assert "10000" in found["test"][0]["system"] + found["test"][0]["prompt"]

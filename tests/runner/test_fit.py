@@ -58,7 +58,7 @@ def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc
     outcome = medtasks(*ARGUMENTS)
     cut = prompts(tmp_path)[3]
     assert len(cut) == 4000 - 10
-    assert cut.startswith("[system] The input is one eligibility criterion") and "[user] 始很长" in cut
+    assert cut.startswith("[system] The input is a clinical text") and "[user] 始很长" in cut
     assert "末" not in cut and "[assistant]" not in cut
     assert "1 inputs lost their end" in outcome.out
 

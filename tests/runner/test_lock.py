@@ -77,17 +77,17 @@ def lines(root: Path) -> dict[str, str]:
 )
 def test_a_changed_prompt_is_named_with_its_task_and_nothing_is_written(locked, medtasks, arguments):
     before = (locked / LOCK_FILE).read_text()
-    rewrite(locked / "bridge" / "mednli" / "task.yaml", "Decide how the", "Say how the")
+    rewrite(locked / "bridge" / "mednli" / "task.yaml", "Assign the inference", "Give the inference")
     outcome = medtasks("lock", *arguments)
     assert outcome.code == 1 and outcome.out == ""
     (said,) = outcome.err.splitlines()
-    assert said.startswith("bridge_mednli: prompts changed, and the version is still 1-A → ")
-    assert "write `version: 2-A` in task.yaml" in said
+    assert said.startswith("bridge_mednli: prompts changed, and the version is still 2-A → ")
+    assert "write `version: 3-A` in task.yaml" in said
     assert (locked / LOCK_FILE).read_text() == before
 
 
 def test_a_task_that_was_not_asked_for_is_not_looked_at(locked, medtasks):
-    rewrite(locked / "bridge" / "mednli" / "task.yaml", "Decide how the", "Say how the")
+    rewrite(locked / "bridge" / "mednli" / "task.yaml", "Assign the inference", "Give the inference")
     assert medtasks("lock", "--check", "bridge_mie", "mlb").code == 0
 
 
@@ -103,7 +103,7 @@ def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked,
     assert outcome.code == 1
     said = [line.partition(" → ")[0] for line in outcome.err.splitlines() if "Punkt" not in line]
     assert said == [
-        f"{name}: readings or scores changed, and the version is still 1-A"
+        f"{name}: readings or scores changed, and the version is still 2-A"
         for name in ("bridge_cas_label", "bridge_mednli", "bridge_mie")
     ]
 
@@ -119,20 +119,20 @@ def test_a_changed_aggregation_is_named_for_the_tasks_that_have_it(locked, medta
 
 def test_a_higher_number_is_accepted_and_another_letter_is_not(locked, medtasks):
     path = locked / "bridge" / "mednli" / "task.yaml"
-    rewrite(path, "Decide how the", "Say how the")
-    rewrite(path, "version: 1-A", "version: 1-B")
+    rewrite(path, "Assign the inference", "Give the inference")
+    rewrite(path, "version: 2-A", "version: 2-B")
     outcome = medtasks("lock")
-    assert outcome.code == 1 and "the version is still 1-B" in outcome.err and "`version: 2-A`" in outcome.err
+    assert outcome.code == 1 and "the version is still 2-B" in outcome.err and "`version: 3-A`" in outcome.err
     before = lines(locked)
-    rewrite(path, "version: 1-B", "version: 2-A")
+    rewrite(path, "version: 2-B", "version: 3-A")
     assert medtasks("lock", "--check").code == 0
     assert medtasks("lock").code == 0
     after = lines(locked)
-    assert after.pop("bridge_mednli").startswith("bridge_mednli 2-A ")
+    assert after.pop("bridge_mednli").startswith("bridge_mednli 3-A ")
     before.pop("bridge_mednli")
     assert after == before
-    rewrite(path, "Say how the", "Tell how the")
-    assert "`version: 3-A`" in medtasks("lock", "--check").err
+    rewrite(path, "Give the inference", "Tell the inference")
+    assert "`version: 4-A`" in medtasks("lock", "--check").err
 
 
 # ---------------------------------------------------------------------- what is no change

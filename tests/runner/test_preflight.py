@@ -67,7 +67,7 @@ class Endpoint(Scripted):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.base_url, self.tokenizer = "https://example.org/v1/chat/completions", None
+        self.base_url, self.tokenizer = "http://127.0.0.1:9/v1/chat/completions", None
 
 
 @pytest.fixture

@@ -77,6 +77,13 @@ def test_a_lease_from_another_machine_is_respected_while_it_shows_life(tmp_path)
     assert not held(tmp_path)
 
 
+def test_a_lease_that_another_process_took_over_is_left_to_it(tmp_path):
+    path = tmp_path / ".lease"
+    with Lease(tmp_path, "medtasks run"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "token": "another"}))
+    assert json.loads(path.read_text())["token"] == "another" and held(tmp_path)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
 def test_a_damaged_lease_is_taken_over_when_nobody_touches_it(tmp_path, content):
     path = tmp_path / ".lease"

@@ -82,7 +82,10 @@ class VllmEngine(Engine):
 
     def _tokens(self, request: Request) -> list[int]:
         prompt = request.prompt
-        return self.lm.tok_encode(prompt if isinstance(prompt, str) else self.lm.apply_chat_template(prompt))
+        tokens: list[int] = self.lm.tok_encode(
+            prompt if isinstance(prompt, str) else self.lm.apply_chat_template(prompt)
+        )
+        return tokens
 
     def run(self, feed: Feed, done: Done) -> None:
         """Answer requests until the feed is over.

@@ -21,7 +21,8 @@ def budget(lm: VLLM, settings: Mapping[str, Any]) -> int:
     Raises:
         ValueError: the settings are not valid.
     """
-    return lm.modify_gen_kwargs(dict(settings), default_max_gen_toks=lm.max_gen_toks)[2]
+    budget: int = lm.modify_gen_kwargs(dict(settings), default_max_gen_toks=lm.max_gen_toks)[2]
+    return budget
 
 
 def sampling(lm: VLLM, settings: Mapping[str, Any], end: str) -> tuple[SamplingParams, list[str]]:

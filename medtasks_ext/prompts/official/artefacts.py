@@ -165,7 +165,7 @@ def _in_index(artefact: Artefact) -> str:
             where=page,
             remedy=f"name another index, {_FROM}",
         )
-    return urllib.parse.urljoin(page, item["url"])
+    return urllib.parse.urljoin(page, str(item["url"]))
 
 
 def _index() -> str:

@@ -33,6 +33,7 @@ from medtasks_ext.results.store.layout import (
     write_index,
 )
 from medtasks_ext.results.store.tables import write_documents, write_responses, write_results
+from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -226,11 +227,12 @@ def _files(entry: Entry, with_text: bool) -> Iterator[Path]:
         yield place
         yield from (samples_file(place, task) for task in entry.experiments)
         return
-    yield place / "run.json"
+    files = RunFolder(place)
+    yield files.manifest
     for task in entry.experiments:
-        yield from (place / "tasks" / f"{task}.{suffix}" for suffix in ("json", "parquet"))
+        yield from (files.task_file(task), files.scores_file(task))
         if with_text:
-            yield from (place / f"samples_{task}.jsonl", place / "judgements" / f"{task}.json")
+            yield from (files.samples_file(task), files.judged_file(task))
 
 
 def _documents(item: Experiment) -> DocumentScores | MedtasksError | None:

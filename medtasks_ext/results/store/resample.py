@@ -62,7 +62,8 @@ class TaskBootstrap:
 
     def intervals(self) -> Array:
         """95 % percentile intervals, (m, 2); the same as `percentile_interval` of each row."""
-        return np.quantile(self.resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1).T
+        bounds: Array = np.quantile(self.resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1).T
+        return bounds
 
 
 class _Stored(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
+    from medtasks_ext.runs.records import Sample
     from medtasks_ext.stats.statistic import Statistic
 
 #: rows of a file that are compressed together
@@ -251,7 +253,8 @@ def _experiment(task: str, row: Mapping[str, Any], tasks: Registry) -> Experimen
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """As Python objects; a text that is repeated becomes one object."""
     if not pa.types.is_dictionary(column.type):
-        return column.to_pylist()
+        values: list[Any] = column.to_pylist()
+        return values
     found: list[Any] = []
     for chunk in column.chunks:
         words = chunk.dictionary.to_pylist()
@@ -261,7 +264,8 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 @lru_cache(maxsize=4096)
 def _config(text: str) -> dict[str, Any]:
-    return json.loads(text)  # one object for all models of a task: some 30 kB each
+    config: dict[str, Any] = json.loads(text)  # one object for all models of a task: some 30 kB each
+    return config
 
 
 def _without_loaded(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -312,7 +316,8 @@ def write_responses(
                 "document": [document_key(sample["doc"]) for sample in samples],
                 "response": [_response(sample) for sample in samples],
                 "record": [
-                    _json({key: sample[key] for key in sample if key != "resps"}) for sample in samples
+                    _json({key: value for key, value in sample.items() if key != "resps"})
+                    for sample in samples
                 ],
             }
             writer.write_table(pa.table(columns).cast(_RESPONSES))
@@ -320,12 +325,12 @@ def write_responses(
     return stored
 
 
-def _response(sample: Mapping[str, Any]) -> str:
+def _response(sample: Sample) -> str:
     [[response]] = sample["resps"]  # all tasks generate one answer
     return response
 
 
-def read_samples(path: Path, task: str, first: int | None = None) -> list[dict[str, Any]]:
+def read_samples(path: Path, task: str, first: int | None = None) -> list[Sample]:
     """lm-eval's records of one task; all, or so many of the first.
 
     Raises:
@@ -336,4 +341,10 @@ def read_samples(path: Path, task: str, first: int | None = None) -> list[dict[s
             path, columns=["response", "record"], filters=pc.field("task") == task, partitioning=None
         )
     pairs = zip(rows["response"].to_pylist(), rows["record"].to_pylist(), strict=True)
-    return [{**json.loads(record), "resps": [[response]]} for response, record in pairs][:first]
+    return [_sample(record, response) for response, record in islice(pairs, first)]
+
+
+def _sample(record: str, response: str) -> Sample:
+    sample: Sample = json.loads(record)
+    sample["resps"] = [[response]]
+    return sample

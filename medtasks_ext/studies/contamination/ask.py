@@ -20,6 +20,7 @@ from medtasks_ext.studies.contamination.probe import (
 )
 
 if TYPE_CHECKING:
+    from medtasks_ext.egress import Text
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Outcome
     from medtasks_ext.prompts.documents import Document
@@ -55,6 +56,7 @@ def ask(
     *,
     identity: str,
     fixed: dict[str, Any],
+    text: Text,
     watcher: Watcher,
 ) -> Asked:
     """Have a model continue the inputs of a task at each cut; stored responses are not asked for again.
@@ -67,6 +69,7 @@ def ask(
         tokenizer: the model's.
         identity: digest of the model, a part of the key of each request.
         fixed: generation settings beside the number of tokens.
+        text: whose text the inputs are.
         watcher: sees what happens.
 
     Raises:
@@ -77,7 +80,7 @@ def ask(
         request.key: (request, index, completion)
         for index, cuts in enumerate(found)
         for completion in cuts
-        for request in [_request(identity, task, documents[index], completion, fixed)]
+        for request in [_request(identity, task, documents[index], completion, fixed, text)]
     }
     texts = {
         stored.key: stored.entry.text
@@ -126,10 +129,15 @@ class NoAnswerError(Exception):
 
 
 def _request(
-    identity: str, task: str, document: Document, completion: Completion, fixed: dict[str, Any]
+    identity: str,
+    task: str,
+    document: Document,
+    completion: Completion,
+    fixed: dict[str, Any],
+    text: Text,
 ) -> Request:
     settings = {**fixed, "until": [], "max_gen_toks": completion.n_tokens}
     name = f"{document['id']} cut {completion.cut}"
     row = {"id": name, "expected": completion.expected}
     key = request_key(identity, task, name, completion.prefix, settings)
-    return Request(key, task, name, completion.prefix, settings, row)
+    return Request(key, task, name, completion.prefix, settings, row, text=text)

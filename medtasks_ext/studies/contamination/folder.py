@@ -54,12 +54,14 @@ class ProbeFolder:
     @property
     def model(self) -> str:
         """The model's name."""
-        return self.content["name"]
+        name: str = self.content["name"]
+        return name
 
     @property
     def tasks(self) -> dict[str, dict[str, Any]]:
         """Task -> its results, for finished tasks."""
-        return self.content["tasks"]
+        tasks: dict[str, dict[str, Any]] = self.content["tasks"]
+        return tasks
 
     @property
     def is_sample(self) -> bool:

@@ -45,4 +45,5 @@ class ModelTokenizer:
 
     def decode(self, ids: list[int]) -> str:
         """The text of tokens; U+FFFD where they hold a part of a character."""
-        return self._tokenizer.decode(ids)
+        text: str = self._tokenizer.decode(ids)
+        return text

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from medtasks_ext.batching import VLLM_MODELS
-from medtasks_ext.cli.arguments import bundled_configs, find_config
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.runner.model_configs import bundled_configs, find_config
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.model_size import Size
@@ -158,7 +158,8 @@ def _own_context(model: PlannedModel) -> int | None:
     except Exception:  # no such file, no connection, a gated model, no JSON
         return None
     for level in (content, content.get("text_config") or {}):
-        if found := [level[key] for key in _CONTEXT_KEYS if isinstance(level.get(key), int)]:
+        found: list[int] = [level[key] for key in _CONTEXT_KEYS if isinstance(level.get(key), int)]
+        if found:
             return min(found)
     return None
 
@@ -220,13 +221,14 @@ class Tokenizer:
         switches = {**_switches(model), **switches}
 
         def apply(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-            return self.loaded.apply_chat_template(
+            text: str = self.loaded.apply_chat_template(
                 turns,
                 tokenize=False,
                 add_generation_prompt=add_generation_prompt,
                 continue_final_message=not add_generation_prompt,
                 **switches,
             )
+            return text
 
         return apply
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.batching import BATCHING_MODELS
-from medtasks_ext.cli.plan_model import ready_files
+from medtasks_ext.runner.plan_model import ready_files
 
 if TYPE_CHECKING:
-    from medtasks_ext.cli.plan_model import PlannedModel, Tokenizer
+    from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer
 
 _PROBE = [{"role": "user", "content": "user probe"}]
 #: The switch of chat templates for which lm-eval's models have an argument.

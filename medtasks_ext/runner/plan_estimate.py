@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.cli.words import duration
 from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, gpu_hours, gpus_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.cli.plan_model import PlannedModel
     from medtasks_ext.runner.model_size import Size
     from medtasks_ext.runner.plan import TaskPlan
+    from medtasks_ext.runner.plan_model import PlannedModel
 
 
 @dataclass(frozen=True)
@@ -53,20 +52,6 @@ class Estimate:
     most_cost: float | None = None
     batch_cost: float | None = None
 
-    def in_words(self) -> str:
-        """The figures in one line."""
-        parts = []
-        if self.gpu_hours is not None:
-            digits = ".2g" if self.gpu_hours < 100 else ",.0f"
-            parts.append(f"about {self.gpu_hours:{digits}} GPU hours")
-        if self.hours is not None:
-            parts.append(duration(self.hours * 3600) + (f" on {in_gpus(self.gpus)}" if self.gpus else ""))
-        if self.cost is not None:
-            parts.append(f"about {_money(self.cost)}")
-        if self.batch_cost is not None:
-            parts.append(f"{_money(self.batch_cost).removesuffix(' USD')} as a batch (medtasks requests)")
-        return ", ".join(parts)
-
 
 def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, given: Hardware) -> Estimate:
     """Hours and money for all tasks of a plan.
@@ -97,7 +82,7 @@ def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> Esti
         f"cost: {price['input']:g} USD per million prompt tokens, {price['output']:g} per million output "
         f"tokens ({model.config})"
         + (f", {share:.0%} of that in a batch" if share else "")
-        + f"; at most {_money(highest)}, if every answer filled its budget"
+        + f"; at most {money(highest)}, if every answer filled its budget"
     )
     return Estimate(rule, cost=cost, most_cost=highest, batch_cost=cost * share if share else None)
 
@@ -131,7 +116,7 @@ def _gpu_rule(size: Size) -> str:
     )
 
 
-def _money(dollars: float) -> str:
+def money(dollars: float) -> str:
     """An estimate has no more than three figures to say."""
     return f"{float(f'{dollars:.3g}'):,.{0 if dollars >= 100 else 2}f} USD"
 

@@ -1,0 +1,75 @@
+"""Items of a list: lines, bullets, numbers, commas, enumeration commas, or an array of JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from medtasks_ext.answers.tolerant.json_text import values
+from medtasks_ext.answers.tolerant.prose import after_last_marker, fenced
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.tolerant.reply import Reply, Span
+
+#: items that are read; a model in a loop writes any number
+MOST_ITEMS = 2_000
+_BULLET = re.compile(
+    r"\A[\s>]{0,8}(?:(?:[-*+•·–—▪●◦]{1,3}|#{1,6}|\(?\d{1,3}[.)、]|\d{1,2}\s?[:：])\s*)(?=\S)"
+)
+_HEADING = re.compile(r"[:：][\s*_]*\Z")
+_EDGES = " \t\r\n*_`\"'“”‘’«»<>#"
+
+
+class Items(NamedTuple):
+    """Items of a list.
+
+    Attributes:
+        items: without bullets and marks around them, as they stand in the response.
+        span: of the list in the response.
+        bullets: whether each has a bullet or a number, or is an item of an array.
+    """
+
+    items: list[str]
+    span: Span
+    bullets: bool
+
+
+def items_of(response: str, reply: Reply) -> Items:
+    """The list that a reply holds: the last array of texts, or what follows the last announcement, line
+    by line.
+
+    Lines that end with a colon are headings. Where lines have bullets, those without are no items.
+    """
+    begin, end = after_last_marker(reply)
+    for value in reversed(values(response, reply)) if "[" in reply.text or "{" in reply.text else ():
+        texts = _texts(value.value)
+        if texts is not None and value.span[1] > begin:
+            return Items(texts, value.span, bullets=True)
+    if block := fenced(reply.text, begin, end):
+        begin, end = block
+    found: list[tuple[bool, str]] = []
+    for line in response[begin:end].split("\n", MOST_ITEMS)[:MOST_ITEMS]:
+        bare = line.strip(_EDGES)
+        if not bare or _HEADING.search(line) or bare.startswith("```"):
+            continue
+        bullet = _BULLET.match(line)
+        item = line[bullet.end() :] if bullet else line
+        found.append((bool(bullet), item.strip(_EDGES)))
+    bulleted = [item for bullet, item in found if bullet]
+    items = bulleted if len(bulleted) > 1 or (bulleted and found[0][0]) else [item for _, item in found]
+    return Items([item for item in items if item], (begin, end), bullets=bool(bulleted) and items is bulleted)
+
+
+def _texts(value: object) -> list[str] | None:
+    """The texts of an array, or of the one array in an object; None where there are none."""
+    if isinstance(value, dict):
+        arrays = [item for item in value.values() if isinstance(item, list)]
+        value = [item for array in arrays for item in array] if arrays else None
+    if not isinstance(value, list):
+        return None
+    if value and all(isinstance(item, dict) for item in value):
+        value = [next((text for text in item.values() if isinstance(text, str)), None) for item in value]
+    texts = [item.strip() for item in value if isinstance(item, str)]
+    if len(texts) < len(value) or any("\n" in text for text in texts):
+        return None
+    return [text for text in texts if text][:MOST_ITEMS]

@@ -1,0 +1,238 @@
+"""Where a reply announces its answer, in the languages of the suites: en zh es fr de pt ru ja no.
+
+An announcement is a word for an answer with a colon, a verb or a line end behind it (`Final answer:`,
+`答案是`, `La respuesta es`), a verb of choosing (`故选`), a box of LaTeX, or an element `<answer>`. Strong
+ones are made to be looked for: a box, an element, and a word with a colon or as a heading. Of the
+strong ones the last counts, since a reply ends with its answer; without any the last weak one does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from medtasks_ext.answers.tolerant.reply import LONGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from medtasks_ext.answers.tolerant.reply import Reply
+
+
+class Marker(NamedTuple):
+    """An announcement.
+
+    Attributes:
+        start: of the announcement.
+        end: where the answer begins.
+        strong: whether it is one that is made to be looked for.
+    """
+
+    start: int
+    end: int
+    strong: bool
+
+
+#: words for an answer, which announce it by themselves
+_NOUNS = [
+    "answer",
+    "response",
+    "result",
+    "conclusion",
+    "verdict",
+    "judgment",
+    "judgement",
+    "prediction",
+    "classification",
+    "output",
+    "label",
+    "ans",
+    "答",
+    "答案",
+    "结果",
+    "结论",
+    "回答",
+    "判断",
+    "答え",
+    "解答",
+    "正解",
+    "結果",
+    "結論",
+    "respuesta",
+    "resultado",
+    "conclusión",
+    "réponse",
+    "résultat",
+    "antwort",
+    "ergebnis",
+    "endergebnis",
+    "lösung",
+    "resposta",
+    "ответ",
+    "результат",
+    "svaret",
+    "svar",
+    "resultat",
+    "konklusjon",
+]
+#: words for an option, which announce it with `correct`, `final` and the like
+_OPTIONS = [
+    "option",
+    "choice",
+    "diagnosis",
+    "letter",
+    "选项",
+    "选择",
+    "項目",
+    "選択肢",
+    "opción",
+    "alternativa",
+    "opção",
+    "bokstav",
+    "вариант",
+]
+
+
+#: verbs of choosing, with what stands before them
+_VERBS = {
+    **dict.fromkeys(
+        ["choose", "pick", "select", "go with", "go for"],
+        re.compile(r"\bi(?:'d| would| will|'ll)? (?:will |would )?$"),
+    ),
+    **dict.fromkeys(
+        ["elijo", "escojo", "je choisis", "ich wähle", "escolho", "jeg velger", "выбираю"],
+        re.compile(r"(?<!\w)$"),
+    ),
+    **dict.fromkeys(["选", "選"], re.compile(r"(?<![不非勿误別])$")),
+}
+#: words before a conclusion, which is a letter with which the sentence ends
+_CONCLUSIONS = {
+    word: re.compile(r"(?<![a-zа-я])$")
+    for word in (
+        *(
+            "therefore",
+            "thus",
+            "hence",
+            "so",
+            "must be",
+            "should be",
+            "leaves",
+            "it is",
+            "it's",
+            "es la",
+            "é a",
+            "est la",
+        ),
+        *("верно", "korrekt ist", "应该是", "应当是", "正确的是", "而是"),
+    )
+}
+_CONCLUDED = re.compile(
+    r"(?:(?<=[\u3400-\u9fff])[\s,:]{0,3}|[\s,:]{1,3})(?=[*(\"']{0,3}(?:[Oo]ption\s)?[*(\"']{0,3}[A-Z][)*\"']{0,3}\s{0,2}(?:[.。!吧]|\n|\Z))"
+)
+_CHOSEN = re.compile(
+    r"(?:择|択|ぶ)?(?:的是|了|:)?(?=[\s:*\[(\"'`]{0,8}[A-Z]{1,10}(?![A-Za-z]))|(?<=[a-zа-я])\b"
+)
+_BY_THEMSELVES = frozenset(_NOUNS)
+_ALL = [*_NOUNS, *_OPTIONS, *_VERBS, *_CONCLUSIONS]
+_ASCII = [word for word in _ALL if word.isascii()]
+_WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff]")
+_ADJECTIVE = re.compile(
+    r"(?:final|correct|best|right|most\s\w+|appropriate|likely|chosen|selected|accurate|true|正确|最佳|最终|最合适|合适|正しい|"
+    r"correcta|correcte|correta|richtige|korrekte|правильный|верный|riktige)的?\s*$",
+    re.IGNORECASE,
+)
+# what may stand between the beginning of a line and the word
+_LEAD = re.compile(
+    r"[\s\-*#>_`\[(\"'•|~]*(?:\d{1,2}[.)]\s*)?[*_`\[(\"']*"
+    r"(?:(?:so|thus|therefore|hence|the|my|your|final|correct|best|right|short|single|most|likely|appropriate|overall|in"
+    r"|la|le|les|el|die|das|der|det|a|o|den|réponse|meine|mi|ma|min|mon|minha|итоговый|окончательный|правильный|мой|endelige"
+    r"|endgültige|richtige|korrekte|riktige)[\s,*_]+)*"
+    r"(?:因此|所以|综上所述|综上|故|本题|该题|此题|最后|我|的|最终|正确|最佳|参考|标准|最終|正しい|[,，、：:\s])*",
+    re.IGNORECASE,
+)
+_IS = (
+    r"(?:(?:is|was|are|would\s+be|should\s+be|must\s+be|remains|es|sería|est|serait|ist|lautet|wäre|é|seria|это|er|будет)"
+    r"(?![a-zà-ÿа-я])|是|为|應為|应为|应该是|应当是|应是|应该为|就是|选择|选|は|が)"
+)
+_CONNECT = re.compile(
+    r"(?:\s+(?:option|choice|letter|finale?|correct[ae]|exacte|correta|(?:to|for)\s+(?:the|this)\s+(?:question|problem)))?"
+    r"(?:选项|选择|项|部分)?[\])*_`\"']*"
+    rf"(?:(?P<colon>\s{{0,3}}(?:(?:{_IS})\s{{0,3}})?:)"
+    r"|(?P<line>[^\S\n]*\n)"
+    rf"|\s{{0,3}}(?:therefore\s+|thus\s+|clearly\s+|donc\s+|most\s+likely\s+|probably\s+)?(?P<is>{_IS})"
+    r"|(?P<dash>\s{0,2}(?:[-–—]{1,2}|=|->|→)\s)"
+    r"|(?P<bracket>(?<=\])[^\S\n]?)"
+    r"|(?P<bare>[^\S\n]+(?=[(\[*]*[A-Z0-9][)\]*]*[.。]?[^\S\n]*(?:\n|$))))",
+    re.IGNORECASE,
+)
+_BOX = re.compile(
+    r"\\(?:boxed|fbox)\s*\{|<\s*(?:answer|final_answer|result|solution|label)\s*>", re.IGNORECASE
+)
+#: a question that a model asks itself after it has answered
+_NEXT_QUESTION = re.compile(r"\n\s*[*#\s]*(?:[Qq]uestion|[Uu]ser|[Hh]uman|题目|问题|Q)\s*\d{0,3}[*]*\s*:")
+#: the longest beginning of a line before a word at its beginning
+_LONGEST_LEAD = 60
+#: announcements that are looked at, from the last one on: a model in a loop writes thousands
+_MOST = 50
+
+
+def end_of_answer(reply: Reply) -> int:
+    """Where the reply ends: before the next question that a model may write itself."""
+    if "\n" not in reply.text:
+        return reply.end
+    found = _NEXT_QUESTION.search(reply.text, reply.begin, min(reply.end, reply.begin + LONGEST))
+    return found.start() if found and reply.text[reply.begin : found.start()].strip() else reply.end
+
+
+def markers(text: str, begin: int, end: int) -> list[Marker]:
+    """The announcements between two places of a text, in their order; of a long text those of its last
+    part."""
+    begin = max(begin, end - LONGEST)
+    low = text[begin:end].replace("İ", "i").lower()  # the one character that grows as it gets small
+    found = []
+    for word, start in _places(low, _ASCII if low.isascii() else _ALL):
+        place = begin + start
+        if word in _VERBS:
+            after = _CHOSEN.match(text, place + len(word), end)
+            if after and _VERBS[word].search(low[max(0, start - 12) : start]):
+                found.append(Marker(place, after.end(), strong=False))
+        elif word in _CONCLUSIONS:
+            after = _CONCLUDED.match(text, place + len(word), end)
+            if after and _CONCLUSIONS[word].search(low[max(0, start - 1) : start]):
+                found.append(Marker(place, after.end(), strong=False))
+        elif marker := _announcement(text, low, word, start, begin, end):
+            found.append(marker)
+    if "\\" in low or "<" in low:
+        boxes = deque(_BOX.finditer(text, begin, end), maxlen=_MOST)
+        found += [Marker(*match.span(), strong=True) for match in boxes]
+    return sorted(found)
+
+
+def _places(low: str, words: Iterable[str]) -> list[tuple[str, int]]:
+    """(word, place) of the last places of each word."""
+    found = []
+    for word in words:
+        place, left = low.rfind(word), _MOST
+        while place >= 0 and left:
+            found.append((word, place))
+            place, left = low.rfind(word, 0, place), left - 1
+    return found
+
+
+def _announcement(text: str, low: str, word: str, start: int, begin: int, end: int) -> Marker | None:
+    place = begin + start
+    if start and _WORD.match(low, start - 1) and _WORD.match(low, start):
+        return None
+    connect = _CONNECT.match(text, place + len(word), end)
+    if not connect:
+        return None
+    line = low.rfind("\n", 0, start) + 1
+    lead = low[max(line, start - _LONGEST_LEAD) : start]
+    headed = start - line <= _LONGEST_LEAD and bool(_LEAD.fullmatch(lead))
+    behind = low[start + len(word) : connect.end() - begin]
+    if not (word in _BY_THEMSELVES or _ADJECTIVE.search(lead) or "correct" in behind or "exact" in behind):
+        return None
+    if not (headed or connect["colon"] or connect["is"]):
+        return None
+    return Marker(place, connect.end(), strong=not connect["is"])

@@ -1,0 +1,84 @@
+"""One of a few labels: yes and no, or names of classes."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from medtasks_ext.answers.tolerant.markers import end_of_answer, markers
+from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MARKS = r"[\s*_`\"'(\[{<$\\#>~•:-]{0,12}"
+_CLOSED = r"[*_`\"')\]}>$]{0,8}"
+#: what joins two labels into "one or both"; a blank alone does, too (`maybe yes`)
+_JOINT = re.compile(
+    r"[*_`\"')\]}>$]{0,8}\s{0,3}(?:,|/|\||&|\+|和|或|(?:and|or|but|y|o|et|ou|und|oder|e|и|или|og|eller)(?!\w))?\s{0,3}[*_`\"'(\[<]{0,8}",
+    re.IGNORECASE,
+)
+_NO_LABEL = re.compile(r"[^\S\n]+(?:doubt|question|problem|matter|way\s+to)\b", re.IGNORECASE)
+_LINE_END = re.compile(r"[*_`\"')\]}>$.。!！,，;；]{0,12}[^\S\n]*(?:\n|\Z)")
+
+
+@lru_cache(maxsize=256)
+def _patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    anyof = "|".join(rf"{re.escape(name)}" for name in sorted(names, key=len, reverse=True))
+    label = rf"({anyof})(?![A-Za-z0-9_À-ɏа-яА-Я]|-[A-Za-z0-9]|'[a-z])"
+    return (
+        re.compile(
+            rf"{_MARKS}(?:(?:the\s+)?(?:label|answer|relation|class)\s+(?:is\s+)?)?(?:\\?(?:text|textbf|mathrm)\{{)?{_MARKS}{label}",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            rf"<\s*{label}\s*>|\*\*\s*{label}[.]?\s*\*\*|\"{label}\"|(?m:^[\s*_`\"'(\[-]{{0,8}}{label}{_CLOSED}[.。]?\s*$)",
+            re.IGNORECASE,
+        ),
+    )
+
+
+def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
+    """The label of a reply.
+
+    Signs in their order: a strong announcement; the label with which the reply begins; a weak
+    announcement; the one label that stands in angle brackets, in bold, in quotation marks, or alone on
+    a line. Two labels that are joined (`yes or no`) are ambiguous.
+
+    Args:
+        reply: to be read.
+        names: spelling in lower case -> label.
+    """
+    if reply.begin >= reply.end:
+        return Found(None, None, "the reply is empty")
+    text, end = reply.text, end_of_answer(reply)
+    at_place, set_apart = _patterns(tuple(names))
+
+    def said(place: int, why: str) -> Found | None:
+        match = at_place.match(text, place, end)
+        if not match or _NO_LABEL.match(text, match.end(), end):
+            return None
+        label = names[match[1].lower()]
+        joint = _JOINT.match(text, match.end(), end)
+        other = joint and joint.end() > match.end() and at_place.match(text, joint.end(), end)
+        if other and other.start(1) == joint.end() and names[other[1].lower()] != label:  # type: ignore[union-attr]
+            return Found(None, (match.start(1), other.end(1)), "ambiguous: two labels")
+        return Found(label, match.span(1), why)
+
+    found = markers(text, reply.begin, end)
+    for marker in reversed([marker for marker in found if marker.strong]):
+        if answer := said(marker.end, "announced"):
+            return answer
+    if answer := said(reply.begin, "the reply begins with it"):
+        return answer
+    for marker in reversed([marker for marker in found if not marker.strong]):
+        if answer := said(marker.end, "said to be the answer"):
+            return answer
+    apart: dict[str, tuple[int, int]] = {}
+    for match in set_apart.finditer(text, max(reply.begin, end - LONGEST), end):
+        group = match.lastindex or 0
+        apart[names[match[group].lower()]] = match.span(group)
+    if len(apart) > 1:
+        return Found(None, None, "ambiguous: several labels stand out")
+    return next((Found(label, span, "it stands out") for label, span in apart.items()), NOTHING)

@@ -1,0 +1,167 @@
+"""What commands that ask a jury show: what it will cost, how far the judges are."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from medtasks_ext.cli.tables import console
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from medtasks_ext.judge.asks import Ask
+    from medtasks_ext.judge.budget import Budget, Estimate
+    from medtasks_ext.judge.engine import Engine, Outcome
+
+LINE_SECONDS = 10.0
+
+
+def check_installed() -> None:
+    """Refuse, with the remedy, where a package that judging needs is missing."""
+    try:
+        import aiohttp  # noqa: F401
+    except ImportError as error:
+        raise MedtasksError(
+            f"judging needs a package that is not installed ({error.name})",
+            where="medtasks judge",
+            remedy="pip install 'medtasks[judge]'",
+        ) from None
+
+
+def say(line: str) -> None:
+    """A line for the user that is no result."""
+    typer.echo(line, err=True)
+
+
+def warn_withheld(engine: Engine, asks: Sequence[Ask]) -> None:
+    """Say which texts a judge's server may not receive."""
+    try:
+        engine.check(asks)
+    except MedtasksError as error:
+        typer.echo(f"warning: {error}", err=True)
+
+
+def money_words(budget: Budget) -> str:
+    """What was spent, in this call and before, and what may have been; nothing where nothing was."""
+    if not budget.spent and not budget.unsure:
+        return ""
+    unsure = f", and up to {budget.unsure:,.2f} for requests whose reply never came" if budget.unsure else ""
+    return f"{budget.spent:,.2f} USD{unsure}"
+
+
+def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
+    """What is still to be asked, judge by judge, and what it costs at most."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("judge", no_wrap=True)
+    batches = any(item.batch_cost is not None for item in estimates)
+    columns = ["requests", "prompt tokens", "output tokens, at most", "USD, at most"]
+    for name in columns + ["as a batch"] * batches:
+        table.add_column(name, justify="right")
+    for item in estimates:
+        table.add_row(
+            item.judge,
+            f"{item.requests:,}",
+            f"{'' if item.measured else '~'}{item.prompt_tokens:,}",
+            f"{item.completion_tokens:,}",
+            "no price" if item.cost is None else f"{item.cost:,.2f}",
+            *([number(item.batch_cost, 2)] if batches else []),
+        )
+    costs = [sum(item.cost or 0 for item in estimates)]
+    if batches:  # the others are asked one by one, at the full price
+        costs.append(
+            sum(item.cost or 0 if item.batch_cost is None else item.batch_cost for item in estimates)
+        )
+    requests = sum(item.requests for item in estimates)
+    table.add_row("all", f"{requests:,}", "", "", *(f"{cost:,.2f}" for cost in costs))
+    console().print(table)
+    if any(not item.measured and item.requests for item in estimates):
+        typer.echo(
+            "~ estimated: four bytes of a prompt count as one token, until the server has counted some"
+        )
+    if words := money_words(budget):
+        typer.echo(f"spent on these runs so far: {words}")
+    typer.echo("nothing was asked (--dry-run)")
+
+
+class _Progress:
+    """A bar per judge on a terminal; a line now and then elsewhere."""
+
+    def __init__(self, totals: Mapping[str, int]) -> None:
+        self.totals = dict(totals)
+        self.done, self.failed = Counter[str](), Counter[str]()
+        self._said = time.monotonic()
+        self.bar = None
+        if sys.stderr.isatty():
+            self.bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self.lines = {name: self.bar.add_task(name, total=n) for name, n in totals.items()}
+
+    def __enter__(self) -> _Progress:
+        if self.bar:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar:
+            self.bar.stop()
+        else:
+            self._line()
+
+    def report(self, judge: str, judged: bool) -> None:
+        self.done[judge] += 1
+        self.failed[judge] += not judged
+        if self.bar:
+            if judge not in self.lines:  # first asked in a later round
+                self.lines[judge] = self.bar.add_task(judge, total=None)
+            self.bar.advance(self.lines[judge])
+        elif time.monotonic() - self._said > LINE_SECONDS:
+            self._line()
+
+    def say(self, line: str) -> None:
+        if self.bar:
+            self.bar.console.print(line, highlight=False, markup=False)
+        else:
+            typer.echo(line, err=True)
+
+    def _line(self) -> None:
+        self._said = time.monotonic()
+        parts = [
+            f"{name} {self.done[name]}/{total}"
+            + (f" ({self.failed[name]} failed)" if self.failed[name] else "")
+            for name, total in self.totals.items()
+        ]
+        parts += [f"{name} {self.done[name]}" for name in self.done if name not in self.totals]
+        typer.echo("asked: " + ", ".join(parts), err=True)
+
+
+def ask_all(engine: Engine, asks: Sequence[Ask]) -> Outcome:
+    """Ask the judges, with a display of how far they are."""
+    with _Progress(Counter(ask.request.judge for ask in asks)) as progress:
+        engine.report, engine.say = progress.report, progress.say
+        try:
+            return asyncio.run(engine.run())
+        except asyncio.CancelledError:  # the second signal
+            raise KeyboardInterrupt from None
+
+
+def number(value: float | None, digits: int) -> str:
+    """A figure with so many digits, or a dash."""
+    return "–" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,252 @@
+"""Which servers may receive which text. Whoever opens a connection for prompts asks here.
+
+Text of open datasets may go anywhere. Text that is gated or private goes to addresses of this machine, to
+hosts and networks that `$MEDTASKS_TRUSTED_HOSTS` names, and to hosts that a command permits by name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+#: Variable that names trusted hosts and networks, separated by commas.
+TRUSTED_HOSTS = "MEDTASKS_TRUSTED_HOSTS"
+_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
+#: Datasets that a message names.
+_SHOWN = 5
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Whose text a request holds.
+
+    Attributes:
+        dataset: its name; empty where nobody says.
+        is_open: whether everyone may read it.
+    """
+
+    dataset: str
+    is_open: bool
+
+
+#: A request that holds no text of a row.
+NO_TEXT = Text("", is_open=True)
+#: Nobody says whose text it is, so it is treated as text that is not open.
+UNKNOWN_TEXT = Text("", is_open=False)
+
+
+class Way(str, Enum):
+    """Why a server may receive text that is not open; or that it may not."""
+
+    #: it is on this machine
+    LOOPBACK = "loopback"
+    #: `$MEDTASKS_TRUSTED_HOSTS` names it
+    TRUSTED = "trusted"
+    #: the command permits it
+    ALLOWED = "allowed"
+    #: open text only
+    OPEN_ONLY = "open text only"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server as the policy sees it.
+
+    Attributes:
+        host: name or address, in lower case.
+        way: what it may receive.
+        by_address: the permission rests on the addresses of the name, which are looked at again when a
+            connection is opened.
+        encrypted: whether it is asked over https.
+    """
+
+    host: str
+    way: Way
+    by_address: bool = False
+    encrypted: bool = False
+
+    @property
+    def takes_proxy(self) -> bool:
+        """Whether a proxy of the environment may carry requests.
+
+        None carries those to this machine or to trusted hosts. Over http a proxy reads what it carries, so
+        that a permission for the host does not cover it.
+        """
+        return self.way is Way.OPEN_ONLY or (self.way is Way.ALLOWED and self.encrypted)
+
+    def permits(self, text: Text) -> bool:
+        """Whether it may receive a text."""
+        return text.is_open or self.way is not Way.OPEN_ONLY
+
+
+@dataclass(frozen=True)
+class Egress:
+    """The policy of one call.
+
+    Attributes:
+        trusted: what `$MEDTASKS_TRUSTED_HOSTS` says.
+        allowed: hosts that the command permits.
+        record: called before a server receives a text.
+    """
+
+    trusted: str = ""
+    allowed: frozenset[str] = frozenset()
+    record: Callable[[Place, Text], None] = lambda place, text: None
+
+    @classmethod
+    def of(cls, allowed: Iterable[str] = ()) -> Egress:
+        """The policy of the environment, with hosts that a command permits.
+
+        Raises:
+            MedtasksError: the variable or an allowed host cannot be read.
+        """
+        egress = cls(os.environ.get(TRUSTED_HOSTS, ""), frozenset(map(_allowed_host, allowed)))
+        _ = egress._names_and_networks
+        return egress
+
+    def recording(self, record: Callable[[Place, Text], None]) -> Egress:
+        """The same policy, which keeps account of what is sent."""
+        return replace(self, record=record)
+
+    @cached_property
+    def _names_and_networks(self) -> tuple[frozenset[str], list[Network]]:
+        names, networks = set(), []
+        for item in re.split(r"[\s,]+", self.trusted.strip().lower()):
+            try:
+                networks.append(ipaddress.ip_network(item, strict=False))
+            except ValueError:
+                if not item:
+                    continue
+                if not _NAME.fullmatch(item) or re.fullmatch(r"[\d.]+", item):
+                    raise MedtasksError(
+                        f"{item!r} is neither the name of a host nor a network",
+                        where=TRUSTED_HOSTS,
+                        remedy="write names and networks with commas between: gpu1.hospital.lan,10.0.0.0/8",
+                    ) from None
+                names.add(item.rstrip("."))
+        return frozenset(names), networks
+
+    # ------------------------------------------------------------------ places
+
+    def place(self, url: str) -> Place:
+        """The server behind a URL. Looks up the addresses of a name that is not permitted by itself."""
+        parts = urlsplit(url)
+        host = (parts.hostname or "").lower().rstrip(".")
+        encrypted = parts.scheme == "https"
+        names, _ = self._names_and_networks
+        if is_loopback(url):
+            return Place(host, Way.LOOPBACK, by_address=_address(host) is None, encrypted=encrypted)
+        if host in names:
+            return Place(host, Way.TRUSTED, encrypted=encrypted)
+        if host in self.allowed:
+            return Place(host, Way.ALLOWED, encrypted=encrypted)
+        ways = {self._way(address) for address in _addresses(host)}
+        if not ways or Way.OPEN_ONLY in ways:
+            return Place(host, Way.OPEN_ONLY, encrypted=encrypted)
+        way = Way.LOOPBACK if ways == {Way.LOOPBACK} else Way.TRUSTED
+        return Place(host, way, by_address=_address(host) is None, encrypted=encrypted)
+
+    def holds(self, address: str) -> bool:
+        """Whether an address is one of this machine or of a trusted network."""
+        return self._way(address) is not Way.OPEN_ONLY
+
+    def _way(self, address: str) -> Way:
+        found = _address(address)
+        if found is None:
+            return Way.OPEN_ONLY
+        if found.is_loopback:
+            return Way.LOOPBACK
+        _, networks = self._names_and_networks
+        return Way.TRUSTED if any(found in network for network in networks) else Way.OPEN_ONLY
+
+    # ------------------------------------------------------------------ texts
+
+    def check(self, url: str, texts: Iterable[Text]) -> None:
+        """Refuse texts that a server may not receive, before anything is sent.
+
+        Raises:
+            MedtasksError: names the datasets, the host and what can be done.
+        """
+        closed = list(dict.fromkeys(text.dataset for text in texts if not text.is_open))
+        if not closed or (place := self.place(url)).way is not Way.OPEN_ONLY:
+            return
+        more = f" and {len(closed) - _SHOWN} more" if len(closed) > _SHOWN else ""
+        named = ", ".join(name or "a dataset without a name" for name in closed[:_SHOWN])
+        raise MedtasksError(
+            f"text of {named}{more} is not open to everyone, and would be sent to {place.host}",
+            where=place.host,
+            remedy=remedy_for(place.host),
+        )
+
+
+def keep_from_proxies(place: Place) -> None:
+    """Have clients of other packages ask without the proxies of the environment, where none may carry it."""
+    if place.takes_proxy:
+        return
+    for name in ("NO_PROXY", "no_proxy"):
+        hosts = [host for host in os.environ.get(name, "").split(",") if host]
+        if place.host not in hosts:
+            os.environ[name] = ",".join([*hosts, place.host])
+
+
+def remedy_for(host: str) -> str:
+    """What to do where a host may not receive a text."""
+    return (
+        f"serve the model on this machine; or name the host or its network in {TRUSTED_HOSTS}, if the "
+        f"institution runs it; or, if the data-use agreement permits this one host, add --allow-host {host}"
+    )
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
+    host = urlsplit(url).hostname or ""
+    address = _address(host)
+    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a text is; an IPv4 address in the form of IPv6 is the former."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _addresses(host: str) -> list[str]:
+    """The addresses of a host; none where it cannot be looked up."""
+    if _address(host):
+        return [host]
+    try:
+        return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError):
+        return []
+
+
+def _allowed_host(given: str) -> str:
+    host = given.strip().lower().rstrip(".")
+    bare = host.removeprefix("[").removesuffix("]")
+    if _address(bare):
+        return bare
+    if not _NAME.fullmatch(host):
+        named = urlsplit(given if "//" in given else f"//{given}").hostname
+        raise MedtasksError(
+            f"{given!r} is not the name of a host",
+            where="--allow-host",
+            remedy=f"write --allow-host {named}" if named else "write a name such as api.openai.com",
+        )
+    return host

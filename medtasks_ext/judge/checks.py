@@ -1,0 +1,62 @@
+"""Whether a jury can judge what it is asked about, before anything is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.cases import judged_tasks, rubric_of
+from medtasks_ext.judge.procedures import N_ASSESSORS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.runner.run import Run
+
+
+def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
+    """Refuse a jury with too few judges for a protocol, or with a judge named like an axis."""
+    adjudicated = [task.name for task in tasks if task.rubric.protocol.dispute_above is not None]
+    if adjudicated and len(jury) < N_ASSESSORS:
+        raise MedtasksError(
+            f"{', '.join(adjudicated)}: two assessors are needed, the jury has one judge",
+            where="--jury",
+            remedy="add another judge, which may be the same model under another name, or name other --tasks",
+        )
+    axes = {axis for task in tasks for axis in task.rubric.axes}
+    if taken := axes & set(jury.names):
+        raise MedtasksError(
+            f"judge {min(taken)} has the name of an axis", where="--jury", remedy="give it another name"
+        )
+
+
+def check_prices(jury: Jury, max_cost: float | None) -> None:
+    """Refuse a cost limit where a judge elsewhere has no price."""
+    unknown = [judge.name for judge in jury.models if judge.price is None and not judge.is_local]
+    if max_cost is not None and unknown:
+        raise MedtasksError(
+            f"--max-cost cannot be kept without the price of {', '.join(unknown)}",
+            where="--jury",
+            remedy="add price: {input: …, output: …} in USD per million tokens",
+        )
+
+
+def tasks_to_judge(run: Run, wanted: set[str] | None) -> list[JudgedTask]:
+    """The finished judged tasks of a run, among those wanted."""
+    judged = [
+        name
+        for name in run.manifest.tasks
+        if run.is_done(name) and name in run.registry.tasks and rubric_of(run.registry.tasks[name][0])
+    ]
+    chosen = [name for name in judged if wanted is None or name in wanted]
+    if not chosen:
+        raise MedtasksError(
+            "no finished task of this run is judged by models",
+            where=run.folder,
+            remedy=f"judged here: {', '.join(judged)}"
+            if judged
+            else "`medtasks run` an open-ended task first",
+        )
+    return judged_tasks(run.folder, run.registry, chosen)

@@ -1,0 +1,125 @@
+"""Which tasks words on a command line stand for: names, groups, tags, `KEY=VALUE`, parts of names."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.metadata import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from medtasks_ext.registry.tasks import Dataset, Registry
+
+#: what people call a field -> its name
+_ALSO_CALLED = {"specialty": "specialties", "document": "documents"}
+#: fields that hold others
+_NESTED = ("axes", "suite_words")
+#: values that a message lists
+_LISTED = 40
+
+
+def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
+    """The tasks that words stand for; all datasets' zero-shot tasks without any name.
+
+    Args:
+        tasks: the registry.
+        words: each a task, tag, group, glob or part of a name, which are joined; or `KEY=VALUE` on a metadata
+            field, and what does not match any one of these is left out.
+
+    Returns:
+        Task -> its dataset.
+
+    Raises:
+        MedtasksError: a word stands for nothing, and which are near; or nothing is left.
+    """
+    names = [word for word in words if "=" not in word]
+    found = {task: item for name in names for task, item in _named(tasks, name).items()}
+    if not names:
+        found = {item.id: item for item in tasks.datasets.values()}
+    filters = [_filter(tasks, word) for word in words if "=" in word]
+    left = {
+        task: item
+        for task, item in found.items()
+        if all(value in tasks.values(item, key) for key, value in filters)
+    }
+    if not left:
+        counts = [
+            f"{key}={value} has {sum(value in tasks.values(item, key) for item in tasks.datasets.values())}"
+            for key, value in filters
+        ]
+        raise MedtasksError(
+            "no dataset matches all of this",
+            where=" ".join(words),
+            remedy=f"leave one out: {', '.join(counts)}" if counts else "`medtasks ls` lists all",
+        )
+    return left
+
+
+def _named(tasks: Registry, name: str) -> dict[str, Dataset]:
+    if not any(name in known for known in (tasks.tasks, tasks.tags, tasks.groups)):
+        part = {
+            item.id: item
+            for item in tasks.datasets.values()
+            if name.lower() in item.id or name.lower() in item.metadata.name.lower()
+        }
+        if part:
+            return part
+        if meant := _values_called(tasks, name):
+            raise MedtasksError(
+                f"no task, group or tag named {name!r}", remedy=f"did you mean {' or '.join(meant)}?"
+            )
+    leaves = [leaf for found in tasks.resolve([name]).values() for leaf in found]  # says which names are near
+    return {leaf: tasks.tasks[leaf][0] for leaf in leaves}
+
+
+def _values_called(tasks: Registry, word: str) -> list[str]:
+    """`KEY=VALUE` of values that a word is the id or the title of."""
+    return [
+        f"{key}={value}"
+        for key, titles in tasks.titles.items()
+        for value, title in titles.items()
+        if word.lower() in (value.lower(), title.lower())
+    ]
+
+
+def _filter(tasks: Registry, word: str) -> tuple[str, str]:
+    """The field and the value of `KEY=VALUE`."""
+    key, _, value = word.partition("=")
+    key = _ALSO_CALLED.get(key, key)
+    fields = filter_fields(tasks)
+    if key not in fields:
+        close = get_close_matches(key, fields, n=2)
+        raise MedtasksError(
+            f"no metadata field {key!r}",
+            where=word,
+            remedy=(f"did you mean {' or '.join(close)}? " if close else "") + f"fields: {', '.join(fields)}",
+        )
+    used = {item: None for dataset in tasks.datasets.values() for item in tasks.values(dataset, key)}
+    if value in used:
+        return key, value
+    raise MedtasksError(
+        f"no dataset has {key}={value}", where=word, remedy=_other_values(tasks, key, value, used)
+    )
+
+
+def filter_fields(tasks: Registry) -> list[str]:
+    """The fields that `KEY=VALUE` may name."""
+    own = dict.fromkeys(axis for suite in tasks.suites.values() for axis in suite.axes)
+    facts = [name for name in Metadata.model_fields if name not in _NESTED]
+    return list(dict.fromkeys(["suite", "scoreable", *facts, *own]))
+
+
+def _other_values(tasks: Registry, key: str, value: str, used: Collection[str]) -> str:
+    """Which value is meant, and which there are."""
+    titles = tasks.titles.get(key, {})
+    called: dict[str, str] = {}
+    for item in used:
+        called |= {item.lower(): item, titles.get(item, item).lower(): item}
+    near = dict.fromkeys(called[name] for name in get_close_matches(value.lower(), called, n=3, cutoff=0.7))
+    meant = f"did you mean {' or '.join(f'{key}={item}' for item in near)}? " if near else ""
+    known = [item for item in titles if item in used] or list(used)
+    shown = f"values: {', '.join(known[:_LISTED])}" + (" …" if len(known) > _LISTED else "")
+    return meant + shown

@@ -1,0 +1,41 @@
+"""Configurations of models: files for `--config`, by path or by the name of one that comes with medtasks."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from medtasks_ext.errors import MedtasksError
+
+#: Folders of `model_configs` whose files are lm-eval's; juries and recipes have other forms.
+_CONFIG_FOLDERS = (".", "open", "api")
+
+
+def find_config(name: str) -> Path:
+    """The file of a configuration given by path or by the name of a bundled one.
+
+    Raises:
+        MedtasksError: there is no such file.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    bundled = bundled_configs()
+    if name in bundled:
+        return bundled[name]
+    close = get_close_matches(name, bundled, n=3)
+    raise MedtasksError(
+        "no such file or bundled configuration",
+        where=f"--config {name}",
+        remedy=f"did you mean {' or '.join(close)}?" if close else f"bundled: {', '.join(sorted(bundled))}",
+    )
+
+
+def bundled_configs() -> dict[str, Path]:
+    """Name -> file of the configurations that come with medtasks."""
+    package = Path(__file__).resolve().parents[1]
+    return {
+        path.stem: path
+        for root in (package / "model_configs", package.parent / "model_configs")
+        for folder in _CONFIG_FOLDERS
+        for path in sorted((root / folder).glob("*.yaml"))
+    }

@@ -1,0 +1,133 @@
+"""What the files of a run hold: a line of `samples_TASK.jsonl`, and the result of a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.rows.points import Point
+
+
+class _Document(TypedDict):
+    id: str
+    system: str
+    prompt: str
+    target: str
+    gold: Any
+    cot: bool
+    data: str
+
+
+class SampleDocument(_Document, total=False):
+    """A document as it was asked (`prompts.documents.Document`).
+
+    Attributes:
+        id: unique within the task, together with `trial`.
+        system: the instruction, where the chat has a system turn for it.
+        prompt: the user's turn.
+        target: the gold answer as written.
+        gold: the gold answer as parsed; None where the row has none.
+        cot: whether it asks for a chain of thought.
+        data: local, hub, release or sample.
+        options: the texts of a multiple-choice question, in the order in which they were shown.
+        item: the question of a trial.
+        trial: which trial of its question it is.
+        cluster: what several documents ask about.
+        department: the departments of a question.
+        run: the run of its benchmark that it belongs to.
+        question: what judges see as the task's input.
+        points: its scoring points.
+        turn: `instruction_in_user_turn` where the first user turn holds the instruction.
+    """
+
+    options: list[str]
+    item: str
+    trial: int
+    cluster: str
+    department: list[str]
+    run: str
+    question: str
+    points: list[Point]
+    turn: str
+
+
+class _Sample(TypedDict):
+    doc_id: int
+    doc: SampleDocument
+    target: str
+    arguments: list[Any]
+    resps: list[list[str]]
+    filtered_resps: list[Parsed]
+
+
+class Sample(_Sample, total=False):
+    """lm-eval's record of one document. The metrics of the document stand beside these keys, by name.
+
+    Attributes:
+        doc_id: place of the document in the task.
+        doc: the document.
+        target: its gold answer as written.
+        arguments: [prompt, generation settings] of each request; a conversation is JSON in a list.
+        resps: the responses to each request.
+        filtered_resps: each as the answer format reads it.
+        request: key of its outcome.
+        valid: whether an answer could be read, 0 or 1.
+        score: what the document contributed to the task's score: a number, or (run, number).
+    """
+
+    request: str
+    valid: float
+    score: Any
+
+
+class _AnyTask(TypedDict):
+    task: str
+    version: str
+    n: int
+    loaded: dict[str, Any]
+    cut: dict[str, int]
+    tokens: dict[str, int] | None
+
+
+class _TaskRecord(_AnyTask):
+    metrics: dict[str, Any]
+    intervals: dict[str, dict[str, Any]]
+    conditions: dict[str, Any]
+    config: dict[str, Any]
+
+
+class TaskRecord(_TaskRecord, total=False):
+    """The result of a task: `RUN/tasks/TASK.json`.
+
+    Attributes:
+        task: its name.
+        version: `N-X`.
+        n: documents that were answered.
+        loaded: what was loaded (`prompts.documents.Loaded.record`).
+        cut: kind of cut -> prompts that did not fit.
+        tokens: of prompts and answers; None where nobody counted.
+        metrics: metric -> value.
+        intervals: metric -> its interval and how that was taken.
+        conditions: under which the score came about (`runs.conditions`).
+        config: the task's configuration without secrets.
+        judged_metrics: metrics that judges gave, which a new scoring takes out.
+        jury: who judged, in words.
+    """
+
+    judged_metrics: list[str]
+    jury: str
+
+
+class ShardRecord(_AnyTask):
+    """What a shard covers of a task: `SHARD/tasks/TASK.json`. Further keys are those of `TaskRecord`.
+
+    Attributes:
+        shard: which shard it is, `1/4`.
+        n_all: documents of all shards.
+        pool_hash: identifies the few-shot pool.
+    """
+
+    shard: str
+    n_all: int
+    pool_hash: str

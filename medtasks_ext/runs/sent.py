@@ -1,0 +1,117 @@
+"""Which hosts got text of which datasets: `RUN/sent.jsonl`, a line for each host and dataset.
+
+A line is on the disk before the first text leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from medtasks_ext.atomic import cannot_write
+from medtasks_ext.egress import Way
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import json_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from medtasks_ext.egress import Place, Text
+
+FILE = "sent.jsonl"
+
+
+class Sent(BaseModel):
+    """A host that got text of a dataset.
+
+    Attributes:
+        host: name or address.
+        dataset: whose text.
+        is_open: whether everyone may read it.
+        way: why the host may receive text that is not open, or that it may not.
+        since: local time of the first text.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    host: str
+    dataset: str
+    is_open: bool = Field(alias="open")
+    way: Way
+    since: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
+
+
+def read_sent(folder: Path) -> list[Sent]:
+    """What a folder says about the way of its texts, oldest first; nothing where no text left.
+
+    Raises:
+        MedtasksError: a line is damaged.
+    """
+    path, found = folder / FILE, []
+    lines = path.read_bytes().split(b"\n") if path.is_file() else []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(Sent.model_validate(json.loads(line)))
+        except (ValueError, ValidationError):
+            raise MedtasksError(f"line {number} is damaged", where=path, remedy="restore the file") from None
+    return found
+
+
+class SentLog:
+    """Keeps account of where texts go. Threads may share it.
+
+    Args:
+        folder: of a run, or of a study's results.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._lock = threading.Lock()
+        self._known: set[tuple[str, str, Way]] | None = None
+
+    def add(self, place: Place, text: Text) -> None:
+        """Note that a host gets text of a dataset; once for each.
+
+        Raises:
+            MedtasksError: the disk takes nothing, so that nothing may be sent.
+        """
+        self.join([Sent(host=place.host, dataset=text.dataset, open=text.is_open, way=place.way)])
+
+    def join(self, records: Iterable[Sent]) -> None:
+        """Add records, each once.
+
+        Raises:
+            MedtasksError: the disk takes nothing.
+        """
+        with self._lock:
+            if self._known is None:
+                self._known = {_key(item) for item in read_sent(self._path.parent)}
+            new = {_key(item): item for item in records if item.dataset and _key(item) not in self._known}
+            if not new:
+                return
+            lines = b"".join(json_bytes(_record(item)) + b"\n" for item in new.values())
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                with self._path.open("ab") as file:
+                    file.write(lines)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise cannot_write(self._path, error) from None
+            self._known |= new.keys()
+
+
+def _key(item: Sent) -> tuple[str, str, Way]:
+    return item.host, item.dataset, item.way
+
+
+def _record(item: Sent) -> dict[str, object]:
+    return item.model_dump(mode="json", by_alias=True)

@@ -1,0 +1,372 @@
+"""Text that is not open: which servers may receive it, whatever the command, and what is noted of that.
+
+Names of hosts are looked up in a table, and connections to the addresses of the invented network end at the
+scripted server of this machine.
+"""
+
+import json
+import socket
+
+import pytest
+import yaml
+from lm_eval.api.registry import register_model
+from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
+
+from medtasks_ext.egress import TRUSTED_HOSTS, Egress, Text, Way
+from medtasks_ext.engines import Request
+from medtasks_ext.engines.api import ApiEngine
+from medtasks_ext.engines.choose import engine_of
+from medtasks_ext.engines.feed import ListFeed
+from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs.manifest import Manifest
+from medtasks_ext.runs.sent import SentLog, read_sent
+from tests.conftest import sft_row
+from tests.engines import server as scripted
+from tests.human.conftest import GATED, MODELS, made_runs, runs  # noqa: F401  (fixtures)
+from tests.judge.conftest import jury, quick_pauses, run, server, tasks  # noqa: F401  (fixtures)
+from tests.judge.server import Reply
+from tests.studies.contamination_models import Words
+
+GPU, OUTSIDE = "gpu1.hospital.lan", "api.elsewhere.example"
+OPEN, CLOSED = Text("medhelm_qa", is_open=True), Text("medhelm_gated", is_open=False)
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """Host -> address, which a test may change; addresses of two networks lead to this machine."""
+    table = {GPU: "10.1.2.3", OUTSIDE: "203.0.113.5"}
+    real, connect = socket.getaddrinfo, socket.socket.connect
+
+    def getaddrinfo(host, port, *rest, **more):
+        host = host.decode() if isinstance(host, bytes) else host
+        if host not in table and not host[:1].isdigit() and host != "localhost":
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return real(table.get(host, host), port, *rest, **more)
+
+    def connected(self, address):
+        if address[0].startswith(("10.", "203.0.113.")):
+            address = ("127.0.0.1", *address[1:])
+        return connect(self, address)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket.socket, "connect", connected)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.delenv(TRUSTED_HOSTS, raising=False)
+    return table
+
+
+@pytest.fixture
+def model_server(names):
+    with scripted.Server() as one:
+        yield one
+
+
+# ---------------------------------------------------------------------- the policy
+
+
+@pytest.mark.parametrize(
+    ("url", "way"),
+    [
+        ("http://127.0.0.1:8000/v1", Way.LOOPBACK),
+        ("http://[::1]:8000/v1", Way.LOOPBACK),
+        ("http://[::ffff:127.0.0.1]/v1", Way.LOOPBACK),
+        ("http://localhost:8000/v1", Way.LOOPBACK),
+        (f"http://{GPU}/v1", Way.TRUSTED),
+        ("http://10.200.0.1/v1", Way.TRUSTED),
+        ("http://[::ffff:10.200.0.1]/v1", Way.TRUSTED),
+        ("https://Judge.Hospital.LAN./v1", Way.TRUSTED),
+        ("https://permitted.example/v1", Way.ALLOWED),
+        (f"https://{OUTSIDE}/v1", Way.OPEN_ONLY),
+        ("https://11.0.0.1/v1", Way.OPEN_ONLY),
+        ("https://nowhere.example/v1", Way.OPEN_ONLY),
+        ("https://localhost.example/v1", Way.OPEN_ONLY),
+        (f"https://{GPU}@{OUTSIDE}/v1", Way.OPEN_ONLY),
+        ("https://sub.judge.hospital.lan/v1", Way.OPEN_ONLY),
+    ],
+)
+def test_what_a_server_may_receive_follows_from_its_name_and_its_addresses(names, monkeypatch, url, way):
+    monkeypatch.setenv(TRUSTED_HOSTS, "judge.hospital.lan, 10.0.0.0/8")
+    place = Egress.of(["Permitted.example"]).place(url)
+    assert place.way is way
+    assert place.permits(OPEN) and place.permits(CLOSED) is (way is not Way.OPEN_ONLY)
+
+
+def test_without_configuration_only_this_machine_is_trusted(names):
+    egress = Egress.of()
+    assert egress.place(f"http://{GPU}/v1").way is Way.OPEN_ONLY
+    egress.check(f"http://{GPU}/v1", [OPEN])
+    with pytest.raises(MedtasksError) as refused:
+        egress.check(f"http://{GPU}/v1", [OPEN, CLOSED])
+    for part in ("medhelm_gated", GPU, TRUSTED_HOSTS, f"--allow-host {GPU}"):
+        assert part in str(refused.value)
+    assert "medhelm_qa" not in str(refused.value)
+
+
+@pytest.mark.parametrize("addresses", [["10.1.2.3", "203.0.113.5"], []])
+def test_a_name_is_trusted_if_all_of_its_addresses_are(names, monkeypatch, addresses):
+    monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in addresses]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    assert Egress.of().place(f"http://{GPU}/v1").way is Way.OPEN_ONLY
+
+
+@pytest.mark.parametrize("value", ["gpu1/v1", "https://gpu1", "10.0.0.0/99", "300.1.1.1", "*.hospital.lan"])
+def test_a_trusted_host_that_cannot_be_read_is_named(monkeypatch, value):
+    monkeypatch.setenv(TRUSTED_HOSTS, f"good.lan,{value}")
+    with pytest.raises(MedtasksError, match=TRUSTED_HOSTS):
+        Egress.of()
+
+
+@pytest.mark.parametrize("value", ["https://api.openai.com/v1", "api.openai.com:443", "api.openai.com/v1"])
+def test_a_host_is_permitted_by_its_name_alone(value):
+    with pytest.raises(MedtasksError, match=r"write --allow-host api\.openai\.com"):
+        Egress.of([value])
+
+
+def test_a_proxy_carries_no_text_that_it_could_read(names, monkeypatch):
+    monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
+    egress = Egress.of(["permitted.example"])
+    taken = {
+        url: egress.place(url).takes_proxy
+        for url in (
+            "http://127.0.0.1/v1", f"https://{GPU}/v1", "https://permitted.example/v1",
+            "http://permitted.example/v1", f"http://{OUTSIDE}/v1",
+        )
+    }  # fmt: skip
+    assert list(taken.values()) == [False, False, True, False, True]
+
+
+# ---------------------------------------------------------------------- engines, driven from Python
+
+
+def requests(*texts):
+    turns = [{"role": "user", "content": "Is it?"}]
+    return [Request(f"k{n}", "t", f"d{n}", turns, {}, text=text) for n, text in enumerate(texts)]
+
+
+def outcomes_of(engine, *asked):
+    found = {}
+    engine.run(ListFeed(asked), lambda request, outcome: found.__setitem__(request.key, outcome))
+    return found
+
+
+def chat(port, host=GPU, **more):
+    url = f"http://{host}:{port}/v1/chat/completions"
+    return LocalChatCompletion(model="m", base_url=url, max_retries=0, timeout=30, **more)
+
+
+def test_an_engine_sends_no_text_that_is_not_open_to_a_host_that_nobody_permitted(model_server):
+    engine = engine_of(chat(model_server.port))
+    unnamed = Request("k2", "t", "d2", [{"role": "user", "content": "Whose?"}], {})
+    found = outcomes_of(engine, *requests(OPEN, CLOSED), unnamed)
+    assert isinstance(found["k0"], Answer) and len(model_server.asked) == 1
+    for key in ("k1", "k2"):
+        assert isinstance(found[key], Fault) and found[key].kind is FaultKind.WITHHELD
+        assert (found[key].tries, found[key].maybe_paid) == (0, 0)
+    with pytest.raises(MedtasksError, match=GPU):
+        engine.check([CLOSED])
+    assert found["k1"] == engine.prepare(requests(CLOSED)[0])  # so no server counts its tokens
+
+
+@pytest.mark.parametrize(("trusted", "allowed"), [("10.0.0.0/8", []), (GPU, []), ("", [GPU])])
+def test_an_engine_sends_it_where_that_is_trusted_or_permitted(
+    model_server, monkeypatch, tmp_path, trusted, allowed
+):
+    monkeypatch.setenv(TRUSTED_HOSTS, trusted)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # would fail
+    log = SentLog(tmp_path / "run")
+    engine = ApiEngine(chat(model_server.port), egress=Egress.of(allowed).recording(log.add))
+    found = outcomes_of(engine, *requests(OPEN, CLOSED, CLOSED))
+    assert all(isinstance(outcome, Answer) for outcome in found.values())
+    way = Way.TRUSTED if trusted else Way.ALLOWED
+    noted = [(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")]
+    assert noted == [(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)]
+
+
+def test_a_name_that_moves_out_of_the_trusted_network_gets_nothing(model_server, names, monkeypatch):
+    monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
+    egress = Egress.of()
+    place = egress.place
+
+    def moved(url):  # between the look at the name and the connection
+        found = place(url)
+        names[GPU] = "203.0.113.5"
+        return found
+
+    monkeypatch.setattr(Egress, "place", lambda self, url: moved(url))
+    found = outcomes_of(ApiEngine(chat(model_server.port), egress=egress), *requests(CLOSED))
+    assert found["k0"].kind is FaultKind.UNREACHABLE and not model_server.asked
+
+
+def test_open_text_takes_the_proxy_of_the_environment(model_server, monkeypatch):
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{model_server.port}")
+    found = outcomes_of(engine_of(chat(80, OUTSIDE)), *requests(OPEN))
+    assert isinstance(found["k0"], Answer)
+    assert model_server.asked[0].target == f"http://{OUTSIDE}/v1/chat/completions"
+
+
+class Guarded(LocalChatCompletion):
+    """Asks in a way of its own, as models of other packages do."""
+
+    def generate_until(self, instances, disable_tqdm=False):
+        return ["Yes."] * len(instances)
+
+    async def amodel_call(self, *_, **__):
+        raise AssertionError("nobody calls it")
+
+
+def test_models_that_ask_by_a_client_of_their_own_get_what_their_server_may_receive(names):
+    engine = engine_of(Guarded(model="m", base_url=f"http://{GPU}/v1"))
+    found = outcomes_of(engine, *requests(OPEN, CLOSED))
+    assert isinstance(found["k0"], Answer) and found["k1"].kind is FaultKind.WITHHELD
+
+
+def test_a_disk_that_takes_no_note_stops_the_text(model_server, tmp_path, monkeypatch):
+    monkeypatch.setenv(TRUSTED_HOSTS, GPU)
+    (tmp_path / "run").write_text("a file in the place of the folder")
+    engine = ApiEngine(chat(model_server.port), egress=Egress.of().recording(SentLog(tmp_path / "run").add))
+    found = outcomes_of(engine, *requests(CLOSED))
+    assert isinstance(found["k0"], Fault) and not model_server.asked
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def model_flags(port, host=GPU):
+    url = f"http://{host}:{port}/v1/chat/completions"
+    return ("--model", "local-chat-completions", "--model_args", f"model=m,base_url={url}",
+            "--apply_chat_template")  # fmt: skip
+
+
+def sent(folder):
+    return {(item.host, item.dataset, item.way.value) for item in read_sent(folder)}
+
+
+def test_run_refuses_then_goes_on_with_the_permission_and_notes_it(
+    tasks,  # noqa: F811
+    model_server,
+    medtasks,
+    tmp_path,
+):
+    command = (
+        "run",
+        "--tasks",
+        "medhelm_qa,medhelm_gated",
+        *model_flags(model_server.port),
+        "--output_path",
+        "r",
+    )
+    done = medtasks(*command)
+    assert done.code == 2 and "medhelm_gated" in done.err and f"--allow-host {GPU}" in done.err
+    assert not model_server.asked and not sent(tmp_path / "r")
+    done = medtasks(*command, "--allow-host", GPU)
+    assert done.code == 0, done.text
+    assert sent(tmp_path / "r") == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
+    assert Manifest.read(tmp_path / "r").allowed_hosts == [GPU]
+    assert f"sent to {GPU} (allowed): text that is not open, of medhelm_gated" in done.err
+
+
+def test_run_sends_open_text_anywhere_and_sample_rows_too(tasks, model_server, medtasks, tmp_path):  # noqa: F811
+    flags = model_flags(model_server.port, OUTSIDE)
+    done = medtasks("run", "--tasks", "medhelm_qa", *flags, "--output_path", "r")
+    assert done.code == 0, done.text
+    assert sent(tmp_path / "r") == {(OUTSIDE, "medhelm_qa", "open text only")}
+    assert "that is not open" not in done.err
+
+
+def test_run_trusts_a_configured_network(tasks, model_server, medtasks, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
+    done = medtasks("run", "--tasks", "medhelm_gated", *model_flags(model_server.port), "--output_path", "r")
+    assert done.code == 0, done.text
+    assert sent(tmp_path / "r") == {(GPU, "medhelm_gated", "trusted")}
+    assert Manifest.read(tmp_path / "r").allowed_hosts == []
+
+
+def test_files_for_a_provider_obey_the_same_rule(tasks, names, medtasks, tmp_path):  # noqa: F811
+    command = ("requests", "--tasks", "medhelm_gated", "--model", "openai-chat-completions", "--model_args",
+               "model=m", "--apply_chat_template", "-o", "q.jsonl")  # fmt: skip
+    done = medtasks(*command)
+    assert done.code == 2 and "--allow-host api.openai.com" in done.err
+    assert not (tmp_path / "q.jsonl").exists()
+    assert medtasks(*command, "--allow-host", "api.openai.com").code == 0
+    assert (tmp_path / "q.jsonl").is_file()
+
+
+@pytest.fixture
+def far_jury(tmp_path, server):  # noqa: F811
+    """A jury file of one judge, whose server has another name."""
+
+    def write(host=GPU):
+        judge = {"name": "one", "model": "one", "base_url": server.url.replace("127.0.0.1", host)}
+        path = tmp_path / "far.yaml"
+        path.write_text(yaml.safe_dump({"judges": [judge]}))
+        return path
+
+    return write
+
+
+def test_judge_refuses_then_goes_on_with_the_permission_and_notes_it(
+    names,
+    run,  # noqa: F811
+    far_jury,
+    server,  # noqa: F811
+    medtasks,
+):
+    folder, command = run("qa", "gated"), ("judge", "run", "--jury", far_jury())
+    assert "warning: " in (dry := medtasks(*command, "--dry-run")).err and dry.code == 0
+    done = medtasks(*command)
+    assert done.code == 2 and "medhelm_gated" in done.err and not server.asked
+    done = medtasks(*command, "--allow-host", GPU)
+    assert done.code == 0, done.text
+    assert sent(folder) == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
+    assert Manifest.read(folder).allowed_hosts == [GPU]
+    assert f"sent to {GPU} (allowed)" in done.err
+
+
+def test_judge_trusts_a_configured_host_and_no_other(names, run, far_jury, medtasks, monkeypatch):  # noqa: F811
+    monkeypatch.setenv(TRUSTED_HOSTS, GPU)
+    folder = run("gated")
+    assert medtasks("judge", "run", "--jury", far_jury(OUTSIDE)).code == 2
+    assert medtasks("judge", "run", "--jury", far_jury()).code == 0
+    assert sent(folder) == {(GPU, "medhelm_gated", "trusted")}
+
+
+def test_human_jury_obeys_the_same_rule(names, runs, far_jury, server, medtasks):  # noqa: F811
+    server.script = lambda asked, seen: Reply(
+        json.dumps({name: {"better": "tie", "explanation": "x"} for name in asked.axes})
+    )
+    command = ("human", "jury", *MODELS, "--tasks", GATED, "--jury", far_jury(), "-o", "jury")
+    done = medtasks(*command)
+    assert done.code == 2 and GATED in done.err and not server.asked
+    done = medtasks(*command, "--allow-host", GPU)
+    assert done.code == 0, done.text
+    assert sent(runs / "jury") == {(GPU, GATED, "allowed")}
+
+
+@register_model("words-completions")
+class WordsCompletions(LocalCompletionsAPI):
+    """Continues a text behind an endpoint; its tokenizer is here."""
+
+    def __init__(self, **arguments):
+        super().__init__(tokenizer_backend=None, **arguments)
+        self.tokenizer = Words()
+
+
+def test_the_contamination_probe_obeys_the_same_rule(model_server, medtasks, data_dir, tmp_path):
+    task = "bridge_chip_ctc"
+    url = f"http://{GPU}:{model_server.port}/v1/completions"
+    command = ("contamination", "--model", "words-completions", "--model_args", f"model=m,base_url={url}",
+               "--tasks", task, "--output_path", "p")  # fmt: skip
+    rows = [sft_row(n, "word " * 60 + str(n), "clinical trial criterion: 年龄") for n in range(6)]
+    (data_dir / "bridge").mkdir()
+    (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(rows, ensure_ascii=False))
+    done = medtasks(*command)
+    assert done.code == 2 and task in done.err and not model_server.asked
+    done = medtasks(*command, "--allow-host", GPU)
+    assert done.code == 0, done.text
+    assert sent(tmp_path / "p") == {(GPU, task, "allowed")}
