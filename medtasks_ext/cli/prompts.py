@@ -135,6 +135,7 @@ def verify(
         if (suites and name not in suites) or proof is None:
             continue
         counts: Counter[str] = Counter()
+        wrong_for: dict[str, list[str]] = {}
         for verdict in compared(tasks, suite):
             counts["tasks"] += 1
             counts["same tasks"] += verdict.ok
@@ -144,9 +145,12 @@ def verify(
             counts["same budgets"] += verdict.same_budget is True
             counts["same stops"] += verdict.same_stop and not verdict.why
             if not verdict.ok:
-                failed = True
                 why = verdict.why or f"{verdict.same} of {verdict.n} message lists are identical"
-                typer.echo(f"✗ {verdict.dataset}: {why}", err=True)
+                wrong_for.setdefault(why, []).append(verdict.dataset)
+        for why, datasets in wrong_for.items():
+            failed = True
+            more = f" and {len(datasets) - _SHOWN} more" if len(datasets) > _SHOWN else ""
+            typer.echo(f"✗ {', '.join(datasets[:_SHOWN])}{more}: {why}", err=True)
         made_by = " ".join(proof.made_by.values())
         typer.echo(
             f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,"
