@@ -162,7 +162,7 @@ class MedicalTask(ConfigurableTask):
             shots=int(metadata.get("shots", 0) if shots is None else shots),
             origin=forced_origin(metadata.get("data")),
             system_role=flag(metadata.get("system_role", True), "system_role"),
-            prompts=wish_of(metadata.get("prompts")),
+            prompts=wish_of(metadata.pop("prompts", None)),  # what came of it is in the record
         )
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record()}
