@@ -28,10 +28,16 @@ os.environ["MEDTASKS_CACHE"] = _cache.name
 os.environ.pop("COLUMNS", None)
 
 if find_spec("hypothesis"):  # the environment of the engine tests has none
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 
     # a busy machine takes its time
-    settings.register_profile("every day", deadline=None, derandomize=True, max_examples=40)
+    settings.register_profile(
+        "every day",
+        deadline=None,
+        derandomize=True,
+        max_examples=40,
+        suppress_health_check=[HealthCheck.filter_too_much],
+    )
     settings.register_profile("nightly", deadline=None, max_examples=400, print_blob=True)
     settings.load_profile("every day")
 

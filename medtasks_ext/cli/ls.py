@@ -17,7 +17,7 @@ from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry import Suite
+    from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.rows.sources import Origin
 
 app = command_app()
@@ -65,17 +65,26 @@ def ls(
 def _list_tasks(words: list[str], *, as_json: bool) -> None:
     """Print the tasks that words stand for, with where their data would be read from."""
     tasks, forced = registry(), forced_origin()
-    chosen = select(tasks, words)
+    try:
+        chosen = select(tasks, words)
+    except MedtasksError:  # what is asked for may stand in a file that cannot be read
+        _say_unreadable(tasks)
+        raise
     records = [{"task": name, **_record(item, origin_of(item, forced))} for name, item in chosen.items()]
     if as_json:
         typer.echo(json.dumps(records, ensure_ascii=False, indent=1))
     else:
         _print(records)
-        for folder, reason in tasks.broken.items():
-            typer.echo(f"not listed: {folder.name}: {reason}", err=True)
-        said = {*tasks.broken.values()}  # by the datasets of a suite whose file cannot be read
-        for reason in (reason for reason in tasks.suite_faults.values() if reason not in said):
-            typer.echo(reason, err=True)
+        _say_unreadable(tasks)
+
+
+def _say_unreadable(tasks: Registry) -> None:
+    """Name the datasets and suites whose files cannot be read."""
+    for folder, reason in tasks.broken.items():
+        typer.echo(f"not listed: {folder.name}: {reason}", err=True)
+    said = {*tasks.broken.values()}  # by the datasets of a suite whose file cannot be read
+    for reason in (reason for reason in tasks.suite_faults.values() if reason not in said):
+        typer.echo(reason, err=True)
 
 
 def _list_names(kind: str, filters: list[str], *, as_json: bool) -> None:

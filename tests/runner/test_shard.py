@@ -122,7 +122,7 @@ def test_a_limit_or_a_list_chooses_documents_of_the_whole_run(medtasks, split, h
 def test_tokens_and_cut_answers_are_those_of_the_whole(medtasks, split, monkeypatch, chip_ctc, tmp_path):
     monkeypatch.setattr(Oracle, "tokenizer", staticmethod(tokens), raising=False)
     monkeypatch.setattr(Oracle, "tok_encode", lambda self, text: list(text), raising=False)
-    monkeypatch.setattr(Oracle, "max_length", 2160, raising=False)
+    monkeypatch.setattr(Oracle, "max_length", 620, raising=False)
     command = (*CHIP_CTC, "--num_fewshot", "3", "--gen_kwargs", "max_gen_toks=25")
     medtasks(*command)
     stored = json.loads((tmp_path / "run/tasks/bridge_chip_ctc.json").read_text())

@@ -298,7 +298,7 @@ def test_the_text_that_is_probed_holds_no_instruction(system_role):
         for document in load_documents(Dataset(folder), cot=False, origin="sample", system_role=system_role)[
             "test"
         ]:
-            assert document["prompt"].endswith(document.input)
+            assert document.input in document["prompt"]
             assert "Answer with" not in document.input and "eligibility criterion" not in document.input
 
 
