@@ -60,6 +60,8 @@ def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
             lines.append(Line(axis_titles()[axis].partition(" (")[0], depth=2))
             lines += [Line(block.axes[axis][row.name], row, depth=4) for row in below]
     print_rows(lines, results)
+    if (shots := run.settings.num_fewshot) is not None:
+        console().print(f"{counted(shots, 'example')} in each prompt (--num_fewshot)", markup=False)
     judged = waits_for_judges(results)
     if blocks:
         console().print(_counts(run, results, len(judged)), markup=False)

@@ -184,3 +184,8 @@ def test_of_many_unfinished_tasks_a_few_are_named(medtasks, monkeypatch):
     marked = [line for line in outcome.err.splitlines() if line.startswith("✗")]
     n = sum(len(registry().leaves(name)) for name in ("medhelm_admin", "medhelm_notes"))
     assert n > 10 and len(marked) == 5 + 1 + 1 and f"✗ {n - 5} more tasks unfinished, too" in marked
+
+
+def test_the_table_says_how_many_examples_were_asked_for(medtasks):
+    outcome = medtasks(*SAMPLE, "--tasks", "bridge_mednli", "--num_fewshot", 3)
+    assert "3 examples in each prompt (--num_fewshot)" in outcome.out
