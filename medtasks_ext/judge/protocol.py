@@ -9,7 +9,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import jinja2
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from medtasks_ext.errors import MedtasksError
@@ -18,6 +17,7 @@ from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel
 from medtasks_ext.judge.reply import read_verdict, verdict_schema
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.rows.expressions import template
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Judging
 
 FOLDER = Path(__file__).parent / "protocols"
-
-_environment = jinja2.Environment(
-    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
-)
 
 
 class Protocol(Strict):
@@ -125,11 +121,6 @@ def load_protocol(name: str) -> Protocol:
         ) from None
 
 
-@lru_cache(maxsize=32)
-def _template(text: str) -> jinja2.Template:
-    return _environment.from_string(text)
-
-
 class Rubric:
     """A protocol with a task's role and axes: prompts, schema and reading of verdicts.
 
@@ -175,8 +166,8 @@ class Rubric:
             "code": code,
         }
         return [
-            {"role": "system", "content": _template(self.protocol.system).render(values)},
-            {"role": "user", "content": _template(self.protocol.user).render(values)},
+            {"role": "system", "content": template(self.protocol.system, FOLDER).render(values)},
+            {"role": "user", "content": template(self.protocol.user, FOLDER).render(values)},
         ]
 
     def read(self, reply: str, messages: list[dict[str, str]]) -> dict[str, dict[str, Any]]:

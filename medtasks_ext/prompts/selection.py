@@ -48,7 +48,12 @@ def trials(
         return test, pool
     if n > 1:  # answers are compared by content
         test, pool = _with_options(test, faults), _with_options(pool, faults)
-    return [trial for row in test for trial in _asked(row, n)], [_asked(row, 1)[0] for row in pool]
+    return _trials_of(test, n, faults), _trials_of(pool, 1, faults)
+
+
+def _trials_of(rows: list[ReadRow], n: int, faults: Faults) -> list[ReadRow]:
+    found = (faults.tried(row.place, row.where, _asked, row, n) for row in rows)
+    return [trial for trials in found if trials for trial in trials]
 
 
 def _asked(row: ReadRow, n: int) -> list[ReadRow]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import jinja2
-
 from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.glossary import meaning, rule
 from medtasks_ext.prompts.strategies import strategy_line
+from medtasks_ext.registry.strategies import reasons
+from medtasks_ext.rows.expressions import UNFIT, template
 from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _OFFICIAL = (
     "Some entries were asked in the official wording that came with the rows (see their settings); below is "
     "medtasks' own."
 )
-_environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 def cut(text: str, length: int) -> str:
@@ -63,10 +62,10 @@ def task_page(
 def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str, str]]:
     spec = dataset_spec(dataset.blocks, where=dataset.file)
     prompt = spec.prompt
-    instruction = _instruction(prompt.instruction, spec.answer)
+    instruction = _instruction(dataset, prompt.instruction, spec.answer)
     found = {}
     for strategy in strategies:
-        cot = strategy == "cot"
+        cot = reasons(strategy)
         line = strategy_line(dataset, spec, cot=cot)
         shown = prompt.input if cot or not prompt.cue else f"{prompt.input}\n{prompt.cue}"
         found[strategy] = {
@@ -77,12 +76,12 @@ def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str,
     return found
 
 
-def _instruction(template: str, answer: dict[str, Any]) -> str:
+def _instruction(dataset: Dataset, text: str, answer: dict[str, Any]) -> str:
     """The instruction as a model reads it, but for the strategy's line; as it is where it depends on rows."""
-    if "{" not in template.replace(_LINE, ""):
-        return template
+    if "{" not in text.replace(_LINE, ""):
+        return text
     try:
-        rendered = _environment.from_string(template)
-        return rendered.render(strategy=_LINE, answer_format=answer_format(answer))
-    except (jinja2.TemplateError, MedtasksError):
-        return template
+        values = {"strategy": _LINE, "answer_format": answer_format(answer)}
+        return template(text, dataset.file).render(values)
+    except (*UNFIT, MedtasksError):
+        return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -152,3 +153,13 @@ def test_several_right_options_are_one_set_in_every_trial(data_dir):
         assert document["gold"] == sorted(["甲", "丁"])
         shown = [document["options"]["ABCDE".index(letter)] for letter in document["target"].split("：")[1]]
         assert sorted(shown) == document["gold"]
+
+
+def test_a_shuffled_question_whose_answer_is_no_letter_is_a_named_fault(data_dir):
+    dataset = TASKS["clinicbench_pharmacology_qa_shuffled"]
+    lines = (dataset.folder / "sample.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines if '"test"' in line]
+    rows[1]["answer"] = "the second"
+    write_jsonl(data_dir / "clinicbench" / dataset.folder.name / "test.jsonl", rows)
+    with pytest.raises(MedtasksError, match="test row 2"):
+        load_documents(dataset, cot=False)

@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.report.card.facts import hub_dataset, scored, setting_words
 from medtasks_ext.stats.bootstrap import LEVEL, METHOD, RESAMPLES
 
@@ -86,7 +87,7 @@ def _result(item: Experiment) -> dict[str, Any]:
             "generation_args": {
                 "temperature": generation.get("temperature"),
                 "max_tokens": int(generation.get("max_gen_toks", 1)),
-                "reasoning": item.strategy == "cot",
+                "reasoning": reasons(item.strategy),
             },
             "additional_details": _strings({"generation_kwargs": generation}),
         },
