@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.normalise import strip_reasoning
@@ -45,7 +46,8 @@ def read_verdict(
     """The verdict in a reply.
 
     It is the last complete top-level JSON object that the judge did not copy from a text it was
-    shown. It must have exactly the schema's keys and values; nothing is repaired or guessed.
+    shown. It must have exactly the schema's keys and values; nothing is repaired or guessed. Two objects
+    that satisfy the schema and disagree are no verdict.
 
     Args:
         reply: what the judge wrote; a reasoning trace is left out.
@@ -64,6 +66,21 @@ def read_verdict(
     if not own:
         raise UnreadableError("only a copy of an object in the rated text")
     verdict: dict[str, dict[str, Any]] = own[-1]
+    _check(verdict, names, fields)
+    if any(value != verdict and _is_valid(value, names, fields) for value in own[:-1]):
+        raise UnreadableError("two verdicts that disagree")
+    return verdict
+
+
+def _is_valid(value: Any, names: list[str], fields: Mapping[str, list[Any] | str]) -> bool:
+    try:
+        _check(value, names, fields)
+    except UnreadableError:
+        return False
+    return True
+
+
+def _check(verdict: Any, names: list[str], fields: Mapping[str, list[Any] | str]) -> None:
     _check_keys(verdict, names, "the object")
     for name in names:
         _check_keys(verdict[name], fields, name)
@@ -74,7 +91,6 @@ def read_verdict(
                     raise UnreadableError(f"{name}.{key} is not a text")
             elif not any(type(value) is type(allowed) and value == allowed for allowed in kind):
                 raise UnreadableError(f"{name}.{key} is not one of {', '.join(map(str, kind))}")
-    return verdict
 
 
 def _check_keys(value: Any, wanted: Iterable[str], what: str) -> None:
@@ -97,20 +113,29 @@ def _no_constant(name: str) -> Any:
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
+#: Marks that say where objects and their strings begin and end.
+_MARK = re.compile(r'\\.|["{}]', re.DOTALL)
+#: What follows the brace of an object; a brace in prose is none.
+_OPENS = re.compile(r'\{\s*["}]')
 
 
 def _objects(text: str) -> Iterator[tuple[str, Any]]:
-    """(source, value) of the top-level objects. What an unfinished object holds is not top-level."""
-    place = text.find("{")
-    while place >= 0:
-        try:
-            value, end = _decoder.raw_decode(text, place)
-        except json.JSONDecodeError as error:
-            if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-                return
-            end = place + 1
-        except RecursionError:
-            raise UnreadableError("nested too deeply") from None
-        else:
-            yield text[place:end], value
-        place = text.find("{", end)
+    """(source, value) of the top-level objects, in one pass; an unfinished object holds none."""
+    depth, start, in_string = 0, 0, False
+    for found in _MARK.finditer(text):
+        mark, place = found[0], found.start()
+        if depth == 0:
+            if mark == "{" and _OPENS.match(text, place):
+                depth, start = 1, place
+        elif mark == '"':
+            in_string = not in_string
+        elif not in_string and mark in "{}":
+            depth += 1 if mark == "{" else -1
+            if depth == 0:
+                source = text[start : place + 1]
+                try:
+                    yield source, _decoder.decode(source)
+                except RecursionError:
+                    raise UnreadableError("nested too deeply") from None
+                except ValueError:  # no JSON, or a number with thousands of digits
+                    continue
