@@ -16,7 +16,7 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import PACKAGE
-from medtasks_ext.registry.languages import three_letter_names
+from medtasks_ext.registry.languages import code_of, three_letter_names
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, near
@@ -92,8 +92,9 @@ class Question:
 
     def _value(self, text: str) -> str:
         if self.choices is not None and text not in self.choices:
+            meant = code_of(text) if self.offered is not None else None
             raise MedtasksError(
-                f"unknown value {text!r}{near(text, self.choices)}",
+                f"unknown value {text!r}{near(meant or text, self.choices)}",
                 where=self.flag.rstrip(" ="),
                 remedy=f"use {'any of' if self.many else 'one of'}: {', '.join(self.shown)}"
                 + ("" if self.offered is None else ", or another code of ISO 639"),

@@ -144,6 +144,7 @@ def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"language": "english"}, "unknown value 'english' (did you mean en?)"),
         ({"kind": "exact_leter"}, "unknown value 'exact_leter' (did you mean exact_letter?)"),
         ({"specialties": "general,cardio"}, "use any of: general, cardiology"),
         ({"category": "admin"}, "use one of: clinical_decision_support"),
