@@ -49,7 +49,7 @@ SHOWN = "Qwen3-8B-Thinking"
 MOST_GPUS = 2
 PORT = 8000
 
-TASKS = ("medhelm_hospice_referral", "bridge_mie")
+TASKS = ("medhelm_hospice_referral", "bridge_mednli")
 LIMIT = 2
 CONTEXT = 131072
 #: writes down which switches of a file reached the template
