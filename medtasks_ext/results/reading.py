@@ -189,23 +189,23 @@ def _disagreement(one: Entry, other: Entry) -> Fault | None:
 
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
-    manifest = Manifest.read_whole(folder)
+    manifest, files = Manifest.read_whole(folder), RunFolder(folder)
+    record = manifest.record()
     experiments: dict[str, Experiment] = {}
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
             continue
-        path = RunFolder(folder).task_file(name)
+        path = files.task_file(name)
         if name not in tasks.tasks:
             faults.append(unknown_tasks([name], str(path)))
             continue
         try:
-            item = _medtasks_task(folder, name, RunFolder(folder).read_task(name), tasks, faults)
-            note_choice(manifest.record(), name, item)
+            item = _medtasks_task(folder, name, files.read_task(name), tasks, faults)
+            note_choice(record, name, item)
             add_experiment(experiments, item, name, str(path), faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(str(path), what, "medtasks rescore RUN"))
-    record = manifest.record()
     return Entry(
         model=manifest.identity.model_name,
         label="",
