@@ -11,6 +11,7 @@ import typer
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry.strategies import asked_strategy, strategy_title
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.results.suite_figures import Price
@@ -108,6 +109,32 @@ def _check_rows(asked: Figures) -> None:
                 where=run.folder,
                 remedy="run the tasks on their own data",
             )
+        _check_asked(asked, run, leaves)
+
+
+def _check_asked(asked: Figures, run: RunResults, leaves: list[str]) -> None:
+    """Refuse other numbers of examples, and say what else is unlike the published models.
+
+    Raises:
+        MedtasksError: a task was asked with other examples than its strategy has.
+    """
+    for leaf in leaves:
+        _, strategy = asked.tasks.tasks[leaf]
+        shots = run.tasks[leaf]["config"].get("num_fewshot")
+        if shots is not None and (given := asked_strategy(strategy, int(shots))) != strategy:
+            raise MedtasksError(
+                f"{leaf} was asked {strategy_title(given)}, which is no {strategy_title(strategy)} score",
+                where=run.folder,
+                remedy="run it without --num_fewshot; `medtasks report` shows other numbers of examples",
+            )
+    own = [leaf for leaf in leaves if run.tasks[leaf]["loaded"].get("instruction") != "official"]
+    pending = [leaf for leaf in leaves if run.tasks[leaf]["metrics"].get("judged", 1.0) < 1]
+    for names, what in (
+        (own, "were not asked in the suite's own words, as the published models were"),
+        (pending, "have answers that wait for a judge, so their scores are not final"),
+    ):
+        if names:
+            typer.echo(f"{run.folder}: {len(names)} of {len(leaves)} tasks {what} ({names[0]} …)", err=True)
 
 
 def _label(run: RunResults, runs: list[RunResults]) -> str:

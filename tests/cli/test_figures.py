@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.conftest import write_jsonl
+from tests.report.made import write_run
 
 TASKS = "medhelm_hospice_referral,medhelm_clinic_referral"
 
@@ -83,3 +84,15 @@ def test_mlb_shows_dimensions_beside_the_published_models_and_departments(medtas
 def test_another_suite_has_no_table(medtasks, two_runs):
     outcome = medtasks("figures", "oracle", "--suite", "bridge")
     assert outcome.code == 2 and "no published table is known of 'bridge'" in outcome.err
+
+
+def test_a_run_with_other_examples_is_refused_and_what_is_unlike_is_said(medtasks, tmp_path):
+    write_run(
+        tmp_path / "few", "ORG/few", {"medhelm_medqa": [1.0, 0.0]}, record={"config": {"num_fewshot": 5}}
+    )
+    outcome = medtasks("figures", "few")
+    assert outcome.code == 2 and "medhelm_medqa was asked 5-shot" in outcome.err
+    partly = {"config": {"num_fewshot": 0}}
+    write_run(tmp_path / "own", "ORG/own", {"medhelm_medqa": [1.0, 0.0]}, record=partly)
+    outcome = medtasks("figures", "own")
+    assert outcome.code == 0 and "1 of 1 tasks were not asked in the suite's own words" in outcome.err
