@@ -10,7 +10,7 @@ import jinja2
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import columns_found, shows_text, what_happened
 from medtasks_ext.registry.suites import vocabulary
-from medtasks_ext.rows.expressions import UNFIT, Expression, expression
+from medtasks_ext.rows.expressions import UNFIT, Expression
 from medtasks_ext.rows.faults import REMEDY
 from medtasks_ext.rows.spec import RowSchema
 
@@ -143,9 +143,9 @@ class _SchemaReader:
         self.schema, self.dataset, self.where, self.faults = schema, dataset, where, faults
         self.official, self.keep_split = schema is OFFICIAL, keep_split
         file: Path = dataset.file
-        self.derived = {name: expression(text, file) for name, text in schema.fields.items()}
-        self.each = expression(schema.each, file) if schema.each else None
-        self.wanted = expression(schema.where, file) if schema.where else None
+        self.derived = {name: Expression(text, file) for name, text in schema.fields.items()}
+        self.each = Expression(schema.each, file) if schema.each else None
+        self.wanted = Expression(schema.where, file) if schema.where else None
 
     def read(self, row: Row, place: str) -> list[ReadRow]:
         """The row, or the rows that it holds; none where it does not satisfy the schema's condition."""
