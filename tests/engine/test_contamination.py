@@ -111,6 +111,7 @@ def test_vllm_gives_the_same_verdicts_as_hf(by_hf, trained_model, environment, t
     assert probe(tmp_path / "probe", environment, *vllm(trained_model)) == by_hf
 
 
+@pytest.mark.nightly
 def test_a_completions_server_gives_the_same_verdicts_as_hf(
     by_hf, trained_model, served, environment, tmp_path
 ):

@@ -24,7 +24,7 @@ def model(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def environment(environment) -> dict[str, str]:
-    return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
 
 
 def flags(model: Path, *, kind: str = "hf-noted") -> list[str]:
@@ -107,6 +107,7 @@ def test_two_processes_share_all_documents_and_the_slow_one_gets_less(whole, mod
     assert all(f"{task}: done" in said for task in TASKS)
 
 
+@pytest.mark.nightly
 def test_two_processes_that_were_killed_go_on_with_what_has_no_answer(whole, model, environment, tmp_path):
     import psutil
 

@@ -83,6 +83,7 @@ def test_the_loss_on_the_verdict_falls(judge):
     assert found[0] > 3 and sum(found[-4:]) / 4 < 0.1
 
 
+@pytest.mark.nightly
 def test_the_served_judge_decides_its_training_points_as_the_experts_do(folder, address, environment):
     held_out = {json.loads(line)["id"] for line in (folder / "judge_data/test_cases.jsonl").open()}
     trained_on = [item for item in map(case, range(12)) if item["id"] not in held_out]
@@ -97,6 +98,7 @@ def test_the_served_judge_decides_its_training_points_as_the_experts_do(folder, 
     assert found["cohen_kappa"]["interval_low"] > 0 and found["accuracy"]["interval_low"] > 0.5
 
 
+@pytest.mark.nightly
 def test_lora_leaves_one_plain_model_that_differs_from_its_base(folder, environment):
     from safetensors.torch import load_file
 
