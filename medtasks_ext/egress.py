@@ -32,15 +32,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Whose text a request holds.
+    """Whose text a request holds."""
 
-    Attributes:
-        dataset: its name; empty where nobody says.
-        is_open: whether everyone may read it.
-    """
-
-    dataset: str
-    is_open: bool
+    dataset: str  # its name; empty where nobody says
+    is_open: bool  # whether everyone may read it
 
 
 #: A request that holds no text of a row.
@@ -64,20 +59,14 @@ class Way(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A server as the policy sees it.
+    """A server as the policy sees it."""
 
-    Attributes:
-        host: name or address, in lower case.
-        way: what it may receive.
-        by_address: the permission rests on the addresses of the name, which are looked at again when a
-            connection is opened.
-        encrypted: whether it is asked over https.
-    """
-
-    host: str
-    way: Way
+    host: str  # name or address, in lower case
+    way: Way  # what it may receive
+    #: the permission rests on the addresses of the name, which are looked at again when a connection is
+    #: opened
     by_address: bool = False
-    encrypted: bool = False
+    encrypted: bool = False  # whether it is asked over https
 
     @property
     def takes_proxy(self) -> bool:
@@ -95,17 +84,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Egress:
-    """The policy of one call.
+    """The policy of one call."""
 
-    Attributes:
-        trusted: what `$MEDTASKS_TRUSTED_HOSTS` says.
-        allowed: hosts that the command permits.
-        record: called before a server receives a text.
-    """
-
-    trusted: str = ""
-    allowed: frozenset[str] = frozenset()
-    record: Callable[[Place, Text], None] = lambda place, text: None
+    trusted: str = ""  # what `$MEDTASKS_TRUSTED_HOSTS` says
+    allowed: frozenset[str] = frozenset()  # hosts that the command permits
+    record: Callable[[Place, Text], None] = lambda place, text: None  # called before a server receives a text
 
     @classmethod
     def of(cls, allowed: Iterable[str] = ()) -> Egress:

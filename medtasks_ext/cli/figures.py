@@ -26,21 +26,13 @@ app = command_app()
 
 @dataclass(frozen=True)
 class Figures:
-    """What a suite's published table is printed of (`published.figures` of `suite.yaml`).
-
-    Attributes:
-        tasks: the registry.
-        suite: whose table it is.
-        runs: what stands for a run in the table -> the run.
-        suffix: of the names of tasks, by strategy.
-        prices: of the runs, as far as they were given.
-    """
+    """What a suite's published table is printed of (`published.figures` of `suite.yaml`)."""
 
     tasks: Registry
-    suite: Suite
-    runs: Mapping[str, RunResults]
-    suffix: str
-    prices: Sequence[Price]
+    suite: Suite  # whose table it is
+    runs: Mapping[str, RunResults]  # what stands for a run in the table -> the run
+    suffix: str  # of the names of tasks, by strategy
+    prices: Sequence[Price]  # of the runs, as far as they were given
 
 
 @app.command("figures")

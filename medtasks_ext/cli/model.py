@@ -59,14 +59,10 @@ def output_folder(config: EvaluatorConfig) -> Path:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model, and the engine that it was loaded with.
+    """A model, and the engine that it was loaded with."""
 
-    Attributes:
-        lm: lm-eval's model.
-        own: the engine of a model that is loaded as one (vLLM); None for one that is put around the model.
-    """
-
-    lm: LM
+    lm: LM  # lm-eval's model
+    #: the engine of a model that is loaded as one (vLLM); None for one that is put around the model
     own: Engine | None = None
 
     def engine(

@@ -58,21 +58,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Plan:
-    """A way to run a model, and what the tasks take then.
+    """A way to run a model, and what the tasks take then."""
 
-    Attributes:
-        way: to run it.
-        context: of the model; None where it is not known.
-        budget: tokens of an answer; None for each task's own.
-        tasks: one by one.
-        total: of all of them.
-    """
-
-    way: Way
-    context: Context | None
-    budget: int | None
+    way: Way  # to run it
+    context: Context | None  # of the model; None where it is not known
+    budget: int | None  # tokens of an answer; None for each task's own
     tasks: list[TaskPlan]
-    total: Estimate
+    total: Estimate  # of all of them
 
     def sums(self) -> dict[str, int]:
         """Documents and tokens of all tasks."""

@@ -76,27 +76,16 @@ _REFUSED = {
 
 @dataclass
 class Wanted:
-    """What a call asks for.
-
-    Attributes:
-        registry: of tasks.
-        names: as the user gave them.
-        leaves: the tasks that they stand for.
-        settings: of the run.
-        choices: task -> which of its documents.
-        built: the tasks whose rows are here.
-        missing: task -> why it cannot be asked.
-        egress: which servers may receive which text.
-    """
+    """What a call asks for."""
 
     registry: Registry
-    names: list[str]
-    leaves: list[str]
+    names: list[str]  # as the user gave them
+    leaves: list[str]  # the tasks that they stand for
     settings: Settings
-    choices: dict[str, Choice]
-    built: dict[str, Any]
-    missing: dict[str, str]
-    egress: Egress
+    choices: dict[str, Choice]  # task -> which of its documents
+    built: dict[str, Any]  # the tasks whose rows are here
+    missing: dict[str, str]  # task -> why it cannot be asked
+    egress: Egress  # which servers may receive which text
 
 
 @app.command(

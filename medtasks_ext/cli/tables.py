@@ -34,17 +34,11 @@ _FIGURES = 58
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the roll-up table: a heading, or a row under a label.
-
-    Attributes:
-        label: what it is of.
-        row: None for a heading.
-        depth: characters by which the label is set in.
-    """
+    """A line of the roll-up table: a heading, or a row under a label."""
 
     label: str
-    row: Row | None = None
-    depth: int = 0
+    row: Row | None = None  # None for a heading
+    depth: int = 0  # characters by which the label is set in
 
 
 def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:

@@ -45,15 +45,10 @@ _ENDED = {
 
 @dataclass(frozen=True)
 class Interface:
-    """What one kind of request looks like in a batch.
+    """What one kind of request looks like in a batch."""
 
-    Attributes:
-        url: of the request in OpenAI's format; empty for Anthropic's.
-        read: makes an answer of the reply to it.
-    """
-
-    url: str
-    read: Reader
+    url: str  # of the request in OpenAI's format; empty for Anthropic's
+    read: Reader  # makes an answer of the reply to it
 
     def line(self, custom_id: str, body: dict[str, Any]) -> bytes:
         """One request. Half of a surrogate pair, for which whole files are refused, becomes `?`."""
@@ -185,13 +180,7 @@ class NoResultError(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """One line of results.
-
-    Attributes:
-        number: of the line.
-        custom_id: of the request.
-        record: the line.
-    """
+    """One line of results."""
 
     number: int
     custom_id: str
@@ -248,26 +237,17 @@ def _result(number: int, line: bytes) -> Result:
 
 @dataclass
 class FileReport:
-    """What was in a file of results.
-
-    Attributes:
-        answers: that are new.
-        faults: results without an answer.
-        there: results that were stored before.
-        repeated: results that came before in this call, with the same content.
-        different: ids that came before in this call, with another content; the first result counts.
-        unknown: ids of requests that are none of ours.
-        broken: lines that hold no result, and why.
-    """
+    """What was in a file of results."""
 
     path: Path
-    answers: int = 0
-    faults: int = 0
-    there: int = 0
-    repeated: int = 0
+    answers: int = 0  # that are new
+    faults: int = 0  # results without an answer
+    there: int = 0  # results that were stored before
+    repeated: int = 0  # results that came before in this call, with the same content
+    #: ids that came before in this call, with another content; the first result counts
     different: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)  # ids of requests that are none of ours
+    broken: list[str] = field(default_factory=list)  # lines that hold no result, and why
 
     @property
     def is_sound(self) -> bool:

@@ -42,21 +42,14 @@ class Feed(Protocol):
 
 
 class Engine(ABC):
-    """Answers requests.
+    """Answers requests."""
 
-    Attributes:
-        window: requests that the engine has under way at most; the feed holds as many ready.
-        batch: requests that the engine answers together, and whose slowest answer all of them wait for.
-        local: whether the model runs on this machine, so that requests that are given up cost nothing.
-        address: of the server that gets the prompts; empty where no server does.
-        egress: which servers may receive which text; None for the environment's policy.
-    """
-
-    window: int = 64
-    batch: int = 1
+    window: int = 64  # requests that the engine has under way at most; the feed holds as many ready
+    batch: int = 1  # requests that the engine answers together, and whose slowest answer all of them wait for
+    #: whether the model runs on this machine, so that requests that are given up cost nothing
     local: bool = True
-    address: str = ""
-    egress: Egress | None = None
+    address: str = ""  # of the server that gets the prompts; empty where no server does
+    egress: Egress | None = None  # which servers may receive which text; None for the environment's policy
 
     def check(self, texts: Iterable[Text]) -> None:
         """Refuse texts that the server may not receive, before any is sent.

@@ -39,17 +39,11 @@ _FLAGGED = re.compile(r"moderation|flagged|content.?(?:policy|filter)", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How messages name what was asked.
+    """How messages name what was asked."""
 
-    Attributes:
-        url: without secrets.
-        model: as the server is asked for it.
-        key: for example `the key in OPENAI_API_KEY`.
-    """
-
-    url: str
-    model: str = ""
-    key: str = "a request without a key"
+    url: str  # without secrets
+    model: str = ""  # as the server is asked for it
+    key: str = "a request without a key"  # for example `the key in OPENAI_API_KEY`
 
 
 def withheld(place: Place, text: Text) -> Fault:

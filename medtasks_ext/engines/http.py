@@ -46,42 +46,25 @@ LONGEST_HOLD, TOLD_FROM = 60.0, 5.0
 
 @dataclass(frozen=True)
 class Server:
-    """Where requests go.
+    """Where requests go."""
 
-    Attributes:
-        url: of all requests, or what their paths are put behind.
-        model: as messages name it.
-        key: as messages name it, for example `the key in OPENAI_API_KEY`.
-        headers: of every request.
-        connections: requests under way at most.
-        timeout: seconds that a request may take, reply included.
-        verify: whether certificates are checked.
-        ca_file: certificates to check them against, in place of the system's.
-    """
-
-    url: str
-    model: str = ""
-    key: str = "a request without a key"
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    connections: int = 8
-    timeout: float = 300.0
-    verify: bool = True
-    ca_file: str | None = None
+    url: str  # of all requests, or what their paths are put behind
+    model: str = ""  # as messages name it
+    key: str = "a request without a key"  # as messages name it, for example `the key in OPENAI_API_KEY`
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # of every request
+    connections: int = 8  # requests under way at most
+    timeout: float = 300.0  # seconds that a request may take, reply included
+    verify: bool = True  # whether certificates are checked
+    ca_file: str | None = None  # certificates to check them against, in place of the system's
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Which requests are sent again, and after how long.
+    """Which requests are sent again, and after how long."""
 
-    Attributes:
-        max_retries: of one request, after its first try.
-        first_pause: seconds; doubled for each further try.
-        longest_pause: seconds.
-    """
-
-    max_retries: int = 3
-    first_pause: float = FIRST_PAUSE
-    longest_pause: float = LONGEST_PAUSE
+    max_retries: int = 3  # of one request, after its first try
+    first_pause: float = FIRST_PAUSE  # seconds; doubled for each further try
+    longest_pause: float = LONGEST_PAUSE  # seconds
 
     def again(self, fault: Fault, tries: int) -> bool:
         """Whether a request that was tried so often is sent once more."""
@@ -108,27 +91,18 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with status 2xx.
+    """A reply with status 2xx."""
 
-    Attributes:
-        body: read as JSON.
-        seconds: from sending to its end.
-    """
-
-    body: Any
-    seconds: float
+    body: Any  # read as JSON
+    seconds: float  # from sending to its end
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """One try that failed.
-
-    Attributes:
-        fault: why.
-        after: seconds that the server asks to wait, at most `LONGEST_HOLD`; None if it does not.
-    """
+    """One try that failed."""
 
     fault: Fault
+    #: seconds that the server asks to wait, at most `LONGEST_HOLD`; None if it does not
     after: float | None = None
 
 

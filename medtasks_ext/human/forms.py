@@ -34,35 +34,22 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Item:
-    """What one row asks about.
+    """What one row asks about."""
 
-    Attributes:
-        page: rows with the same value stand on one page.
-        about: what the row is about; it stays in the key.
-        texts: text of the kind -> what is shown.
-    """
-
-    page: str
-    about: Mapping[str, Any]
-    texts: Mapping[str, str]
+    page: str  # rows with the same value stand on one page
+    about: Mapping[str, Any]  # what the row is about; it stays in the key
+    texts: Mapping[str, str]  # text of the kind -> what is shown
 
 
 @dataclass(frozen=True)
 class Export:
-    """What is to be written.
-
-    Attributes:
-        kind: of the form.
-        language: of everything but the texts.
-        forms: expert -> items, in the order of that expert.
-        notices: names of `page/words.yaml` that every form shows.
-        record: what the key says about where the texts are from.
-    """
+    """What is to be written."""
 
     kind: KindName
-    language: Language
-    forms: Mapping[str, Sequence[Item]]
-    notices: Sequence[str] = ()
+    language: Language  # of everything but the texts
+    forms: Mapping[str, Sequence[Item]]  # expert -> items, in the order of that expert
+    notices: Sequence[str] = ()  # names of `page/words.yaml` that every form shows
+    #: what the key says about where the texts are from
     record: Mapping[str, Any] = field(default_factory=dict)
 
 

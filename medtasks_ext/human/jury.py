@@ -34,31 +34,21 @@ ORDERS = ("first run is A", "second run is A")
 
 @dataclass
 class Verdicts:
-    """What a jury says about one criterion of one task.
+    """What a jury says about one criterion of one task."""
 
-    Attributes:
-        criterion: its figures; `by` is a judge, `mean` or `majority`.
-        same_in_both_orders: judge -> share of the comparisons that it was asked about in which both
-            orders gave the same outcome.
-    """
-
-    criterion: Criterion
+    criterion: Criterion  # its figures; `by` is a judge, `mean` or `majority`
+    #: judge -> share of the comparisons that it was asked about in which both orders gave the same outcome
     same_in_both_orders: dict[str, float]
 
 
 @dataclass
 class JuryFigures:
-    """The figures of all tasks.
+    """The figures of all tasks."""
 
-    Attributes:
-        verdicts: by task and criterion.
-        missing: judge -> comparisons without a verdict in both orders, which count nowhere.
-        decided: comparisons in which an answer was empty: it loses, and nobody was asked.
-    """
-
-    verdicts: list[Verdicts] = field(default_factory=list)
+    verdicts: list[Verdicts] = field(default_factory=list)  # by task and criterion
+    #: judge -> comparisons without a verdict in both orders, which count nowhere
     missing: dict[str, int] = field(default_factory=dict)
-    decided: int = 0
+    decided: int = 0  # comparisons in which an answer was empty: it loses, and nobody was asked
 
 
 def comparisons(drawn: Drawn) -> list[JudgedTask]:

@@ -25,19 +25,12 @@ DOCUMENTS, EXPERTS = 100, 3
 
 @dataclass(frozen=True)
 class Document:
-    """One document of a run with the model's answer.
+    """One document of a run with the model's answer."""
 
-    Attributes:
-        question: what was asked.
-        compared: what must be the same in both runs, field -> value.
-        answer: without its reasoning; empty where there is none.
-        synthetic: it comes from sample rows.
-    """
-
-    question: str
-    compared: Mapping[str, str]
-    answer: str
-    synthetic: bool
+    question: str  # what was asked
+    compared: Mapping[str, str]  # what must be the same in both runs, field -> value
+    answer: str  # without its reasoning; empty where there is none
+    synthetic: bool  # it comes from sample rows
 
 
 @dataclass(frozen=True)
@@ -52,21 +45,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The pairs that are compared.
+    """The pairs that are compared."""
 
-    Attributes:
-        pairs: by task, the documents of a task sorted.
-        language: of the tasks, if forms come in it.
-        gated: tasks whose data is not open.
-        synthetic: some pairs come from sample rows.
-        record: seed, runs, and task -> dataset and numbers of documents.
-    """
-
-    pairs: list[Pair]
-    language: Language
-    gated: list[str]
-    synthetic: bool
-    record: dict[str, Any]
+    pairs: list[Pair]  # by task, the documents of a task sorted
+    language: Language  # of the tasks, if forms come in it
+    gated: list[str]  # tasks whose data is not open
+    synthetic: bool  # some pairs come from sample rows
+    record: dict[str, Any]  # seed, runs, and task -> dataset and numbers of documents
 
 
 def draw_pairs(

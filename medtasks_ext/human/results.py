@@ -41,18 +41,14 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Decision:
-    """What experts decided about a scoring point.
-
-    Attributes:
-        met: the majority's decision, or the only expert's; None where there is no majority or no vote.
-        votes: expert -> met.
-    """
+    """What experts decided about a scoring point."""
 
     case: str
     point: str
     weight: float
+    #: the majority's decision, or the only expert's; None where there is no majority or no vote
     met: bool | None
-    votes: Mapping[str, bool]
+    votes: Mapping[str, bool]  # expert -> met
 
 
 def criteria(rows: Iterable[Filled], key: Mapping[str, Any]) -> list[Criterion]:

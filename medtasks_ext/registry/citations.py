@@ -27,17 +27,11 @@ _NAMED_AUTHORS = 3
 
 @dataclass(frozen=True)
 class Entry:
-    """One BibTeX entry.
+    """One BibTeX entry."""
 
-    Attributes:
-        kind: article, inproceedings, misc.
-        key: by which metadata names it.
-        fields: name -> value, with the braces that keep capitals.
-    """
-
-    kind: str
-    key: str
-    fields: dict[str, str]
+    kind: str  # article, inproceedings, misc
+    key: str  # by which metadata names it
+    fields: dict[str, str]  # name -> value, with the braces that keep capitals
 
     @property
     def text(self) -> str:

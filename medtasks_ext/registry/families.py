@@ -32,25 +32,15 @@ REPAIRED = "score_repaired"
 
 @dataclass(frozen=True)
 class Family:
-    """How one kind of answers is scored.
+    """How one kind of answers is scored."""
 
-    Attributes:
-        name: of its file.
-        answers: kinds of answers.
-        judge: `axes` or `points` where judges score with these, else empty.
-        runs: whether rows belong to several runs, whose mean is the score.
-        primary: the metric that `score` repeats; empty where it differs from dataset to dataset.
-        process_results: dotted name of the function that scores a document.
-        metric_list: as lm-eval takes it; functions are `!function NAME`.
-    """
-
-    name: str
-    answers: tuple[str, ...]
-    judge: str
-    runs: bool
-    primary: str
-    process_results: str
-    metric_list: tuple[dict[str, Any], ...]
+    name: str  # of its file
+    answers: tuple[str, ...]  # kinds of answers
+    judge: str  # `axes` or `points` where judges score with these, else empty
+    runs: bool  # whether rows belong to several runs, whose mean is the score
+    primary: str  # the metric that `score` repeats; empty where it differs from dataset to dataset
+    process_results: str  # dotted name of the function that scores a document
+    metric_list: tuple[dict[str, Any], ...]  # as lm-eval takes it; functions are `!function NAME`
 
 
 @lru_cache(maxsize=1)

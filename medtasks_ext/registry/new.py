@@ -49,25 +49,15 @@ _OPEN = {
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that has to be known of a new dataset.
+    """One thing that has to be known of a new dataset."""
 
-    Attributes:
-        key: its name as a flag and in the file.
-        text: what is asked.
-        choices: value -> meaning; None where any text will do.
-        many: whether there may be several values.
-        required: whether the file cannot be written without it.
-        offered: values that are shown, where there are too many choices.
-        axis: whether it is an axis of the suite's own.
-    """
-
-    key: str
-    text: str
-    choices: Mapping[str, str] | None = None
-    many: bool = False
-    required: bool = True
-    offered: tuple[str, ...] | None = None
-    axis: bool = False
+    key: str  # its name as a flag and in the file
+    text: str  # what is asked
+    choices: Mapping[str, str] | None = None  # value -> meaning; None where any text will do
+    many: bool = False  # whether there may be several values
+    required: bool = True  # whether the file cannot be written without it
+    offered: tuple[str, ...] | None = None  # values that are shown, where there are too many choices
+    axis: bool = False  # whether it is an axis of the suite's own
 
     @property
     def flag(self) -> str:
@@ -147,23 +137,14 @@ def suite_of(tasks: Registry, task: str) -> str | None:
 
 @dataclass(frozen=True)
 class Template:
-    """A file of `templates`: what a task file begins with, for answers of one kind.
+    """A file of `templates`: what a task file begins with, for answers of one kind."""
 
-    Attributes:
-        kind: of the answers. Answers that may be scored in several ways have a template for each.
-        about: what an answer looks like.
-        block: the task file up to `about`.
-        rows: patterns of sample rows.
-        files: what stands beside the task file: name -> content.
-        oracle_max: what a perfect answer gets, where it is not 1.
-    """
-
-    kind: str
-    about: str
-    block: str
-    rows: tuple[Mapping[str, Any], ...]
-    files: Mapping[str, str]
-    oracle_max: str | None
+    kind: str  # of the answers. Answers that may be scored in several ways have a template for each
+    about: str  # what an answer looks like
+    block: str  # the task file up to `about`
+    rows: tuple[Mapping[str, Any], ...]  # patterns of sample rows
+    files: Mapping[str, str]  # what stands beside the task file: name -> content
+    oracle_max: str | None  # what a perfect answer gets, where it is not 1
 
 
 @lru_cache(maxsize=1)
@@ -190,17 +171,11 @@ def kinds(suite: Suite) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Draft:
-    """A dataset folder that has not been written.
+    """A dataset folder that has not been written."""
 
-    Attributes:
-        task: the dataset's id.
-        folder: where it goes.
-        files: name -> content.
-    """
-
-    task: str
-    folder: Path
-    files: dict[str, str]
+    task: str  # the dataset's id
+    folder: Path  # where it goes
+    files: dict[str, str]  # name -> content
 
     def write(self) -> None:
         """Make the folder at once: a reader, or a crash, sees all of it or nothing.

@@ -48,17 +48,12 @@ BLOCKS = ("rows", "prompt", "answer", "judge", "official")
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset folder: its hand-written `task.yaml` and what stands beside it.
+    """One dataset folder: its hand-written `task.yaml` and what stands beside it."""
 
-    Attributes:
-        folder: the folder.
-        given: what is said in place of the folder's own file, by a task that includes it and changes a part.
-        source: the file of that task.
-    """
-
-    folder: Path
+    folder: Path  # the folder
+    #: what is said in place of the folder's own file, by a task that includes it and changes a part
     given: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    source: Path | None = field(default=None, compare=False)
+    source: Path | None = field(default=None, compare=False)  # the file of that task
 
     @property
     def file(self) -> Path:
@@ -243,15 +238,11 @@ def _visible(folder: Path, pattern: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class Registry:
-    """All datasets, and the names that stand for them.
+    """All datasets, and the names that stand for them."""
 
-    Attributes:
-        root: the folder `SUITE/DATASET/task.yaml` of the built-in ones.
-        own: folders with datasets and suites of one's own: `task.yaml`, `DATASET/task.yaml` or
-            `SUITE/DATASET/task.yaml`. A dataset without `suite.yaml` beside its folder belongs to no suite.
-    """
-
-    root: Path
+    root: Path  # the folder `SUITE/DATASET/task.yaml` of the built-in ones
+    #: folders with datasets and suites of one's own: `task.yaml`, `DATASET/task.yaml` or
+    #: `SUITE/DATASET/task.yaml`. A dataset without `suite.yaml` beside its folder belongs to no suite
     own: tuple[Path, ...] = ()
 
     @cached_property

@@ -70,19 +70,12 @@ def interface_of(model: str) -> Interface:
 
 @dataclass
 class Amount:
-    """What was written.
-
-    Attributes:
-        requests: number of them.
-        prompt_bytes: of all prompts.
-        most_tokens: that all answers may have.
-        tasks: whose requests they are.
-    """
+    """What was written."""
 
     requests: int = 0
-    prompt_bytes: int = 0
-    most_tokens: int = 0
-    tasks: set[str] = field(default_factory=set)
+    prompt_bytes: int = 0  # of all prompts
+    most_tokens: int = 0  # that all answers may have
+    tasks: set[str] = field(default_factory=set)  # whose requests they are
 
 
 class BatchEngine(Engine):
@@ -185,15 +178,10 @@ def write_requests(
 
 @dataclass
 class Left:
-    """What is missing when all is taken.
+    """What is missing when all is taken."""
 
-    Attributes:
-        without_result: requests that were written and have no outcome.
-        faults: the last outcomes of requests without an answer.
-    """
-
-    without_result: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
+    without_result: int = 0  # requests that were written and have no outcome
+    faults: Counter[str] = field(default_factory=Counter)  # the last outcomes of requests without an answer
 
     def __bool__(self) -> bool:
         return bool(self.without_result or self.faults)

@@ -24,17 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Chat:
-    """How a conversation becomes a prompt.
+    """How a conversation becomes a prompt."""
 
-    Attributes:
-        name: of the tokenizer or file.
-        render: turns -> prompt; takes `add_generation_prompt`.
-        count: texts -> number of tokens of each; None without a tokenizer.
-    """
-
-    name: str
-    render: Callable[..., str]
-    count: Counter | None = None
+    name: str  # of the tokenizer or file
+    render: Callable[..., str]  # turns -> prompt; takes `add_generation_prompt`
+    count: Counter | None = None  # texts -> number of tokens of each; None without a tokenizer
 
 
 def tokenizer_chat(name: str, template: str | None = None) -> Chat:

@@ -41,14 +41,10 @@ _DIGITS = 9
 
 @dataclass(frozen=True)
 class Locked:
-    """One dataset.
+    """One dataset."""
 
-    Attributes:
-        version: `N-X`.
-        rows: hash of a row -> (hash of its prompts, hash of readings and scores).
-    """
-
-    version: str
+    version: str  # `N-X`
+    #: hash of a row -> (hash of its prompts, hash of readings and scores)
     rows: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property

@@ -19,17 +19,11 @@ _ACTIVE = re.compile(r"(?<![A-Za-z0-9])A(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORE
 
 @dataclass(frozen=True)
 class Size:
-    """Parameters of a model.
-
-    Attributes:
-        total: all of them.
-        active: those that a token passes through; fewer than all in a mixture of experts.
-        source: where the figures come from, in words.
-    """
+    """Parameters of a model."""
 
     total: float
-    active: float
-    source: str
+    active: float  # those that a token passes through; fewer than all in a mixture of experts
+    source: str  # where the figures come from, in words
 
 
 def size_of(name: str, folder: Path | None = None, counted: int | None = None) -> Size | None:

@@ -64,37 +64,21 @@ _ROLE_MARKERS = re.compile(
 
 @dataclass
 class Preflight:
-    """What was asked before the run, and what is to be said of it.
+    """What was asked before the run, and what is to be said of it."""
 
-    Attributes:
-        task: whose document was asked.
-        place: of the document in its test file.
-        limit: tokens that the answer could take.
-        budget: tokens that an answer of the run can take.
-        prompt_tokens: of the prompt; None where the model has no tokenizer here.
-        response_tokens: likewise.
-        stored: whether the response is the run's own, so that it is not asked for again.
-        reasons: whether the model reasons before it answers.
-        valid: whether an answer could be read; None where the response was cut.
-        warnings: in words, each with its remedy.
-        response: never written to a manifest, since it may quote the row.
-        public: whether messages may quote the response.
-        failed: whether the model gave no response at all.
-    """
-
-    task: str
-    place: int
-    limit: int
-    budget: int
-    prompt_tokens: int | None = None
-    response_tokens: int | None = None
-    stored: bool = False
-    reasons: bool = False
-    valid: bool | None = None
-    warnings: list[str] = field(default_factory=list)
-    response: str = field(default="", repr=False)
-    public: bool = field(default=False, repr=False)
-    failed: bool = field(default=False, repr=False)
+    task: str  # whose document was asked
+    place: int  # of the document in its test file
+    limit: int  # tokens that the answer could take
+    budget: int  # tokens that an answer of the run can take
+    prompt_tokens: int | None = None  # of the prompt; None where the model has no tokenizer here
+    response_tokens: int | None = None  # likewise
+    stored: bool = False  # whether the response is the run's own, so that it is not asked for again
+    reasons: bool = False  # whether the model reasons before it answers
+    valid: bool | None = None  # whether an answer could be read; None where the response was cut
+    warnings: list[str] = field(default_factory=list)  # in words, each with its remedy
+    response: str = field(default="", repr=False)  # never written to a manifest, since it may quote the row
+    public: bool = field(default=False, repr=False)  # whether messages may quote the response
+    failed: bool = field(default=False, repr=False)  # whether the model gave no response at all
 
     def record(self) -> dict[str, Any]:
         """What a manifest keeps."""

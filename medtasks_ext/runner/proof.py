@@ -39,19 +39,14 @@ _BEFORE, _AFTER = "Read the text.\n", "answer: text"
 
 
 class _Proof(BaseModel):
-    """What the official code made of one dataset.
-
-    Attributes:
-        messages: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list.
-        max_tokens: budget of the requests; None where the official code does not say.
-        stop: their stop sequences.
-    """
+    """What the official code made of one dataset."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    #: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list
     messages: dict[str, list[str]]
-    max_tokens: int | None = None
-    stop: list[str] = []
+    max_tokens: int | None = None  # budget of the requests; None where the official code does not say
+    stop: list[str] = []  # their stop sequences
 
 
 class _Proofs(BaseModel):
@@ -65,23 +60,15 @@ class _Proofs(BaseModel):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a dataset's prompts compare with the official ones.
+    """How a dataset's prompts compare with the official ones."""
 
-    Attributes:
-        dataset: its id.
-        same: message lists that are identical.
-        n: message lists that were compared.
-        same_budget: whether the budget is the official one; None where the official code does not say.
-        same_stop: whether the stop sequences are.
-        why: why nothing was compared; else nothing.
-    """
-
-    dataset: str
-    same: int = 0
-    n: int = 0
+    dataset: str  # its id
+    same: int = 0  # message lists that are identical
+    n: int = 0  # message lists that were compared
+    #: whether the budget is the official one; None where the official code does not say
     same_budget: bool | None = None
-    same_stop: bool = True
-    why: str = ""
+    same_stop: bool = True  # whether the stop sequences are
+    why: str = ""  # why nothing was compared; else nothing
 
     @property
     def ok(self) -> bool:

@@ -219,17 +219,11 @@ def _connected(first: bool, plan: str) -> tuple[Counts, str]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Documents of one task that one rank asks.
+    """Documents of one task that one rank asks."""
 
-    Attributes:
-        task: number of the task.
-        start: first document.
-        stop: after the last one.
-    """
-
-    task: int
-    start: int
-    stop: int
+    task: int  # number of the task
+    start: int  # first document
+    stop: int  # after the last one
 
 
 def blocks(sizes: Sequence[int], ranks: int, batch: int) -> list[Block]:

@@ -50,19 +50,12 @@ def _canonical(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One document's request as `RUN/prompts/TASK.jsonl` keeps it.
-
-    Attributes:
-        key: of the request.
-        document: its key.
-        prompt: as sent.
-        cut: what did not fit: `shots`, `input`, or nothing.
-    """
+    """One document's request as `RUN/prompts/TASK.jsonl` keeps it."""
 
     key: str
-    document: str
-    prompt: Prompt
-    cut: str = ""
+    document: str  # its key
+    prompt: Prompt  # as sent
+    cut: str = ""  # what did not fit: `shots`, `input`, or nothing
 
     def line(self) -> bytes:
         """As it is stored."""

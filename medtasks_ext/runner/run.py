@@ -93,23 +93,14 @@ def check_data(registry: Registry, tasks: Iterable[str], settings: Settings) -> 
 
 @dataclass(frozen=True)
 class Records:
-    """What a task is scored from.
+    """What a task is scored from."""
 
-    Attributes:
-        responses: document -> response.
-        prompts: document -> prompt as lm-eval records it, where it is known.
-        keys: document -> key of its request, where it is known.
-        cut: counts of prompts and answers that did not fit.
-        tokens: of all prompts and answers, where they were counted.
-        served: models that answered, as servers call them.
-    """
-
-    responses: Mapping[str, str]
-    prompts: Mapping[str, Any]
-    keys: Mapping[str, str]
-    cut: Mapping[str, int]
-    tokens: Mapping[str, int] | None
-    served: tuple[str, ...] = ()
+    responses: Mapping[str, str]  # document -> response
+    prompts: Mapping[str, Any]  # document -> prompt as lm-eval records it, where it is known
+    keys: Mapping[str, str]  # document -> key of its request, where it is known
+    cut: Mapping[str, int]  # counts of prompts and answers that did not fit
+    tokens: Mapping[str, int] | None  # of all prompts and answers, where they were counted
+    served: tuple[str, ...] = ()  # models that answered, as servers call them
 
 
 class Run:

@@ -30,35 +30,20 @@ _PAUSE, _STEP, _LONG_BATCH = 0.2, 1.0, 10.0
 
 @dataclass(slots=True)
 class TaskTally:
-    """One task, as far as this process has seen it.
+    """One task, as far as this process has seen it."""
 
-    Attributes:
-        name: of the task.
-        asked: requests that it has here.
-        stored: of them, those answered by an earlier call.
-        elsewhere: of them, those that have their outcome in other processes of the run.
-        answers: that came.
-        faults: requests without an answer.
-        read: answers that were looked at.
-        readable: of them, those from which an answer could be read.
-        empty: answers without any text.
-        cut: answers that end at the budget.
-        begun: whether the engine has taken a request.
-        finished: whether it has its end: a score, a failure, faults.
-    """
-
-    name: str
-    asked: int
-    stored: int = 0
-    elsewhere: int = 0
-    answers: int = 0
-    faults: int = 0
-    read: int = 0
-    readable: int = 0
-    empty: int = 0
-    cut: int = 0
-    begun: bool = False
-    finished: bool = False
+    name: str  # of the task
+    asked: int  # requests that it has here
+    stored: int = 0  # of them, those answered by an earlier call
+    elsewhere: int = 0  # of them, those that have their outcome in other processes of the run
+    answers: int = 0  # that came
+    faults: int = 0  # requests without an answer
+    read: int = 0  # answers that were looked at
+    readable: int = 0  # of them, those from which an answer could be read
+    empty: int = 0  # answers without any text
+    cut: int = 0  # answers that end at the budget
+    begun: bool = False  # whether the engine has taken a request
+    finished: bool = False  # whether it has its end: a score, a failure, faults
 
     @property
     def done(self) -> int:
@@ -108,19 +93,12 @@ class Moment:
 
 @dataclass(frozen=True)
 class Speed:
-    """What comes in a second.
+    """What comes in a second."""
 
-    Attributes:
-        of: `tokens`, prompts and answers together; `answers` where nobody counts tokens.
-        now: over the last minute.
-        since_start: on average.
-        silent: seconds since the last outcome.
-    """
-
-    of: str
-    now: float
-    since_start: float
-    silent: float
+    of: str  # `tokens`, prompts and answers together; `answers` where nobody counts tokens
+    now: float  # over the last minute
+    since_start: float  # on average
+    silent: float  # seconds since the last outcome
 
 
 class Tally:

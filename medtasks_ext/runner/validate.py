@@ -53,17 +53,11 @@ class _Same(Baseline):
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that a dataset folder must satisfy.
+    """One thing that a dataset folder must satisfy."""
 
-    Attributes:
-        what: what holds if there is no problem.
-        problems: what is wrong and how it is mended, one each.
-        done: False where an earlier problem has to be mended first.
-    """
-
-    what: str
-    problems: list[str] = field(default_factory=list)
-    done: bool = True
+    what: str  # what holds if there is no problem
+    problems: list[str] = field(default_factory=list)  # what is wrong and how it is mended, one each
+    done: bool = True  # False where an earlier problem has to be mended first
 
 
 def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:

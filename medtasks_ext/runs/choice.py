@@ -12,17 +12,12 @@ if TYPE_CHECKING:
 
 
 class Choice(BaseModel):
-    """Documents of one task; all of them without a limit and without samples.
-
-    Attributes:
-        limit: how many from the first on, or below 1 their share.
-        samples: places in the test file, in its order.
-    """
+    """Documents of one task; all of them without a limit and without samples."""
 
     model_config = ConfigDict(frozen=True)
 
-    limit: float | None = None
-    samples: tuple[int, ...] | None = None
+    limit: float | None = None  # how many from the first on, or below 1 their share
+    samples: tuple[int, ...] | None = None  # places in the test file, in its order
 
     @classmethod
     def of(cls, task: str, limit: float | None, samples: Mapping[str, Sequence[int]] | None) -> Choice:

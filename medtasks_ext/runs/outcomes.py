@@ -27,13 +27,9 @@ __all__ = ["Intent", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outc
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A request that is about to be sent and may be charged.
+    """A request that is about to be sent and may be charged."""
 
-    Attributes:
-        cost: US dollars at most.
-    """
-
-    cost: float
+    cost: float  # US dollars at most
 
 
 Entry: TypeAlias = Answer | Fault | Intent

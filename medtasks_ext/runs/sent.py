@@ -28,22 +28,15 @@ FILE = "sent.jsonl"
 
 
 class Sent(BaseModel):
-    """A host that got text of a dataset.
-
-    Attributes:
-        host: name or address.
-        dataset: whose text.
-        is_open: whether everyone may read it.
-        way: why the host may receive text that is not open, or that it may not.
-        since: local time of the first text.
-    """
+    """A host that got text of a dataset."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    host: str
-    dataset: str
-    is_open: bool = Field(alias="open")
-    way: Way
+    host: str  # name or address
+    dataset: str  # whose text
+    is_open: bool = Field(alias="open")  # whether everyone may read it
+    way: Way  # why the host may receive text that is not open, or that it may not
+    #: local time of the first text
     since: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
 
 
