@@ -61,7 +61,6 @@ def lm_eval_config(
     """Read lm-eval's flags, and `--config` files by path or bundled name.
 
     Args:
-        arguments: of the command line.
         command: the subcommand, for its help and messages.
         description: the help text above the flags.
         example: the arguments of an example, for the help text.

@@ -80,7 +80,6 @@ def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/compl
     """Load a model, or connect to it.
 
     Args:
-        config: lm-eval's configuration.
         endpoint: how the address of a server ends, for the message when none answers; None for a model
             whose server is not asked.
 

@@ -26,7 +26,6 @@ def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:
     """The figures of a plan in one line.
 
     Args:
-        plan: to put into words.
         alone: whether it is the only one.
         beside: the plan that it stands beside, if it says how to choose it.
     """

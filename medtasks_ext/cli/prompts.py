@@ -210,11 +210,7 @@ def _from(record: Loaded) -> str:
 
 
 def say_wording(tasks: Mapping[str, Any]) -> None:
-    """Say in whose words tasks are asked, where both kinds occur or all are ours.
-
-    Args:
-        tasks: name -> task, as built.
-    """
+    """Say in whose words tasks are asked, where both kinds occur or all are ours."""
     from medtasks_ext.runner.run import loaded_record
 
     records = {name: loaded_record(task) for name, task in tasks.items()}

@@ -50,15 +50,9 @@ class ApiEngine(Engine):
     A fault that no other request would escape (the key, the account, the model's name) ends the run: `run`
     returns, what it has not taken from the feed has no outcome, and `ended` holds the fault.
 
-    Attributes:
-        ended: why the last run ended before its feed did; None if it did not.
-
     Args:
         lm: a model that `takes` says yes to.
         quotes: whether the fault of a request may quote the server, which may quote the row.
-        say: called with a line for the user.
-        clock: of pauses.
-        egress: which servers may receive which text; the environment's policy by default.
 
     Raises:
         MedtasksError: model, address or key is missing.
@@ -82,7 +76,7 @@ class ApiEngine(Engine):
         self.window = self._server.connections
         self.address, self.egress = self._server.url, egress or Egress.of()
         self.local = is_loopback(self.address)
-        self.ended: Fault | None = None
+        self.ended: Fault | None = None  # why the last run ended before its feed did; None if it did not
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Client | None = None
 

@@ -28,7 +28,6 @@ class BatchSize:
 
     Args:
         model: of lm-eval, with `batch_size_per_gpu` (a number or `auto`) and `max_batch_size`.
-        say: called with a line for the user.
 
     Attributes:
         most: rows of a batch at most.

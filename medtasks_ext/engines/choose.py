@@ -28,8 +28,6 @@ def engine_of(
     Args:
         model: of lm-eval.
         quotes: whether a fault may quote what a server says of a request, which may quote the row.
-        say: called with a line for the user.
-        egress: which servers may receive which text; the environment's policy by default.
 
     Raises:
         MedtasksError: address or key of a server is missing.

@@ -110,11 +110,7 @@ class Client:
     """Sends requests to one server. An asynchronous context manager.
 
     Args:
-        server: where they go.
         retry: the rule for `answer`.
-        say: called with a line for the user.
-        clock: of pauses.
-        egress: which servers may receive which text; the environment's policy by default.
     """
 
     def __init__(
@@ -212,7 +208,6 @@ class Client:
         Args:
             body: of the request.
             read: makes an answer of the reply.
-            path: behind the server's address.
             quote: whether a fault may quote the server's own words, which may quote the request.
             text: whose text the body holds.
         """
@@ -259,8 +254,6 @@ class Client:
         """Send one request.
 
         Args:
-            method: of HTTP.
-            path: behind the server's address.
             body: anything that JSON can hold.
             seconds: that it may take, if not the server's usual time.
             quote: see `answer`.

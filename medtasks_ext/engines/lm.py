@@ -57,8 +57,6 @@ class LmEngine(Engine):
 
     Args:
         model: of lm-eval.
-        say: called with a line for the user.
-        egress: which servers may receive which text; the environment's policy by default.
     """
 
     window = GROUP

@@ -62,7 +62,6 @@ def draw_pairs(
     Args:
         folders: of the evaluated run and of the run that it is compared with.
         names: tasks, groups or tags, finished in both runs.
-        registry: of the tasks.
         documents: of each task; all, where there are fewer.
         seed: of the draw.
 

@@ -100,7 +100,6 @@ def budget_of(limit: float | None, jury: Jury, stores: Iterable[JudgementStore])
     Args:
         limit: USD, or None.
         jury: whose prices hold for replies that were recorded without a cost.
-        stores: of the folders.
     """
     judges = {judge.name: judge for judge in jury.models}
     spent = unsure = 0.0

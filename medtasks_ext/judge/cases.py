@@ -98,7 +98,6 @@ def judged_tasks(folder: Path, registry: Registry, names: Iterable[str]) -> list
     """The tasks among some that models judge, with their answers.
 
     Args:
-        folder: of the run.
         registry: the tasks on disk, whose rubric is used.
         names: finished tasks of the run.
 

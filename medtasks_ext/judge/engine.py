@@ -60,12 +60,9 @@ class Engine:
     """Asks the judges of a jury about runs.
 
     Args:
-        jury: the judges.
         runs: what to judge, each with its open store.
         budget: what it may cost.
         report: called with (judge, whether it gave a judgement) after each request.
-        say: called with a line for the user.
-        egress: which servers may receive which text; the environment's policy by default.
     """
 
     def __init__(
@@ -302,8 +299,6 @@ class Engine:
         """Record what a batch gave for a request; whether it is a verdict.
 
         Args:
-            ask: the request.
-            outcome: of it.
             charged: False where the same reply is recorded in another run.
         """
         if isinstance(outcome, Fault):

@@ -80,7 +80,6 @@ def document_scores(
     Args:
         task: with its answers.
         jury: whose judgements count.
-        store: of the run.
         stopped: judge -> why it was given up in this call.
     """
     protocol = task.rubric.protocol

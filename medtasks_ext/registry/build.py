@@ -31,7 +31,6 @@ def build(registry: Registry, folder: Path, *, tasks: str | None = None) -> list
     """Bring a folder that lm-eval can index up to date. Files that stay as they are are not touched.
 
     Args:
-        registry: of the hand-written tasks.
         folder: what is in it and does not belong there is deleted.
         tasks: the folder of the hand-written tasks as seen from the folder of a dataset in `folder`; by
             default its absolute path.

@@ -105,7 +105,6 @@ def entries_of(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dic
     dataset or the one above, which is its suite's.
 
     Args:
-        datasets: that cite.
         suites: that cite, too, such as those that list datasets of others.
 
     Raises:
@@ -124,7 +123,6 @@ def cited_by(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[
     """What a use of datasets rests on.
 
     Args:
-        datasets: that are used.
         suites: that are used as such; those of the datasets' folders always are.
 
     Returns:

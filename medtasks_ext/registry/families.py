@@ -67,10 +67,6 @@ def _read(path: Path) -> Family:
 def family_of(said: Mapping[str, Any], *, where: object) -> Family:
     """The family of a task, by the kind of its answers, its judge, and whether its rows have runs.
 
-    Args:
-        said: what the task file says.
-        where: the file.
-
     Raises:
         MedtasksError: there is none.
     """
@@ -94,7 +90,6 @@ def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
 
     Args:
         said: what the task file says, includes resolved.
-        where: the file.
 
     Raises:
         MedtasksError: no family has such answers, `metric_list` lacks a metric that documents get, or
@@ -129,10 +124,6 @@ def answer_kinds() -> list[str]:
 
 def check_kind(kind: object, *, where: object) -> None:
     """Refuse a kind of answers that there is not.
-
-    Args:
-        kind: what the task file says.
-        where: the file.
 
     Raises:
         MedtasksError: there is no such kind.

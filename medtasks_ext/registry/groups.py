@@ -107,7 +107,6 @@ def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Sui
     """The tasks that the mean of a suite's group is taken over.
 
     Args:
-        registry: of the tasks.
         leaves: tasks of the group.
         group: its zero-shot name.
         suite: whose group it is.

@@ -175,7 +175,6 @@ class Metadata(Strict):
         """The record of a dataset.
 
         Args:
-            record: what the task file says.
             facts: what else decides what it means.
 
         Raises:

@@ -96,7 +96,6 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
     """What has to be known of a new dataset, in order; later questions depend on earlier answers.
 
     Args:
-        tasks: the registry, whose suites are offered.
         answers: key -> answer, filled by the caller before the next question is taken.
     """
     yield Question("id", "Name of the dataset in lower case, such as falls_clinic")
@@ -209,7 +208,6 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     """The folder of a new dataset, with placeholders where a person must write something.
 
     Args:
-        tasks: the registry that it joins.
         answers: key -> answer, to all required `questions`; besides them `_OPEN`'s keys and `n_test`.
 
     Raises:

@@ -25,7 +25,6 @@ def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
     """The tasks that words stand for; all datasets' zero-shot tasks without any name.
 
     Args:
-        tasks: the registry.
         words: each a task, tag, group, glob or part of a name, which are joined; or `KEY=VALUE` on a metadata
             field, and what does not match any one of these is left out.
 

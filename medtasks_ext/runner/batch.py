@@ -41,9 +41,6 @@ _PAUSE = 0.05
 def interface_of(model: str) -> Interface:
     """What batches of a type of model look like.
 
-    Args:
-        model: as `--model` names it.
-
     Raises:
         MedtasksError: it is not asked over OpenAI's or Anthropic's interface.
     """
@@ -79,13 +76,7 @@ class Amount:
 
 
 class BatchEngine(Engine):
-    """Writes requests to files in place of asking them, so that those that can be put have no outcome.
-
-    Args:
-        lm: gives the payload.
-        interface: of its requests.
-        files: open.
-    """
+    """Writes requests to files in place of asking them, so that those that can be put have no outcome."""
 
     window = 1024
 
@@ -121,16 +112,11 @@ class BatchEngine(Engine):
 
 
 class Watch:
-    """What a stream of requests into files shows.
-
-    Attributes:
-        n_stored: requests that were answered before.
-        faults: reason -> requests that cannot be put.
-    """
+    """What a stream of requests into files shows."""
 
     def __init__(self) -> None:
-        self.n_stored = 0
-        self.faults = Counter[str]()
+        self.n_stored = 0  # requests that were answered before
+        self.faults = Counter[str]()  # reason -> requests that cannot be put
 
     def began(self, task: str) -> None:
         """Nothing is asked."""
@@ -162,8 +148,6 @@ def write_requests(
         run: its folder, open, its lease held.
         lm: that would be asked.
         tasks: built, those that are not done.
-        settings: of the run.
-        files: open.
 
     Raises:
         MedtasksError: the model is not asked in batches, or the disk takes no more.
@@ -188,25 +172,19 @@ class Left:
 
 
 class _Open(TaskOutcomes):
-    """A task that waits for results.
-
-    Attributes:
-        documents: key of each request -> its document; requests of former choices are among them.
-        asked: keys of the requests that the task's result needs; none where it has its result.
-        last: key -> last outcome of a request without an answer.
-        taken: whether a result of it was stored.
-        beyond: answers that were stored to requests that its result does not need.
-    """
+    """A task that waits for results."""
 
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(OutcomeLog(run.files.responses, name))
         self.name = name
         asked = {item.key: item.document for item in read_asked(run.files, name)}
+        #: keys of the requests that the task's result needs; none where it has its result
         self.asked = set(asked)
+        #: key of each request -> its document; requests of former choices are among them
         self.documents = {**_earlier(run, name), **asked}
-        self.last: dict[str, Fault] = {}
-        self.taken = False
-        self.beyond = 0
+        self.last: dict[str, Fault] = {}  # key -> last outcome of a request without an answer
+        self.taken = False  # whether a result of it was stored
+        self.beyond = 0  # answers that were stored to requests that its result does not need
         for stored in self.log.read():
             self._see(stored.key, stored.entry)
 
@@ -330,11 +308,7 @@ class RunIntake(Intake):
         self._run.save()
 
     def score(self, report: Callable[[str, str], None]) -> None:
-        """Score the tasks whose answers are all there.
-
-        Args:
-            report: called with (task, what happened).
-        """
+        """Score the tasks whose answers are all there."""
         for name, task in self._open.items():
             if not task.asked or task.settle()[0] is not TaskState.ANSWERED:
                 continue

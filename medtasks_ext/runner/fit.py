@@ -37,7 +37,6 @@ class PromptFitter:
         """The prompt of a document, and what was cut of it: `shots`, `input`, or nothing.
 
         Args:
-            document: one of the task's test documents.
             settings: generation settings, which say how much room the answer takes.
 
         Returns:

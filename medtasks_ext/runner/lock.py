@@ -113,7 +113,6 @@ def responses(target: str, other: str) -> list[str]:
 
     Args:
         target: the gold answer as written.
-        other: another row's.
     """
     half = len(target) // 2
     return [

@@ -159,9 +159,6 @@ def count_task(
     """Count the texts of one task.
 
     Args:
-        registry: of tasks.
-        name: of the task.
-        settings: of the run.
         count: the model's tokenizer, or what stands in for it.
         chat_template: the model's, used where the settings ask for it.
 

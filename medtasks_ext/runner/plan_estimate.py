@@ -42,7 +42,6 @@ def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, 
 
     Args:
         model: whose configuration may name prices and GPUs.
-        plans: of the tasks.
         size: of the model, if known.
         given: by the user; goes before what the configuration says.
     """

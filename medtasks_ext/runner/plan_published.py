@@ -35,7 +35,6 @@ def with_published_lengths(
 
     Args:
         counted: on the sample rows.
-        lengths: of the dataset.
         documents: the sample rows that were counted.
         shots: the examples that their prompts carry.
         count: texts -> tokens.

@@ -50,7 +50,6 @@ def reasoning_of(model: PlannedModel, tokenizer: Tokenizer, asked: bool | None) 
     """Find out whether a model reasons.
 
     Args:
-        model: to plan.
         tokenizer: whose chat template may tell.
         asked: what the user says, who goes before everyone.
     """

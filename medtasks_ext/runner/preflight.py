@@ -162,11 +162,8 @@ def preflight(
 
     Args:
         run: its folder, open.
-        model: loaded.
         engine: that answers with it.
-        tasks: those that are waiting; at least one of them has a document to ask.
         places: task -> places of the documents to ask.
-        settings: of the run.
 
     Raises:
         MedtasksError: the context takes no prompt whole, whatever the task; or no request to this server can

@@ -92,7 +92,6 @@ def preview(
     """Build one task and look at one document of it.
 
     Args:
-        registry: that holds the task.
         name: of the task, with its strategy's suffix.
         data: origin of the rows; None takes what a run would.
         place: of the document in the test file, from 0.

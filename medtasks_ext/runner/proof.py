@@ -97,8 +97,6 @@ def verify(registry: Registry, suite: Suite, ways: Collection[str] = ()) -> Iter
     """Compare the official prompts of a suite's sample rows with what its own code made of them.
 
     Args:
-        registry: of tasks.
-        suite: the suite.
         ways: of asking that are compared; by default all.
     """
     proofs = proof_of(suite)

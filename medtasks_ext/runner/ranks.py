@@ -61,18 +61,14 @@ class Ranks:
 
     Args:
         rank: of this process; the first has 0, writes the manifest and scores.
-        size: how many there are.
         counts: that they share; by default, `meet` makes them where there are several.
-
-    Attributes:
-        silent: ranks that ended without a word.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, counts: Counts | None = None) -> None:
         self.rank, self.size = rank, size
         self._counts: Counts | None = counts or (_OwnCounts() if size == 1 else None)
         self._seen: dict[int, tuple[int, float]] = {}
-        self.silent: list[int] = []
+        self.silent: list[int] = []  # ranks that ended without a word
 
     @property
     def shared(self) -> bool:

@@ -35,10 +35,7 @@ def request_key(identity: str, task: str, document: str, prompt: Prompt, setting
 
     Args:
         identity: digest of the model and of what can change its responses.
-        task: its name.
         document: its key within the task.
-        prompt: as sent.
-        settings: generation settings.
     """
     parts = (identity, task, document, _canonical(prompt), _canonical(settings))
     return sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
@@ -111,10 +108,7 @@ class RequestBuilder:
     """Builds the requests of one task.
 
     Args:
-        model: gives the chat template, and counts tokens where it can.
         task: as built, with all its documents.
-        settings: of the run.
-        identity: digest of the model.
     """
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
@@ -135,7 +129,6 @@ class RequestBuilder:
         """The request itself.
 
         Args:
-            asked: as built.
             place: of the document in the test file.
             budget: tokens that the answer may have; those of the task by default.
         """

@@ -120,8 +120,6 @@ class Run:
         """Name a run.
 
         Args:
-            folder: of the run.
-            registry: of tasks.
             rank: of this process among those that share the run; the first alone writes the manifest.
         """
         self.folder, self.registry, self.rank = folder, registry, rank
@@ -142,13 +140,6 @@ class Run:
     ) -> None:
         """Create the run, or continue it.
 
-        Args:
-            model: lm-eval's type of model.
-            arguments: of the model, as the user gave them.
-            settings: of the run.
-            requested: names as the user gave them.
-            tasks: those that they stand for.
-
         Raises:
             MedtasksError: the folder holds outcomes of another model or other settings, or those of an older
                 version.
@@ -166,11 +157,7 @@ class Run:
         self.save()
 
     def note_session(self, arguments: Mapping[str, Any]) -> None:
-        """Note that a call writes to the folder.
-
-        Args:
-            arguments: of the model, as the user gave them.
-        """
+        """Note that a call writes to the folder."""
         self.manifest.sessions.append(
             Session(
                 started=time.strftime("%Y-%m-%dT%H:%M:%S"),
@@ -287,10 +274,6 @@ class Run:
         """Note which documents of tasks are asked and scored from now on. The manifest is not written.
 
         A task that stood over other documents waits again. Its outcomes stay.
-
-        Args:
-            tasks: as built.
-            choices: task -> its documents.
         """
         for name, task in tasks.items():
             entry = self.state(name)
@@ -313,7 +296,6 @@ class Run:
         """Places of the documents that are asked, in the task's test file.
 
         Args:
-            task: as built.
             choice: of documents; the one that is noted by default.
         """
         return chosen_documents(task, choice or self.state(task.task_name).choice)
@@ -332,9 +314,6 @@ class Run:
         """What follows when every document of a task has its answer: here, the score.
 
         Reads records of the run alone, so that another process may do it. The manifest is not written.
-
-        Args:
-            task: as built with the run's settings.
 
         Returns:
             The task's new state.
@@ -450,11 +429,7 @@ class Run:
         )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
-        """Compute all metrics again from stored responses.
-
-        Args:
-            report: called with (task, what happened).
-        """
+        """Compute all metrics again from stored responses."""
         again = (TaskState.DONE, TaskState.FAILED, TaskState.ANSWERED)
         for name, entry in list(self.manifest.tasks.items()):
             if entry.state not in again or name not in self.registry.tasks:
@@ -507,8 +482,6 @@ class Run:
         """Put the new state of a task into the manifest, over the documents that are chosen.
 
         Args:
-            task: its name.
-            entry: its new state.
             kept: further fields that stay as they are.
         """
         known = self.state(task)
@@ -520,13 +493,7 @@ class Run:
         self.note(task, entry, "generated", "seconds", "sealed")
 
     def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
-        """Put what became of a task into the manifest.
-
-        Args:
-            task: its name.
-            entry: its new state.
-            report: called with (task, what happened).
-        """
+        """Put what became of a task into the manifest."""
         self.note_end(task, entry)
         self.save()
         report(task, "done" if entry.state in DONE_STATES else f"failed: {entry.error}")
@@ -644,7 +611,6 @@ def records_of(asked: Sequence[Asked], answers: Mapping[str, Answer], *, with_sh
     """What a task is scored from.
 
     Args:
-        asked: its requests.
         answers: key of a request -> its last answer.
         with_shots: whether prompts carry shots where they fit.
     """
@@ -702,7 +668,6 @@ def pool_hash(task: Task, k: int | None = None) -> str:
     """Identifies the few-shot pool as rendered.
 
     Args:
-        task: as built.
         k: shots that prompts carry; all of the pool by default.
     """
     digest = sha256()

@@ -36,8 +36,6 @@ class Scorer:
     """Scores tasks of a run one after the other, in a process of its own and, at the end, here.
 
     Args:
-        folder: of the run.
-        registry: of tasks.
         here: scores a task in this process.
         alone: never start a process.
         say: called with what the process prints, line by line: written straight to the terminal, it would

@@ -92,10 +92,8 @@ def deal(
     tasks do not all fall to the first shards.
 
     Args:
-        task: its name.
         documents: all of its test documents.
         chosen: places among them that the whole run asks.
-        shards: how many there are.
 
     Yields:
         Each place with the number of its shard, from 1.
@@ -209,9 +207,7 @@ def merge_shards(
     Args:
         folders: of the shards; one that was run twice may be given twice.
         out: folder of the run to make.
-        registry: of tasks.
         partial: mark tasks without all responses as failed instead of refusing; they have no score.
-        report: called with (task, what happened).
 
     Returns:
         The run, its results written.

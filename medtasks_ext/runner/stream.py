@@ -56,8 +56,6 @@ class Watcher(Protocol):
         """So many more requests of a task were answered before.
 
         Args:
-            task: its name.
-            n: how many.
             unsure: US dollars at most of requests that an earlier call sent and whose reply never came.
         """
 
@@ -80,17 +78,11 @@ class Stream:
     Args:
         run: its folder, open.
         model: renders chat templates, counts tokens.
-        engine: answers.
         tasks: built, those that are not done.
-        settings: of the run.
         watcher: sees what happens.
         ranks: the processes that share the run.
         instant: whether the engine answers at once, so that no process is worth its start.
         highest_cost: US dollars that a request may cost at most; None where requests cost nothing.
-        say: called with a line for the user.
-
-    Attributes:
-        trouble: what the outcomes say about the cause of failures.
     """
 
     def __init__(
@@ -110,7 +102,7 @@ class Stream:
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
         self._watcher, self._cost, self._say = watcher, highest_cost, say
         self._ranks = ranks or Ranks()
-        self.trouble = Trouble(len(tasks))
+        self.trouble = Trouble(len(tasks))  # what the outcomes say about the cause of failures
         works = [
             Work(task, run.places(task), OutcomeLog(run.files.responses, name, self._ranks.rank))
             for name, task in tasks.items()

@@ -113,12 +113,9 @@ class Tally:
         highest_cost: US dollars that a request may cost at most.
 
     Attributes:
-        tasks: by name, in the order of the run.
-        reasons: (kind, reason) -> requests that failed for it.
         prompt_tokens: of all prompts whose tokens were counted.
         completion_tokens: of all answers likewise.
         uncounted: answers without a count.
-        unsure: US dollars at most of requests whose reply never came.
     """
 
     def __init__(
@@ -128,10 +125,12 @@ class Tally:
         price: Price | None = None,
         highest_cost: Callable[[Request], float] | None = None,
     ) -> None:
+        #: by name, in the order of the run
         self.tasks = {name: TaskTally(name, n) for name, n in asked.items()}
+        #: (kind, reason) -> requests that failed for it
         self.reasons: Counter[tuple[FaultKind, str]] = Counter()
         self.prompt_tokens = self.completion_tokens = self.uncounted = 0
-        self.unsure = 0.0
+        self.unsure = 0.0  # US dollars at most of requests whose reply never came
         self.price, self._highest_cost = price, highest_cost
         self._readers = dict(readers or {})
         self._begun: list[TaskTally] = []

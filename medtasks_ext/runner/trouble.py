@@ -38,15 +38,11 @@ class Trouble:
 
     Args:
         n_tasks: that are asked.
-
-    Attributes:
-        cause: the fault that ends the run, once there is one.
-        answered: whether any request was answered.
     """
 
     def __init__(self, n_tasks: int = 1) -> None:
-        self.cause: Fault | None = None
-        self.answered = False
+        self.cause: Fault | None = None  # the fault that ends the run, once there is one
+        self.answered = False  # whether any request was answered
         self._last: Fault | None = None
         self._in_a_row = 0
         self._tasks: set[str] = set()

@@ -318,7 +318,6 @@ def _faults(
 
     Args:
         read: validates it.
-        block: as written.
         root: where it is.
         meanings: key -> what belongs there, said of keys that are missing.
         skip: leading parts of an error's place that are no keys.

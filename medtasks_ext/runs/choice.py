@@ -24,7 +24,6 @@ class Choice(BaseModel):
         """What is chosen of a task; a task without a list in `samples` is under the limit.
 
         Args:
-            task: its name.
             limit: of all tasks.
             samples: task -> places, in any order.
         """

@@ -168,25 +168,21 @@ def judged_files(folder: Path) -> list[str]:
 
 
 class JudgementLog(ChainedLog):
-    """What judges said about one task, as one process reads and writes it.
-
-    Attributes:
-        is_old: the files are those of an older version, whose lines carry no chain. `renew` writes them anew.
-        unsettled: key -> highest costs in US dollars of requests that were sent and never settled.
-    """
+    """What judges said about one task, as one process reads and writes it."""
 
     def __init__(self, folder: Path, task: str, *, chained: bool = False) -> None:
         """Name a file.
 
         Args:
             folder: `RUN/judgements`.
-            task: its name.
             chained: the file is known to be of this version, so that lines without a chain are damaged ones.
         """
         self._chained = chained
         super().__init__(ChainedFile(folder / f"{task}.jsonl"))
         self._old_failures = folder / f"{task}{_OLD_FAILURES}.jsonl"
+        #: the files are those of an older version, whose lines carry no chain. `renew` writes them anew
         self.is_old = False
+        #: key -> highest costs in US dollars of requests that were sent and never settled
         self.unsettled: dict[str, list[float]] = {}
 
     def read(self) -> Iterator[Said]:

@@ -114,7 +114,6 @@ def read_outcomes(folder: Path, task: str, *, schema: int = 2) -> Iterator[Store
 
     Args:
         folder: `RUN/responses`.
-        task: its name.
         schema: of the run; lines of schema 1 carry no chain.
 
     Raises:

@@ -62,14 +62,11 @@ class Sample(_Sample, total=False):
         arguments: [prompt, generation settings] of each request; a conversation is JSON in a list.
         resps: the responses to each request.
         filtered_resps: each as the answer format reads it.
-        request: key of its outcome.
-        valid: whether an answer could be read, 0 or 1.
-        score: what the document contributed to the task's score: a number, or (run, number).
     """
 
-    request: str
-    valid: float
-    score: Any
+    request: str  # key of its outcome
+    valid: float  # whether an answer could be read, 0 or 1
+    score: Any  # what the document contributed to the task's score: a number, or (run, number)
 
 
 class _AnyTask(TypedDict):
@@ -102,12 +99,10 @@ class TaskRecord(_TaskRecord, total=False):
         intervals: metric -> its interval and how that was taken.
         conditions: under which the score came about (`runs.conditions`).
         config: the task's configuration without secrets.
-        judged_metrics: metrics that judges gave, which a new scoring takes out.
-        jury: who judged, in words.
     """
 
-    judged_metrics: list[str]
-    jury: str
+    judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
+    jury: str  # who judged, in words
 
 
 class ShardRecord(_AnyTask):

@@ -59,11 +59,7 @@ def read_sent(folder: Path) -> list[Sent]:
 
 
 class SentLog:
-    """Keeps account of where texts go. Threads may share it.
-
-    Args:
-        folder: of a run, or of a study's results.
-    """
+    """Keeps account of where texts go. Threads may share it."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
