@@ -11,11 +11,10 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 import yaml
 
 from medtasks_ext.batching import BATCHING_MODELS
-from medtasks_ext.cli.words import near_options
+from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import check
@@ -157,12 +156,10 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
 def say_missing(missing: dict[str, str], n_all: int, *, strict: bool = False) -> None:
     """List the tasks without data, and where it would go."""
     lines = list(dict.fromkeys(missing.values()))
-    typer.echo(f"no data for {len(missing)} of {n_all} tasks:", err=True)
+    say(f"no data for {len(missing)} of {n_all} tasks:")
     for line in lines:
-        typer.echo(f"  {line}", err=True)
+        say(f"  {line}")
     root = os.environ.get("MEDTASKS_DATA_DIR")
-    typer.echo(
-        f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})", err=True
-    )
+    say(f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})")
     if not strict and len(missing) < n_all:
-        typer.echo("going on with the others; --strict stops instead", err=True)
+        say("going on with the others; --strict stops instead")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,14 +95,14 @@ def say_report(report: FileReport) -> None:
     parts += [counted(report.faults, "new fault")] * bool(report.faults)
     parts += [f"{report.there:,} stored before"] * bool(report.there)
     parts += [f"{report.repeated:,} repeated"] * bool(report.repeated)
-    typer.echo(f"{report.path}: {', '.join(parts)}", err=True)
+    say(f"{report.path}: {', '.join(parts)}")
     for what, items in (
         ("results with another content than before in this call; the first counts", report.different),
         ("results of other requests", report.unknown),
         ("lines that hold no result", report.broken),
     ):
         if items:
-            typer.echo(f"✗ {report.path}: {len(items):,} {what}: {_some(items)}", err=True)
+            say(f"✗ {report.path}: {len(items):,} {what}: {_some(items)}")
 
 
 def _some(items: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import BESIDE, CITATIONS_FILE, cited_by, entries_of
@@ -44,9 +45,7 @@ def cite(
             )
     typer.echo("\n\n".join(f"% {', '.join(of)}\n{entries[key].text}" for key, of in used.items()))
     doubtful = [key for key in used if entries[key].unverified]
-    typer.echo(
-        f"{len(used)} entries" + (f"; check before use: {', '.join(doubtful)}" if doubtful else ""), err=True
-    )
+    say(f"{len(used)} entries" + (f"; check before use: {', '.join(doubtful)}" if doubtful else ""))
     return 0
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
 
@@ -140,7 +141,7 @@ def compare(
     _table("task", lines, lines, everything)
     _flips(changes, documents)
     if out is not None:
-        typer.echo(f"groups.csv, tasks.csv and flipped.csv: {out}", err=True)
+        say(f"groups.csv, tasks.csv and flipped.csv: {out}")
     return 0
 
 
@@ -162,7 +163,7 @@ def _two(entries: list[Entry]) -> tuple[Entry, Entry]:
 
 def _say(faults: Sequence[Fault]) -> None:
     for fault in faults:
-        typer.echo(str(fault), err=True)
+        say(str(fault))
 
 
 def _group_lines(changes: Sequence[GroupChange], tasks: Registry) -> list[Line]:

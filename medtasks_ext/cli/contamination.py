@@ -16,6 +16,7 @@ from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, s
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import create_model, model_name, output_folder
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
@@ -116,7 +117,7 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     present, n_missing = _with_data(tasks, resolved, own)
     documents, faults = _documents(present, own.data, config.limit)
     for name, fault in faults.items():
-        typer.echo(f"✗ {name}: {fault}", err=True)
+        say(f"✗ {name}: {fault}")
     if faults and (own.strict or not documents):
         raise MedtasksError(
             f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
@@ -143,18 +144,15 @@ def _probe_in(
         if not probe.is_current(name, items[0].loaded, len(items))
     }
     if len(waiting) < len(documents):
-        typer.echo(
-            f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}",
-            err=True,
-        )
+        say(f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}")
     failed = _ask_all(probe, tasks, waiting, config, egress) if waiting else {}
     done = {name: probe.tasks[name] for name in documents if name in probe.tasks and name not in failed}
     _print_probe(probe, done)
     for name, error in failed.items():
-        typer.echo(f"✗ {name}: {error}", err=True)
+        say(f"✗ {name}: {error}")
     say_sent(probe.folder)
     if done:
-        typer.echo(f"results: {probe.file} and {probe.folder / 'contamination.csv'}", err=True)
+        say(f"results: {probe.file} and {probe.folder / 'contamination.csv'}")
     return 1 if failed or n_failed else 0
 
 

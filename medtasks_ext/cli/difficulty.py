@@ -11,6 +11,7 @@ from rich.table import Table
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import say
 from medtasks_ext.registry import registry
 from medtasks_ext.studies.difficulty import LEVELS, PAPERS_PANEL, Grading, grade, write_grading
 
@@ -39,7 +40,7 @@ def difficulty(
     _print(gradings)
     for path in written:
         typer.echo(path)
-    typer.echo(f"next: medtasks sample {written[0]} --size 300 -o samples.json", err=True)
+    say(f"next: medtasks sample {written[0]} --size 300 -o samples.json")
     return 0
 
 

@@ -7,10 +7,8 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import typer
-
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import Way
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
@@ -132,14 +130,14 @@ def say_end(
     _say_some(failed, f"failed, too (details in {run.manifest_file})")
     _say_some(unfinished, "unfinished, too")
     if cause is not None:
-        typer.echo(f"✗ {stopped(cause)}", err=True)
+        say(f"✗ {stopped(cause)}")
     for note in run.manifest.notes:
-        typer.echo(f"note: {note}", err=True)
+        say(f"note: {note}")
     say_sent(run.folder)
-    typer.echo(f"results: {run.files.results_file}", err=True)
+    say(f"results: {run.files.results_file}")
     commands = list(_next(run, again if failed or unfinished or cause else None))
     for line in ["next:", *(f"  {command}" for command in commands)] if commands else []:
-        typer.echo(line, err=True)
+        say(line)
     return 1 if failed or unfinished or n_missing or cause else 0
 
 
@@ -149,7 +147,7 @@ def say_sent(folder: Path) -> None:
     for host, way in dict.fromkeys((item.host, item.way) for item in found):
         names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
         shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
-        typer.echo(f"sent to {host} ({way.value}): text that is not open, of {shown}", err=True)
+        say(f"sent to {host} ({way.value}): text that is not open, of {shown}")
 
 
 def _failed(run: Run) -> Iterator[str]:
@@ -171,9 +169,9 @@ def _unfinished(run: Run, how: str) -> Iterator[str]:
 def _say_some(lines: Sequence[str], rest: str) -> None:
     shown = lines if len(lines) <= _NAMED + 1 else lines[:_NAMED]
     for line in shown:
-        typer.echo(f"✗ {line}", err=True)
+        say(f"✗ {line}")
     if more := len(lines) - len(shown):
-        typer.echo(f"✗ {counted(more, 'more task')} {rest}", err=True)
+        say(f"✗ {counted(more, 'more task')} {rest}")
 
 
 def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:

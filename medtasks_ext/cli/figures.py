@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
 from medtasks_ext.registry.strategies import asked_strategy, strategy_title
@@ -126,7 +127,7 @@ def _check_asked(asked: Figures, run: RunResults, leaves: list[str]) -> None:
         (pending, "have answers that wait for a judge, so their scores are not final"),
     ):
         if names:
-            typer.echo(f"{run.folder}: {len(names)} of {len(leaves)} tasks {what} ({names[0]} …)", err=True)
+            say(f"{run.folder}: {len(names)} of {len(leaves)} tasks {what} ({names[0]} …)")
 
 
 def _label(run: RunResults, runs: list[RunResults]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.cli.words import ALLOW_HOST, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
@@ -185,7 +185,7 @@ def jury(
             judges,
             [RunToJudge(compared, store)],
             budget,
-            say=asking.say,
+            say=say,
             egress=Egress.of(allow_host or []),
         )
         asks, outcome = engine.pending(), None
@@ -217,15 +217,15 @@ def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> i
         typer.echo(f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked")
     for judge, count in found.missing.items():
         if count:
-            typer.echo(f"missing: {count:,} comparisons by {judge}; the same command asks again", err=True)
+            say(f"missing: {count:,} comparisons by {judge}; the same command asks again")
     for judge, reason in (outcome.stopped if outcome else {}).items():
-        typer.echo(f"✗ judge {judge}: {reason}", err=True)
+        say(f"✗ judge {judge}: {reason}")
     if outcome and outcome.out_of_money:
-        typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
+        say("✗ --max-cost is reached; a higher one continues")
     say_sent(folder)
     typer.echo(f"results: {folder / 'jury.json'}")
     if outcome and outcome.interrupted:
-        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
     return INCOMPLETE if any(found.missing.values()) else DONE
 
@@ -283,16 +283,11 @@ def _say_export(made: Export, folder: Path) -> None:
         typer.echo(f"{task}: {counts['documents']} of {counts['of']} documents")
     long = {text for items in made.forms.values() for item in items for text in item.texts.values()}
     if n_long := sum(len(text) > LONGEST_CELL for text in long):
-        typer.echo(
-            f"{n_long} texts are too long for a cell of a spreadsheet: have the HTML page filled", err=True
-        )
+        say(f"{n_long} texts are too long for a cell of a spreadsheet: have the HTML page filled")
     if "sample" in made.notices:
-        typer.echo("SAMPLE DATA: synthetic rows, not a result", err=True)
+        say("SAMPLE DATA: synthetic rows, not a result")
     if "gated" in made.notices:
-        typer.echo(
-            "the forms hold the texts: hand them only to people whom the agreement for the data permits",
-            err=True,
-        )
+        say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
     typer.echo(f"keep {folder / KEY_FILE} to yourself: it says which answer is whose")
 
 
@@ -301,14 +296,13 @@ def _say_export(made: Export, folder: Path) -> None:
 
 def _say_read(read: Ingested, key: Mapping[str, Any]) -> None:
     for path in read.empty:
-        typer.echo(f"{path}: no answers in it; left aside", err=True)
+        say(f"{path}: no answers in it; left aside")
     for form, rows in key["forms"].items():
         absent, part = len(read.absent.get(form, ())), len(read.incomplete.get(form, ()))
         if absent or part:
-            typer.echo(
+            say(
                 f"{form}: {len(rows) - absent - part} of {len(rows)} rows; {absent} without answers "
-                f"and {part} filled in part are missing from all figures",
-                err=True,
+                f"and {part} filled in part are missing from all figures"
             )
 
 

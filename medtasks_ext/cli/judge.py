@@ -21,11 +21,10 @@ from medtasks_ext.cli.judging import (
     money_words,
     number,
     print_estimates,
-    say,
     warn_withheld,
 )
 from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.cli.words import ALLOW_HOST, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError
@@ -204,21 +203,21 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
             remedy="write `adjudicator: human` in the jury file, or leave --decisions out",
         )
     found = take_decisions(path, runs, jury, keep=keep)
-    typer.echo(f"{path}: {found.taken:,} new decisions, {found.replaced:,} replaced", err=True)
+    say(f"{path}: {found.taken:,} new decisions, {found.replaced:,} replaced")
     for count, what in (
         (found.open, "are not decided on every point and stay in the queue"),
         (found.changed, "are about answers that are others now and do not count"),
         (found.agreed, "are not disputed; the assessors' mean stays"),
     ):
         if count:
-            typer.echo(f"{path}: {count:,} cases {what}", err=True)
+            say(f"{path}: {count:,} cases {what}")
 
 
 def _say_changed(run: Run, store: JudgementStore) -> None:
     """Name files that do not hold any more what they held when a call ended."""
     for task in store.changed:
         line = f"judgements/{task}.jsonl does not hold any more what it held when it was judged"
-        typer.echo(f"note: {line}; what is missing is asked again", err=True)
+        say(f"note: {line}; what is missing is asked again")
         run.manifest.note([line])
 
 
@@ -320,16 +319,16 @@ def _finish(
     _print_common(common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     if words := money_words(budget):
-        typer.echo(f"spent on these runs: {words}", err=True)
+        say(f"spent on these runs: {words}")
     for name, reason in stopped.items():
-        typer.echo(f"✗ judge {name}: {reason}", err=True)
+        say(f"✗ judge {name}: {reason}")
     if outcome and outcome.out_of_money:
-        typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
+        say("✗ --max-cost is reached; a higher one continues")
     for run in runs.values():
         say_sent(run.folder)
-        typer.echo(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}", err=True)
+        say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
     if outcome and outcome.interrupted:
-        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
     waiting = [
         queue_file(run.folder, task.name)
@@ -338,14 +337,13 @@ def _finish(
         if any(item.pending for item in scores) and not jury.adjudicator
     ]
     if waiting:
-        typer.echo(
+        say(
             "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
             "  → medtasks human export --kind points FILE -o DIR, then medtasks human ingest; "
-            "medtasks judge RUN … --decisions decisions.jsonl",
-            err=True,
+            "medtasks judge RUN … --decisions decisions.jsonl"
         )
     if any(name != HUMAN for items in scored.values() for _, s in items for x in s for name in x.missing):
-        typer.echo(f"judgements are missing; {again}", err=True)
+        say(f"judgements are missing; {again}")
     return DONE if complete else INCOMPLETE
 
 

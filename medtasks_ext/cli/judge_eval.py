@@ -14,7 +14,7 @@ from rich.table import Table
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.cli.words import ALLOW_HOST, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -95,7 +95,7 @@ def judge_eval(
     _print(found)
     typer.echo(f"{Path(out) / 'judge_eval.json'}")
     if interrupted:
-        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
     return INCOMPLETE if any(item.missing for item in found.values()) else COMPLETE
 
@@ -197,10 +197,10 @@ def _ask(
         engine.check(asks)
         outcome = ask_all(engine, asks) if asks else None
         for judge, reason in (outcome.stopped if outcome else {}).items():
-            typer.echo(f"✗ judge {judge}: {reason}", err=True)
+            say(f"✗ judge {judge}: {reason}")
         reasons = Counter(
             (ask.request.judge, store.failed.get(ask.key, NOT_ASKED)) for ask in engine.pending()
         )
         for (judge, reason), count in reasons.most_common():
-            typer.echo(f"missing: {judge}: {count:,} ({reason})", err=True)
+            say(f"missing: {judge}: {count:,} ({reason})")
         return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)

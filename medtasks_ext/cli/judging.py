@@ -16,6 +16,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
@@ -40,17 +41,12 @@ def check_installed() -> None:
         ) from None
 
 
-def say(line: str) -> None:
-    """A line for the user that is no result."""
-    typer.echo(line, err=True)
-
-
 def warn_withheld(engine: Engine, asks: Sequence[Ask]) -> None:
     """Say which texts a judge's server may not receive."""
     try:
         engine.check(asks)
     except MedtasksError as error:
-        typer.echo(f"warning: {error}", err=True)
+        say(f"warning: {error}")
 
 
 def money_words(budget: Budget) -> str:
@@ -139,7 +135,7 @@ class _Progress:
         if self.bar:
             self.bar.console.print(line, highlight=False, markup=False)
         else:
-            typer.echo(line, err=True)
+            say(line)
 
     def _line(self) -> None:
         self._said = time.monotonic()
@@ -149,7 +145,7 @@ class _Progress:
             for name, total in self.totals.items()
         ]
         parts += [f"{name} {self.done[name]}" for name in self.done if name not in self.totals]
-        typer.echo("asked: " + ", ".join(parts), err=True)
+        say("asked: " + ", ".join(parts))
 
 
 def ask_all(engine: Engine, asks: Sequence[Ask]) -> Outcome:

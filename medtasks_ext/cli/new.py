@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import check_names
@@ -166,7 +167,7 @@ def _asked(question: Question) -> Any:
         try:
             return question.read(_numbers_as_values(reply, values))
         except MedtasksError as error:
-            typer.echo(f"  {error.what}", err=True)
+            say(f"  {error.what}")
 
 
 def _numbers_as_values(reply: str, values: list[str]) -> str:

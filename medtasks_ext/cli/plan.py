@@ -16,6 +16,7 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
 from medtasks_ext.runner.evaluate import Settings
@@ -133,7 +134,7 @@ def plan(
     reasoning = reasoning_of(found, tokenizer, options.thinking)
     counted, faults = _counted(known, names, reasoning.planned, tokenizer)
     for name, fault in faults.items():
-        typer.echo(f"✗ {name}: {fault}", err=True)
+        say(f"✗ {name}: {fault}")
     if not counted:
         what = f"tasks that cannot be loaded: {len(faults)}"
         raise MedtasksError(what, remedy="mend the files named above")

@@ -7,7 +7,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.live import Live
 
@@ -20,7 +19,7 @@ from medtasks_ext.cli.live import (
     speed_words,
     view,
 )
-from medtasks_ext.cli.words import counted, duration
+from medtasks_ext.cli.words import counted, duration, say
 from medtasks_ext.runs.manifest import TaskState
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class Progress:
             with self._screen:
                 self._console.print(line, highlight=False, markup=False)
         else:
-            typer.echo(line, err=True)
+            say(line)
 
     def remind(self) -> None:
         """Say how far it is, if nothing was said for long."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.registry.suites import near
@@ -57,7 +58,7 @@ def fetch(
             path = artefacts.fetched(artefact, place)
         except MedtasksError as error:
             failed = True
-            typer.echo(f"✗ {suite.title}: {artefact.file}: {error}", err=True)
+            say(f"✗ {suite.title}: {artefact.file}: {error}")
         else:
             typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
     return 1 if failed else 0
@@ -150,7 +151,7 @@ def verify(
         for why, datasets in wrong_for.items():
             failed = True
             more = f" and {len(datasets) - _SHOWN} more" if len(datasets) > _SHOWN else ""
-            typer.echo(f"✗ {', '.join(datasets[:_SHOWN])}{more}: {why}", err=True)
+            say(f"✗ {', '.join(datasets[:_SHOWN])}{more}: {why}")
         made_by = " ".join(proof.made_by.values())
         typer.echo(
             f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,"
@@ -219,10 +220,9 @@ def say_wording(tasks: Mapping[str, Any]) -> None:
     if not known:
         return
     shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
-    typer.echo(
+    say(
         f"asked in our own words, though the suite's are known: {len(known)} of {len(asked)} tasks ({shown});"
-        " `medtasks prompts status` says why",
-        err=True,
+        " `medtasks prompts status` says why"
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
+from medtasks_ext.cli.words import say
 from medtasks_ext.runner.plan_model import ready_files
 
 if TYPE_CHECKING:
@@ -53,4 +52,4 @@ def say_budget(config: EvaluatorConfig, tasks: Registry, names: Iterable[str]) -
         and reasons(config) is None
         and any(official_budget(*tasks.tasks[n]) for n in names)
     ):
-        typer.echo(_UNKNOWN, err=True)
+        say(_UNKNOWN)

@@ -22,7 +22,7 @@ from medtasks_ext.cli.run import (
     run_config,
     wanted_tasks,
 )
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import TaskState
@@ -114,7 +114,7 @@ def requests_command(arguments: list[str]) -> int:
 
 
 def _nothing_left(run: Run, wanted: Wanted) -> int:
-    typer.echo("nothing is left to ask", err=True)
+    say("nothing is left to ask")
     return finish(run, len(wanted.missing))
 
 
@@ -179,9 +179,9 @@ def _server(config: EvaluatorConfig, model: TemplateAPI) -> str:
 def _say_missing(run: Run, wanted: Wanted, faults: Mapping[str, int]) -> int:
     """Name what could not be written; returns the exit code."""
     for reason, n in faults.items():
-        typer.echo(f"✗ {counted(n, 'request')} cannot be put: {reason}", err=True)
+        say(f"✗ {counted(n, 'request')} cannot be put: {reason}")
     states = {name: run.state(name) for name in wanted.built}
     failed = {name: entry for name, entry in states.items() if entry.state is TaskState.FAILED}
     for name, entry in failed.items():
-        typer.echo(f"✗ {name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})", err=True)
+        say(f"✗ {name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})")
     return 1 if faults or failed or wanted.missing else 0

@@ -16,6 +16,7 @@ from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import reasons, say_budget
+from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
@@ -153,7 +154,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
         raise nothing_to_run(settings)
     built, faults = build_tasks(tasks, availability.present, settings)
     for name, fault in faults.items():
-        typer.echo(f"✗ {name}: {fault}", err=True)
+        say(f"✗ {name}: {fault}")
     if faults and (own.strict or not built):
         raise MedtasksError(
             f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
@@ -185,7 +186,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
     run.save()
     if len(waiting) < len(built):
         done = len(built) - len(waiting)
-        typer.echo(f"{done} of {len(built)} tasks are done already in {run.folder}", err=True)
+        say(f"{done} of {len(built)} tasks are done already in {run.folder}")
     _say_changed(run, waiting)
     _say_there(run, waiting, choices)
     return waiting
@@ -208,13 +209,12 @@ def _say_there(run: Run, waiting: dict[str, Any], choices: dict[str, Choice]) ->
     ]
     if other:
         anew = "scored anew over those of this call, and " if run.scores else ""
-        typer.echo(
+        say(
             f"{len(other)} of {len(waiting)} tasks stand over other documents: {anew}no answer is asked for "
-            "again",
-            err=True,
+            "again"
         )
     if there:
-        typer.echo(f"{there:,} of {wanted:,} answers are there already", err=True)
+        say(f"{there:,} of {wanted:,} answers are there already")
 
 
 def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
@@ -222,7 +222,7 @@ def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
     for name in waiting:
         if run.state(name).state is not TaskState.WAITING and not run.is_sealed(name):
             line = f"responses/{name}.jsonl does not hold any more what it held when {name} was finished"
-            typer.echo(f"note: {line}; what is missing is asked again", err=True)
+            say(f"note: {line}; what is missing is asked again")
             run.manifest.note([line])
 
 
@@ -233,10 +233,9 @@ def _say_without_gold(built: dict[str, Any]) -> None:
     blind = [name for name, record in records.items() if record["n_without_gold"] == record["n_test"]]
     if blind:
         shown = ", ".join(blind[:5]) + (f" and {len(blind) - 5} more" if len(blind) > 5 else "")
-        typer.echo(
+        say(
             f"no gold answers for {len(blind)} of {len(built)} tasks ({shown}): "
-            "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files",
-            err=True,
+            "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files"
         )
 
 
@@ -247,7 +246,7 @@ def _keep_judgements(run: Run) -> None:
     try:
         from medtasks_ext.judge.scores import reattach
     except ImportError:
-        typer.echo("note: judgements are left out: pip install 'medtasks[judge]' and rescore", err=True)
+        say("note: judgements are left out: pip install 'medtasks[judge]' and rescore")
         return
     reattach(run)
 
@@ -285,7 +284,7 @@ def _print_shard(run: ShardRun) -> None:
         "scores, since metrics of a part are not the task's"
     )
     base = str(run.folder).removesuffix(f"-shard-{run.shard.index}-of-{run.shard.of}")
-    typer.echo(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}", err=True)
+    say(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}")
 
 
 def _execute(
@@ -305,7 +304,7 @@ def _execute(
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
     engine = loaded.engine(
         quotes=lambda request: public[request.task] or shows_text(),
-        say=_say,
+        say=say,
         egress=wanted.egress.recording(SentLog(run.folder).add),
     )
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
@@ -371,10 +370,6 @@ def _score_of(run: Run, task: str) -> str:
     return f"{'SAMPLE ' if 'SAMPLE_DATA' in metrics else ''}score {metrics['score']:.4f}"
 
 
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
 def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
     """Refuse a model that takes conversations where none is made."""
     if "chat" in config.model and not settings.apply_chat_template:
@@ -402,7 +397,7 @@ def fitted(run: Run, model: LM, waiting: dict[str, Any], wanted: Wanted) -> tupl
     check_budget(model, waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
-        typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
+        say(f"note: {_NO_SYSTEM_TURN}")
         run.manifest.note([_NO_SYSTEM_TURN])
         run.manifest.system_role = False
         settings = replace(settings, system_role=False)
@@ -435,21 +430,21 @@ def _preflight(
     if done := run.manifest.preflight:
         _warn(done["warnings"])
         return
-    typer.echo("preflight: asking one question …", err=True)
+    say("preflight: asking one question …")
     found = preflight(run, model, engine, tasks, places, settings)
     if not found.failed:  # else the next call asks again
-        typer.echo(f"preflight: {found.summary()}", err=True)
+        say(f"preflight: {found.summary()}")
         run.manifest.preflight = found.record()
         run.manifest.note(found.warnings)
         run.save()
     _warn(found.warnings)
     if found.warnings and (end := found.shown_end()):
-        typer.echo(f"  the response ends: {end}", err=True)
+        say(f"  the response ends: {end}")
 
 
 def _warn(warnings: list[str]) -> None:
     for warning in warnings:
-        typer.echo(f"preflight: ! {warning}", err=True)
+        say(f"preflight: ! {warning}")
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:

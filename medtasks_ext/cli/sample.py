@@ -11,6 +11,7 @@ from rich.table import Table
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
@@ -85,7 +86,7 @@ def sample(
         _print(grading, drawn[grading.task], by)
     typer.echo(f"{path}: for --samples; {report_path}: what was aimed at and drawn")
     model = "--model vllm --model_args pretrained=ORG/MODEL"
-    typer.echo(f"next: medtasks run {','.join(drawn)} --samples {path} {model}", err=True)
+    say(f"next: medtasks run {','.join(drawn)} --samples {path} {model}")
     missed = any(count.drawn != count.wanted for sample in drawn.values() for count in sample.levels.values())
     return INEXACT if missed else EXACT
 

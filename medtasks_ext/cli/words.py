@@ -6,11 +6,18 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Help of an option that several commands have.
 ALLOW_HOST = "Send text that is gated or private to this host, too; repeatable."
+
+
+def say(line: str) -> None:
+    """Print a remark: to standard error, so that results can be piped."""
+    typer.echo(line, err=True)
 
 
 def counted(n: int, noun: str) -> str:
