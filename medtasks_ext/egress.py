@@ -10,16 +10,13 @@ import ipaddress
 import os
 import re
 import socket
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 #: Variable that names trusted hosts and networks, separated by commas.
 TRUSTED_HOSTS = "MEDTASKS_TRUSTED_HOSTS"

@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import re
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,17 +17,13 @@ import yaml
 from medtasks_ext.batching import BATCHING_MODELS
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder
 from medtasks_ext.runner.model_configs import find_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lm_eval.config.evaluate_config import EvaluatorConfig
-
-    from medtasks_ext.registry import Registry
 
 
 #: Commands with an -o of their own, which is no short form of --output_path.

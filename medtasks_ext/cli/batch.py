@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,9 +12,6 @@ import typer
 from medtasks_ext.cli.words import counted, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from medtasks_ext.engines.batch import FileReport, Written
 
 #: Ids and lines that a message names.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,12 +18,9 @@ from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry import SUFFIX, Registry, registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Registry
     from medtasks_ext.results.changes import GroupChange, TaskChange
     from medtasks_ext.results.experiments import Entry, Fault
 

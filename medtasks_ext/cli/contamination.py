@@ -14,7 +14,7 @@ from rich.table import Table
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.end import say_sent
-from medtasks_ext.cli.model import create_model, model_name, output_folder
+from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
@@ -29,7 +29,6 @@ from medtasks_ext.runs.sent import SentLog
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    from medtasks_ext.cli.model import Loaded
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.studies.contamination.folder import ProbeFolder

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
@@ -12,17 +14,13 @@ from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import Way
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
-from medtasks_ext.report.outline import outline
+from medtasks_ext.report.outline import Block, outline
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
 from medtasks_ext.runs.sent import read_sent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.engines.records import Fault
-    from medtasks_ext.report.outline import Block
     from medtasks_ext.results.rollup import Row
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.records import TaskRecord

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,8 +16,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.human.agreement import Agreement
     from medtasks_ext.human.forms import Export
     from medtasks_ext.human.ingest import Ingested

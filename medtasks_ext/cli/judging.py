@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,8 +21,6 @@ from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.judge.asks import Ask
     from medtasks_ext.judge.budget import Budget, Estimate
     from medtasks_ext.judge.engine import Engine, Outcome

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.registry import Dataset, Registry, Suite, registry
 from medtasks_ext.registry.select import select
 from medtasks_ext.rows.missing import origin_of
-from medtasks_ext.rows.sources import forced_origin
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.rows.sources import Origin
+from medtasks_ext.rows.sources import Origin, forced_origin
 
 app = command_app()
 

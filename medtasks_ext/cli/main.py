@@ -10,10 +10,10 @@ import ast
 import os
 import sys
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -23,9 +23,6 @@ from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.telemetry import switch_off_telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BAD_INPUT, INTERRUPTED = 2, 130
 

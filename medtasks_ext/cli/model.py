@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.secrets import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -18,21 +19,14 @@ from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.runner.evaluate import Settings
-from medtasks_ext.runner.plan import Context, OutputRule, count_task, gpus_for
+from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
 from medtasks_ext.runner.plan_estimate import Estimate, Hardware, estimate
 from medtasks_ext.runner.plan_model import Tokenizer, find_model
-from medtasks_ext.runner.plan_reasoning import reasoning_of
+from medtasks_ext.runner.plan_reasoning import Way, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.runner.plan import CountedTask, TaskPlan
-    from medtasks_ext.runner.plan_reasoning import Way
 
 app = command_app()
 

@@ -15,13 +15,12 @@ from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.registry.suites import near
 from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
     from medtasks_ext.runner.chat import Chat
     from medtasks_ext.runner.preview import Answer, Preview
 

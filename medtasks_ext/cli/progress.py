@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -20,17 +21,14 @@ from medtasks_ext.cli.live import (
     view,
 )
 from medtasks_ext.cli.words import counted, duration, say
-from medtasks_ext.runs.manifest import TaskState
+from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import RenderableType
 
     from medtasks_ext.engines.records import Answer, Fault, Request
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.tally import Tally, TaskTally
-    from medtasks_ext.runs.manifest import TaskEntry
 
 #: Seconds between two lines about tasks that are not done, where there is no terminal.
 QUIET_SECONDS = 600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from difflib import ndiff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,14 +13,11 @@ import typer
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
 from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from medtasks_ext.prompts.documents import Document, Loaded
-    from medtasks_ext.registry import Dataset, Suite
     from medtasks_ext.registry.official import Artefact
 
 _SHOWN = 5  # names of tasks in one line

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.words import say
 from medtasks_ext.runner.plan_model import ready_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     from medtasks_ext.registry import Registry

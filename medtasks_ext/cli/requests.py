@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files
 from medtasks_ext.cli.model import create_model, output_folder
 from medtasks_ext.cli.run import (
+    Wanted,
     check_conversations,
     finish,
     fitted,
@@ -28,12 +30,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from lm_eval.config.evaluate_config import EvaluatorConfig
     from lm_eval.models.api_models import TemplateAPI
 
-    from medtasks_ext.cli.run import Wanted
     from medtasks_ext.engines.batch import Interface, Written
     from medtasks_ext.runner.batch import Amount
     from medtasks_ext.runner.run import Run

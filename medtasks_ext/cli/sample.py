@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -16,12 +16,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
 from medtasks_ext.seed import SEED
-from medtasks_ext.studies.difficulty import read_grading
+from medtasks_ext.studies.difficulty import Grading, read_grading
 from medtasks_ext.studies.sample import Item, Sample, draw, parse_ratio
 from medtasks_ext.studies.strata import strata_of
-
-if TYPE_CHECKING:
-    from medtasks_ext.studies.difficulty import Grading
 
 app = command_app()
 

@@ -12,6 +12,7 @@ from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.suite_figures import (
+    Price,
     cost_bound,
     group_means,
     minimum_detectable_effect,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from medtasks_ext.cli.figures import Figures
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.results.run_files import RunResults
-    from medtasks_ext.results.suite_figures import Price
 
 
 def print_figures(asked: Figures) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import typer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 #: Help of an option that several commands have.
 ALLOW_HOST = "Send text that is gated or private to this host, too; repeatable."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -17,23 +18,18 @@ from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
-from medtasks_ext.egress import Egress, is_loopback, keep_from_proxies
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.egress import Egress, Place, is_loopback, keep_from_proxies
+from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.http import Client, Clock, Retry, Server
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lm_eval.api.model import LM
 
-    from medtasks_ext.egress import Place
-    from medtasks_ext.engines.engine import Done, Feed
-    from medtasks_ext.engines.records import Outcome, Request
 
 #: How long a thread waits for the feed before it looks whether the run has ended.
 WAIT_SECONDS = 0.2

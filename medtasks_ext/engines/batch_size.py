@@ -10,12 +10,11 @@ fitted is kept for the rest of the run, as rows times tokens.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lm_eval.api.model import LM
 
 #: Rows that `auto` takes on a CPU at most: more gain little, and a system without memory kills the process.

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeAlias
 
-from medtasks_ext.egress import Egress
-from medtasks_ext.engines.records import Fault
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from medtasks_ext.egress import Text
-    from medtasks_ext.engines.records import Outcome, Request
+from medtasks_ext.egress import Egress, Text
+from medtasks_ext.engines.records import Fault, Outcome, Request
 
 #: Called with each request and its outcome, in the thread that runs the engine.
 Done: TypeAlias = Callable[["Request", "Outcome"], None]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medtasks_ext.egress import remedy_for
+from medtasks_ext.egress import Place, Text, remedy_for
 from medtasks_ext.engines.records import Fault, FaultKind
-
-if TYPE_CHECKING:
-    from medtasks_ext.egress import Place, Text
 
 #: Characters of a server's own message that are quoted.
 QUOTED = 160

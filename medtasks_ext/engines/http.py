@@ -13,6 +13,7 @@ import random
 import socket
 import ssl
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -21,18 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress
+from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Place, Text
 from medtasks_ext.engines.address import shown
 from medtasks_ext.engines.faults import Asked, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from aiohttp.abc import ResolveResult
 
-    from medtasks_ext.egress import Place, Text
     from medtasks_ext.engines.completion import Reader
 
 CONNECT_SECONDS = 15.0

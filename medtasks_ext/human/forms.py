@@ -9,20 +9,18 @@ import json
 import re
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.kinds import Kind, KindName, Language, load_kind, page_words
 from medtasks_ext.human.page import render_page
 from medtasks_ext.jsonfile import read_json, write_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 SCHEMA = 1
 KEY_FILE = "key.json"

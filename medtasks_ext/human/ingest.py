@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import text_digest
 from medtasks_ext.human.kinds import Kind, load_kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _SHOWN = 5  # faults that a message spells out
 _UNDO = "take the row from the file as it was exported and fill in the answers alone"

@@ -7,6 +7,7 @@ the comparison is a tie for that judge (Zheng et al. 2023, Section 3.4).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.human.agreement import agreements
@@ -21,8 +22,6 @@ from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.rates import OUTCOMES, TIE, Votes, rates
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.human.pairs import Drawn, Pair
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore

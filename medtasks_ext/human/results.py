@@ -6,7 +6,9 @@ import csv
 import io
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file
@@ -17,9 +19,6 @@ from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.rates import LOSS, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.human.ingest import Filled, Ingested
 
 MERGING = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,8 +12,6 @@ from typing import TYPE_CHECKING
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Dataset
 

@@ -6,13 +6,12 @@ dataset joins by its metadata alone. Names carry the strategy's suffix.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Dataset, Registry
 

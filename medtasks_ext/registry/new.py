@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -19,14 +20,9 @@ from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.registry.languages import code_of, three_letter_names
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.strategies import SUFFIX
-from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, near
+from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite, near
 from medtasks_ext.registry.tasks import TASK_CLASS, TASK_FILE, Registry, facts_of
 from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from medtasks_ext.registry.suites import Suite
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What stands where a person must write something. `medtasks validate` asks for it to be replaced.

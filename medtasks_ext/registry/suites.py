@@ -10,9 +10,10 @@ import difflib
 import importlib
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -34,9 +35,6 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import SuiteOfficial
 from medtasks_ext.registry.yamlfile import read_mapping
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.

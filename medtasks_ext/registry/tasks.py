@@ -6,11 +6,12 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -34,9 +35,6 @@ from medtasks_ext.registry.suites import (
     vocabulary,
 )
 from medtasks_ext.registry.yamlfile import read_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 #: What the key `class` of a task file names.
 TASK_CLASS = "medtasks_ext.task.MedicalTask"

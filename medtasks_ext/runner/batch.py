@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.batch import CHAT, MESSAGES, TEXT, Became, Intake
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.batch import CHAT, MESSAGES, TEXT, BatchFiles, Became, Intake, Interface
+from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import Asked
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault
+from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text
-from medtasks_ext.runner.evaluate import build_task
+from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.requests import read_asked, read_asked_file
-from medtasks_ext.runner.run import failed, loaded_record
+from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stream import Stream
 from medtasks_ext.runner.work import TaskOutcomes
-from medtasks_ext.runs.manifest import TaskState
-from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
+from medtasks_ext.runs.manifest import TaskEntry, TaskState
+from medtasks_ext.runs.outcomes import Intent, OutcomeLog, read_outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from lm_eval.api.task import Task
     from lm_eval.models.api_models import TemplateAPI
 
-    from medtasks_ext.engines.batch import BatchFiles, Interface
-    from medtasks_ext.engines.engine import Done, Feed
-    from medtasks_ext.engines.records import Outcome, Request
-    from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.manifest import TaskEntry
-    from medtasks_ext.runs.outcomes import Intent
 
 _PAUSE = 0.05
 

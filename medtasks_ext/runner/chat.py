@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,8 +17,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runner.prompts import Counter, counter_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jinja2 import nodes
     from jinja2.parser import Parser
 

@@ -6,14 +6,13 @@ end of the prompt, which holds the instruction.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 

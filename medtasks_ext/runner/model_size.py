@@ -7,10 +7,7 @@ import re
 import struct
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
 _TOTAL = re.compile(r"(?<![A-Za-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORECASE)

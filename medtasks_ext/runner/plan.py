@@ -19,18 +19,16 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.lengths import published_lengths
 from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.sources import forced_origin
-from medtasks_ext.runner.evaluate import build_task
+from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.plan_published import with_published_lengths
-from medtasks_ext.runner.prompts import rendered_prompt
+from medtasks_ext.runner.prompts import ChatTemplate, Counter, rendered_prompt
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.model_size import Size
-    from medtasks_ext.runner.prompts import ChatTemplate, Counter
 
 #: Documents of a task whose prompts are counted; of more, they are drawn evenly and the sum is scaled.
 DRAWN = 100

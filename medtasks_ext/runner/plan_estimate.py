@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, gpu_hours, gpus_for
+from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, TaskPlan, gpu_hours, gpus_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.runner.model_size import Size
-    from medtasks_ext.runner.plan import TaskPlan
     from medtasks_ext.runner.plan_model import PlannedModel
 
 

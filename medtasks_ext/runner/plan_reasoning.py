@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.batching import BATCHING_MODELS
-from medtasks_ext.runner.plan_model import ready_files
-
-if TYPE_CHECKING:
-    from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer
+from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, ready_files
 
 _PROBE = [{"role": "user", "content": "user probe"}]
 #: The switch of chat templates for which lm-eval's models have an argument.

@@ -8,33 +8,28 @@ could be answered the run is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.feed import ListFeed
-from medtasks_ext.engines.records import Answer, Fault
+from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
-from medtasks_ext.runner.evaluate import Reader
+from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.prompts import Counter, counter_of, rendered_prompt
-from medtasks_ext.runner.requests import RequestBuilder, text_of
-from medtasks_ext.runner.run import loaded_record
+from medtasks_ext.runner.requests import Asked, RequestBuilder, text_of
+from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.stored import readable
 from medtasks_ext.runner.trouble import stopped
 from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
     from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Outcome, Request
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.requests import Asked
-    from medtasks_ext.runner.run import Run
 
 #: Tokens that the answer may take here, if the budget is larger.
 ENOUGH = 1024

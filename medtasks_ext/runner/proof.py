@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -26,8 +27,6 @@ from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Dataset, Registry, Suite

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.lm import lm_eval_prompt
-from medtasks_ext.engines.records import Request
+from medtasks_ext.engines.records import Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.documents import Loaded, document_key
 from medtasks_ext.runner.fit import PromptFitter
 from medtasks_ext.task import MedicalTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
-    from medtasks_ext.engines.records import Prompt
-    from medtasks_ext.prompts.documents import Loaded
     from medtasks_ext.registry import Dataset
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.folder import RunFolder

@@ -12,10 +12,12 @@ import socket
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
@@ -58,9 +60,6 @@ from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_
 from medtasks_ext.stats.bootstrap import interval_record, task_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Registry

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.model import LM
@@ -11,9 +13,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from lm_eval.api.instance import Instance
 
 #: Half of a surrogate pair: no reader of texts takes it.

@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import chain
@@ -20,11 +21,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.engines.feed import ThreadedFeed
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
 from medtasks_ext.runner.requests import RequestBuilder, text_of
-from medtasks_ext.runner.run import failed
+from medtasks_ext.runner.run import Run, failed
 from medtasks_ext.runner.scoring import Scorer
 from medtasks_ext.runner.trouble import Trouble
 from medtasks_ext.runner.work import Work
@@ -32,15 +33,11 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import Intent, OutcomeLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
     from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Outcome, Request
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.run import Run
 
 #: Seconds between two visits of the keeper: an answer is on the disk after that time at the latest.
 KEEP_SECONDS = 0.5

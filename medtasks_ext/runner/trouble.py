@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Outcome
 
 #: Requests in a row that must fail for one cause before it is taken for the cause of all.
 IN_A_ROW = 20

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from medtasks_ext.answers import answer_format
+from medtasks_ext.answers import AnswerFormat, answer_format
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
@@ -28,11 +29,8 @@ from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from lm_eval.api.instance import Instance
 
-    from medtasks_ext.answers import AnswerFormat
 
 MIN_TEST, MIN_FEWSHOT = 6, 5
 GARBAGE = "◇◇◇"

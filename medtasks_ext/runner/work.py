@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
@@ -13,8 +14,6 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog, outcome_files, sealed_outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lm_eval.api.task import Task
 
     from medtasks_ext.runs.chain import Seal

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 from medtasks_ext.atomic import sync_folder
 from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.chain import ChainedFile, ChainedLog
 from medtasks_ext.runs.outcomes import Intent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 __all__ = ["About", "Failure", "Intent", "Judgement", "JudgementLog", "Said", "Usage", "judged_files"]
 

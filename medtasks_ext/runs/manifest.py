@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -16,10 +18,6 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.secrets import dropped_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains

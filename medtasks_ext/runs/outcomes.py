@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.chain import ChainedFile, ChainedLog, Seal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from medtasks_ext.engines.records import Outcome
 
 __all__ = ["Intent", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outcomes"]
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Parts of names whose values are secrets, whole words between `_`, `-` and changes of case.
 _WORDS = frozenset(

@@ -9,20 +9,15 @@ import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks_ext.atomic import cannot_write
-from medtasks_ext.egress import Way
+from medtasks_ext.egress import Place, Text, Way
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from medtasks_ext.egress import Place, Text
 
 FILE = "sent.jsonl"
 
