@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 
 #: Variable that names trusted hosts and networks, separated by commas.
 TRUSTED_HOSTS = "MEDTASKS_TRUSTED_HOSTS"
@@ -164,10 +164,9 @@ class Egress:
         closed = list(dict.fromkeys(text.dataset for text in texts if not text.is_open))
         if not closed or (place := self.place(url)).way is not Way.OPEN_ONLY:
             return
-        more = f" and {len(closed) - _SHOWN} more" if len(closed) > _SHOWN else ""
-        named = ", ".join(name or "a dataset without a name" for name in closed[:_SHOWN])
+        named = some([name or "a dataset without a name" for name in closed], _SHOWN)
         raise MedtasksError(
-            f"text of {named}{more} is not open to everyone, and would be sent to {place.host}",
+            f"text of {named} is not open to everyone, and would be sent to {place.host}",
             where=place.host,
             remedy=remedy_for(place.host),
         )
@@ -189,6 +188,15 @@ def remedy_for(host: str) -> str:
         f"serve the model on this machine; or name the host or its network in {TRUSTED_HOSTS}, if the "
         f"institution runs it; or, if the data-use agreement permits this one host, add --allow-host {host}"
     )
+
+
+def shown_url(url: str) -> str:
+    """An address as messages show it: without user info and query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
 def is_loopback(url: str) -> bool:

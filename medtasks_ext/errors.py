@@ -1,5 +1,9 @@
 """The one error type that users see."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 class MedtasksError(Exception):
     """Bad input, said in words: what is wrong, where, and how to mend it.
@@ -11,6 +15,12 @@ class MedtasksError(Exception):
         self.what, self.where, self.remedy = what, where, remedy
         place = f"{where}: " if where is not None else ""
         super().__init__(f"{place}{what}" + (f"\n  → {remedy}" if remedy else ""))
+
+
+def some(names: Sequence[object], most: int = 5) -> str:
+    """The first of many names, and how many more there are: what a message shows of a list."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 class RowError(MedtasksError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from medtasks_ext.batching import BATCHING_MODELS
-from medtasks_ext.cli.words import near_options, say
+from medtasks_ext.cli.words import names_in, near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
@@ -144,7 +144,7 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     if tasks.own:  # a task that cannot be read would be missing in a group without a word
         check(tasks)
     items = [config.tasks] if isinstance(config.tasks, str) else list(config.tasks or [])
-    names = [name.strip() for item in items for name in item.split(",") if name.strip()]
+    names = [name for item in items for name in names_in(item)]
     if not names:
         raise MedtasksError("no tasks given", where="--tasks", remedy="`medtasks ls --groups` lists groups")
     return tasks, tasks.resolve(names)

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from medtasks_ext.cli.words import counted, say
+from medtasks_ext.errors import some
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.batch import FileReport, Written
-
-#: Ids and lines that a message names.
-_SHOWN = 5
 
 
 def say_files(files: Sequence[Written]) -> None:
@@ -101,9 +99,4 @@ def say_report(report: FileReport) -> None:
         ("lines that hold no result", report.broken),
     ):
         if items:
-            say(f"✗ {report.path}: {len(items):,} {what}: {_some(items)}")
-
-
-def _some(items: Sequence[str]) -> str:
-    more = f" and {len(items) - _SHOWN:,} more" if len(items) > _SHOWN else ""
-    return f"{', '.join(items[:_SHOWN])}{more}"
+            say(f"✗ {report.path}: {len(items):,} {what}: {some(items)}")

@@ -15,7 +15,7 @@ from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
@@ -289,11 +289,8 @@ _SAMPLE = "SAMPLE DATA: synthetic rows. This says nothing about the leakage of a
 def _print_probe(probe: ProbeFolder, done: dict[str, dict[str, Any]]) -> None:
     if any(task["origin"] == "sample" for task in done.values()):
         console().print(_SAMPLE, style="bold")
-    table = Table(box=box.SIMPLE_HEAD, title=f"{probe.model}: leaked test inputs", title_justify="left")
-    table.add_column("task", no_wrap=True)
-    for name in ("documents", "too short", "probed", "leaked", "share", "95 % interval"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    figures = ["documents", "too short", "probed", "leaked", "share", "95 % interval", ""]
+    table = new_table(["task"], figures, f"{probe.model}: leaked test inputs")
     for name, task in done.items():
         low, high = task["interval_95"] or (None, None)
         table.add_row(

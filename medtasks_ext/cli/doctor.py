@@ -12,7 +12,7 @@ import typer
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import counted
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import built_files, check_names, stale
 from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout, tasks_folder
@@ -112,9 +112,7 @@ def _copy() -> Check:
         return _bad("lm-eval's scan finds no tasks of medtasks", f"pip install medtasks, or {include}")
     old = stale(built_files(Registry(tasks_folder()), tasks=None if is_checkout() else FROM_INSTALLED), copy)
     if old:
-        more = f" and {len(old) - 3} more" if len(old) > 3 else ""
-        named = ", ".join(old[:3]) + more
-        return _bad(f"the copy inside lm-eval is stale ({named})", f"pip install again, or {include}")
+        return _bad(f"the copy inside lm-eval is stale ({some(old, 3)})", f"pip install again, or {include}")
     return True, f"`lm_eval --tasks …` finds the tasks in {copy}"
 
 

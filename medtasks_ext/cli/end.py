@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import Way
+from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import Block, outline
@@ -144,8 +145,7 @@ def say_sent(folder: Path) -> None:
     found = [item for item in read_sent(folder) if not item.is_open and item.way is not Way.LOOPBACK]
     for host, way in dict.fromkeys((item.host, item.way) for item in found):
         names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
-        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
-        say(f"sent to {host} ({way.value}): text that is not open, of {shown}")
+        say(f"sent to {host} ({way.value}): text that is not open, of {some(names)}")
 
 
 def _failed(run: Run) -> Iterator[str]:

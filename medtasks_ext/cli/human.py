@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.words import ALLOW_HOST, say
+from medtasks_ext.cli.app import AllowHost, DryRun, command_app
+from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
@@ -143,13 +143,11 @@ def jury(
         int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the draw: as in `export`.")] = SEED,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
-    ] = False,
+    dry_run: DryRun = False,
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
-    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    allow_host: AllowHost = None,
 ) -> None:
     """Put the experts' questions to a jury of models.
 
@@ -249,7 +247,7 @@ def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, see
         raise MedtasksError(
             f"{len(sources)} folders given", where="medtasks human", remedy="name two runs: RUN_A RUN_B"
         )
-    names = [name.strip() for name in (tasks or "").split(",") if name.strip()]
+    names = names_in(tasks)
     if not names:
         raise MedtasksError(
             "no tasks given", where="--tasks", remedy="name tasks that both runs have finished"
@@ -276,6 +274,7 @@ def _points(
 
 
 def _say_export(made: Export, folder: Path) -> None:
+    from medtasks_ext.cli.tables import SAMPLE_DATA
     from medtasks_ext.human.forms import KEY_FILE, LONGEST_CELL
 
     for task, counts in made.record.get("tasks", {}).items():
@@ -284,7 +283,7 @@ def _say_export(made: Export, folder: Path) -> None:
     if n_long := sum(len(text) > LONGEST_CELL for text in long):
         say(f"{n_long} texts are too long for a cell of a spreadsheet: have the HTML page filled")
     if "sample" in made.notices:
-        say("SAMPLE DATA: synthetic rows, not a result")
+        say(SAMPLE_DATA)
     if "gated" in made.notices:
         say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
     typer.echo(f"keep {folder / KEY_FILE} to yourself: it says which answer is whose")
@@ -306,21 +305,16 @@ def _say_read(read: Ingested, key: Mapping[str, Any]) -> None:
 
 
 def _print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    from medtasks_ext.cli.tables import console
+    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 
     first, second = (run["folder"] for run in record["runs"])
     title = f"{what}, percent: {first} against {second}"
     if record.get("SAMPLE_DATA"):
-        title = f"SAMPLE DATA: synthetic rows, not a result\n{title}"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_style="bold", title_justify="left")
-    table.add_column("task", overflow="fold")
-    table.add_column("criterion", no_wrap=True)
-    for name in ("documents", "win", "tie", "loss"):
-        table.add_column(name, justify="right", no_wrap=True)
+        title = f"{SAMPLE_DATA}\n{title}"
+    figures = ["documents", "win", "tie", "loss"]
+    table = new_table(["task", "criterion"], figures, title, title_style="bold")
     several = any(len(item.rates) > 1 for item in found)
     table.add_column("win + tie" + (", mean" if several else ""), no_wrap=True)
     if several:
@@ -344,18 +338,13 @@ def _print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any
 
 
 def _print_agreement(found: Sequence[tuple[str, Sequence[Agreement]]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from medtasks_ext.cli.tables import console
+    from medtasks_ext.cli.tables import console, new_table
 
     found = [(name, agreements) for name, agreements in found if agreements]
     if not found:
         return
-    table = Table(box=box.SIMPLE_HEAD, title="agreement", title_style="bold", title_justify="left")
-    table.add_column("of", overflow="fold")
-    for name in ("Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ["Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"]
+    table = new_table(["of"], figures, "agreement", title_style="bold")
     for name, (all_of_them, *pairs) in found:
         values = [pair.value for pair in pairs if pair.value is not None]
         cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.app import AsJson, command_app
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.registry import registry
 
@@ -33,7 +33,7 @@ def ingest(
             help="Store prompts and responses, too: ALL texts, those of gated and private data included.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Put runs into a store of Parquet tables.
 

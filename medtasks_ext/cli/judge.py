@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
@@ -24,8 +22,8 @@ from medtasks_ext.cli.judging import (
     print_estimates,
     warn_withheld,
 )
-from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import ALLOW_HOST, say
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError
@@ -56,10 +54,8 @@ def judge(
     jury_name: Annotated[
         str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one: medhelm, mlb, local.")
     ],
-    tasks: Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
-    ] = False,
+    tasks: OnlyTasks = None,
+    dry_run: DryRun = False,
     max_cost: Annotated[
         float | None,
         typer.Option("--max-cost", min=0.0, help="Stop before these runs have cost more USD in all."),
@@ -72,7 +68,7 @@ def judge(
         str | None,
         typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
     ] = None,
-    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    allow_host: AllowHost = None,
     requests: Annotated[
         str | None,
         typer.Option(
@@ -188,7 +184,7 @@ def check_flags(
 def _wanted(names: str | None) -> set[str] | None:
     if names is None:
         return None
-    resolved = registry().resolve([name.strip() for name in names.split(",") if name.strip()])
+    resolved = registry().resolve(names_in(names))
     return {leaf for leaves in resolved.values() for leaf in leaves}
 
 
@@ -369,11 +365,7 @@ def _print_table(
 
     sample = any(case.case.synthetic for _, scores in scored for case in scores)
     titles = [run] if run else []
-    titles += ["SAMPLE DATA: synthetic rows, not a result"] if sample else []
-    table = Table(
-        box=box.SIMPLE_HEAD, title="\n".join(titles) or None, title_style="bold", title_justify="left"
-    )
-    table.add_column("task", no_wrap=True)
+    titles += [SAMPLE_DATA] if sample else []
     protocol = scored[0][0].rubric.protocol
     low, high = protocol.scale
     axes = list(dict.fromkeys(axis for task, _ in scored for axis in task.rubric.axes))
@@ -381,8 +373,8 @@ def _print_table(
     if protocol.dispute_above is not None:
         judges = [*jury.names[:N_ASSESSORS], jury.adjudicator_name]
         disputes = {"disputed": 2, "assessor_agreement": 2, "assessor_kappa": 2, "pending": 0}
-    for name in ("score", *judges, *axes, *disputes, "judged"):
-        table.add_column(name.removeprefix("assessor_"), justify="right")
+    figures = [name.removeprefix("assessor_") for name in ("score", *judges, *axes, *disputes, "judged")]
+    table = new_table(["task"], figures, "\n".join(titles), title_style="bold")
     for task, scores in scored:
         own = metrics[task.name]
         table.add_row(
@@ -416,12 +408,8 @@ def _print_figures(run: str, figures: Sequence[Figure]) -> None:
         if item.table == "judges" and item.item in (COMPOSITE, POOLED):
             pairs.setdefault((item.task, item.between), {})[item.measure] = item
     title = "agreement between judges" + (f" in {run}" if run else "")
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
-    table.add_column("task", no_wrap=True)
-    table.add_column("judges")
     measures = ("Spearman", "ICC(3,k)", "Cohen's kappa", "quadratic kappa")
-    for name in measures:
-        table.add_column(name, justify="right")
+    table = new_table(["task", "judges"], measures, title, title_style="bold")
     for (task, between), found in pairs.items():
         if all(item.value is None for item in found.values()):
             continue

@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
 
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 
@@ -58,12 +56,9 @@ def money_words(budget: Budget) -> str:
 
 def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("judge", no_wrap=True)
     batches = any(item.batch_cost is not None for item in estimates)
     columns = ["requests", "prompt tokens", "output tokens, at most", "USD, at most"]
-    for name in columns + ["as a batch"] * batches:
-        table.add_column(name, justify="right")
+    table = new_table(["judge"], columns + ["as a batch"] * batches)
     for item in estimates:
         table.add_row(
             item.judge,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.app import AsJson, command_app
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, Suite, registry
@@ -41,7 +41,7 @@ def ls(
         bool,
         typer.Option("--taxonomy", help="Show the suites' taxonomies, and the datasets that cover them."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """List datasets and whether their data is at hand.
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from medtasks_ext.egress import shown_url
 from medtasks_ext.engines import choose
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runs.secrets import shown_url
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM

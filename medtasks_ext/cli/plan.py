@@ -9,15 +9,13 @@ from itertools import groupby
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.app import AsJson, command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
-from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.runner.evaluate import Settings
@@ -101,7 +99,7 @@ def plan(
         float | None,
         typer.Option("--throughput", min=1.0, help="Measured tokens per second, prompt and output together."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Estimate what a run takes: documents, tokens, GPU hours, cost.
 
@@ -204,7 +202,7 @@ def _selection(options: Options) -> str:
 
 
 def _names(options: Options) -> list[str]:
-    return [name.strip() for name in _selection(options).split(",") if name.strip()]
+    return names_in(_selection(options))
 
 
 def _command(
@@ -228,12 +226,13 @@ def _command(
 def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -> None:
     if any(task.sample for task in plan.tasks):
         console().print("SAMPLE DATA: synthetic rows, not a benchmark", style="bold")
-    title = f"{plan.way.model.name}: an estimate"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     one_by_one = len(plan.tasks) <= _LISTED
-    table.add_column("task" if one_by_one else "suite, strategy", overflow="fold")
-    for name in ("tasks", "documents", "prompt tokens", "output tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = new_table(
+        ["task" if one_by_one else "suite, strategy"],
+        ["tasks", "documents", "prompt tokens", "output tokens"],
+        f"{plan.way.model.name}: an estimate",
+        pad_edge=False,
+    )
     key = (lambda task: task.task) if one_by_one else (lambda task: f"{task.suite}, {task.strategy}")
     for name, rows in groupby(sorted(plan.tasks, key=key), key=key):
         table.add_row(name, *_row(list(rows)))

@@ -12,15 +12,13 @@ import typer
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import say
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
 from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document, Loaded
     from medtasks_ext.registry.official import Artefact
-
-_SHOWN = 5  # names of tasks in one line
 
 app = command_app()
 
@@ -148,8 +146,7 @@ def verify(
                 wrong_for.setdefault(why, []).append(verdict.dataset)
         for why, datasets in wrong_for.items():
             failed = True
-            more = f" and {len(datasets) - _SHOWN} more" if len(datasets) > _SHOWN else ""
-            say(f"✗ {', '.join(datasets[:_SHOWN])}{more}: {why}")
+            say(f"✗ {some(datasets)}: {why}")
         made_by = " ".join(proof.made_by.values())
         typer.echo(
             f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,"
@@ -217,10 +214,9 @@ def say_wording(tasks: Mapping[str, Any]) -> None:
     known = [name for name in asked if records[name]["instruction"] == "own" and _has_official(name)]
     if not known:
         return
-    shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
     say(
-        f"asked in our own words, though the suite's are known: {len(known)} of {len(asked)} tasks ({shown});"
-        " `medtasks prompts status` says why"
+        f"asked in our own words, though the suite's are known: {len(known)} of {len(asked)} tasks"
+        f" ({some(known)}); `medtasks prompts status` says why"
     )
 
 

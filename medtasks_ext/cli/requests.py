@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from medtasks_ext.engines.batch import Interface, Written
     from medtasks_ext.runner.batch import Amount
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runner.tally import Tally
 
 app = command_app()
 
@@ -101,11 +102,11 @@ def requests_command(arguments: list[str]) -> int:
         if server := _server(config, model):
             wanted.egress.check(server, [text_of(task) for task in waiting.values()])
         with BatchFiles(Path(own.o)) as files:
-            amount, watch = write_requests(run, model, waiting, settings, files)
+            amount, tally = write_requests(run, model, waiting, settings, files)
             if amount.requests:  # noted before the files are there, so that the folder keeps its settings
                 run.manifest.batches.append(Batch(file=own.o, requests=amount.requests))
                 run.save()
-        code = _say_missing(run, wanted, watch.faults)
+        code = _say_missing(run, wanted, tally)
         if not files.written:
             return _nothing_left(run, wanted) or code
     _say_written(run, files.written, amount, interface, config, model)
@@ -175,12 +176,12 @@ def _server(config: EvaluatorConfig, model: TemplateAPI) -> str:
     return "" if not root or is_loopback(root) else root
 
 
-def _say_missing(run: Run, wanted: Wanted, faults: Mapping[str, int]) -> int:
+def _say_missing(run: Run, wanted: Wanted, tally: Tally) -> int:
     """Name what could not be written; returns the exit code."""
-    for reason, n in faults.items():
+    for (_, reason), n in tally.reasons.items():
         say(f"✗ {counted(n, 'request')} cannot be put: {reason}")
     states = {name: run.state(name) for name in wanted.built}
     failed = {name: entry for name, entry in states.items() if entry.state is TaskState.FAILED}
     for name, entry in failed.items():
         say(f"✗ {name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})")
-    return 1 if faults or failed or wanted.missing else 0
+    return 1 if tally.reasons or failed or wanted.missing else 0

@@ -19,7 +19,7 @@ from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import reasons, say_budget
 from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
@@ -231,9 +231,8 @@ def _say_without_gold(built: dict[str, Any]) -> None:
     records = {name: loaded_record(task) for name, task in built.items()}
     blind = [name for name, record in records.items() if record["n_without_gold"] == record["n_test"]]
     if blind:
-        shown = ", ".join(blind[:5]) + (f" and {len(blind) - 5} more" if len(blind) > 5 else "")
         say(
-            f"no gold answers for {len(blind)} of {len(built)} tasks ({shown}): "
+            f"no gold answers for {len(blind)} of {len(built)} tasks ({some(blind)}): "
             "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files"
         )
 

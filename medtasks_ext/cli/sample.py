@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
@@ -109,10 +107,7 @@ def _strata(grading: Grading, by: str | None, rows: str | None) -> dict[str, str
 def _print(grading: Grading, sample: Sample, by: str | None) -> None:
     mark = " (SAMPLE DATA: synthetic rows)" if grading.origin == "sample" else ""
     typer.echo(f"{grading.task}{mark}: {len(sample.ids):,} of {len(grading.questions):,} questions")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("level")
-    for name in ("pool", "wanted", "by coverage alone", "drawn"):
-        table.add_column(name, justify="right")
+    table = new_table(["level"], ["pool", "wanted", "by coverage alone", "drawn"], pad_edge=False)
     for level, count in sample.levels.items():
         table.add_row(level, *(f"{number:,}" for number in count))
     console().print(table, markup=False)

@@ -27,6 +27,26 @@ def console() -> Console:
     return Console(width=None if known else 140, highlight=False)
 
 
+#: Stands above whatever was computed of sample rows.
+SAMPLE_DATA = "SAMPLE DATA: synthetic rows, not a result"
+
+
+def new_table(words: Sequence[str], figures: Sequence[str], title: str = "", **settings: Any) -> Table:
+    """A table with words at the left, which break where the terminal is narrow, and figures at the right.
+
+    Args:
+        words: headings of the first columns.
+        figures: headings of the others; the one that is empty is for remarks.
+        settings: of Rich's table.
+    """
+    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", **settings)
+    for name in words:
+        table.add_column(name, overflow="fold")
+    for name in figures:
+        table.add_column(name, justify="right" if name else "left", no_wrap=bool(name))
+    return table
+
+
 #: Columns of a terminal that the figures of a row take.
 _FIGURES = 58
 
@@ -55,7 +75,7 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
         box=box.SIMPLE_HEAD,
         collapse_padding=True,
         pad_edge=False,
-        title="SAMPLE DATA: synthetic rows, not a result" if sample else None,
+        title=SAMPLE_DATA if sample else None,
         title_style="bold",
         title_justify="left",
     )

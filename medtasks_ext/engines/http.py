@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Place, Text
-from medtasks_ext.engines.address import shown
+from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Place, Text, shown_url
 from medtasks_ext.engines.faults import Asked, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
@@ -121,7 +120,7 @@ class Client:
         egress: Egress | None = None,
     ) -> None:
         self.server, self.retry = server, retry or Retry()
-        self.asked = Asked(shown(server.url), server.model, server.key)
+        self.asked = Asked(shown_url(server.url), server.model, server.key)
         self._say, self._clock = say, clock or Clock()
         self._stopped = asyncio.Event()
         self._held_until = -math.inf

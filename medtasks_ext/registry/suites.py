@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.languages import code_of, three_letter_name
@@ -74,8 +74,6 @@ RESERVED = frozenset(
 
 AssignedBy = Literal["paper", "medtasks"]
 Terms = dict[str, str]
-#: Datasets that a message names.
-_NAMED = 3
 
 
 @lru_cache(maxsize=1)
@@ -356,11 +354,7 @@ class Suite(_Strict):
         without = [key for key in self.of_others if key not in self.placed] if self.axes else []
         if without:
             values = ", ".join(f"{axis}: VALUE" for axis in self.axes)
-            yield (
-                f"placed: no values for {', '.join(without[:_NAMED])}"
-                + (f" and {len(without) - _NAMED} more" if len(without) > _NAMED else "")
-                + f": write {without[0]}: {{{values}}} there"
-            )
+            yield f"placed: no values for {some(without, 3)}: write {without[0]}: {{{values}}} there"
         for key in self.of_others:
             for fault in self.axis_faults(self.placed[key]) if key in self.placed else ():
                 yield f"placed.{key}.{fault}"

@@ -18,8 +18,9 @@ from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.requests import read_asked, read_asked_file
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stream import Stream
+from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.work import TaskOutcomes
-from medtasks_ext.runs.manifest import TaskEntry, TaskState
+from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.outcomes import Intent, OutcomeLog, read_outcomes
 
 if TYPE_CHECKING:
@@ -103,38 +104,10 @@ class BatchEngine(Engine):
         amount.tasks.add(request.task)
 
 
-class Watch:
-    """What a stream of requests into files shows."""
-
-    def __init__(self) -> None:
-        self.n_stored = 0  # requests that were answered before
-        self.faults = Counter[str]()  # reason -> requests that cannot be put
-
-    def began(self, task: str) -> None:
-        """Nothing is asked."""
-
-    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
-        """Count requests that were answered before."""
-        self.n_stored += n
-
-    def elsewhere(self, task: str, n: int) -> None:
-        """One process writes."""
-
-    def answered(self, request: Request, answer: Answer) -> None:
-        """Nothing is."""
-
-    def faulted(self, request: Request, fault: Fault) -> None:
-        """Count a request that cannot be put."""
-        self.faults[fault.reason] += 1
-
-    def finished(self, task: str, entry: TaskEntry) -> None:
-        """The manifest has it."""
-
-
 def write_requests(
     run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, files: BatchFiles
-) -> tuple[Amount, Watch]:
-    """Write the requests of all documents that have no answer yet.
+) -> tuple[Amount, Tally]:
+    """Write the requests of all documents that have no answer yet; what cannot be put is counted.
 
     Args:
         run: its folder, open, its lease held.
@@ -144,9 +117,10 @@ def write_requests(
     Raises:
         MedtasksError: the model is not asked in batches, or the disk takes no more.
     """
-    engine, watch = BatchEngine(lm, interface_of(run.manifest.identity.model["model"]), files), Watch()
-    Stream(run, lm, engine, tasks, settings, watch, instant=True).go()
-    return engine.amount, watch
+    engine = BatchEngine(lm, interface_of(run.manifest.identity.model["model"]), files)
+    tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
+    Stream(run, lm, engine, tasks, settings, tally, instant=True).go()
+    return engine.amount, tally
 
 
 # ---------------------------------------------------------------------- results in

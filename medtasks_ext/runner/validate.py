@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from medtasks_ext.answers import AnswerFormat, answer_format
 from medtasks_ext.answers.formats import any_format
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 MIN_TEST, MIN_FEWSHOT = 6, 5
 GARBAGE = "◇◇◇"
-_SHOWN = 5  # rows or lines that a message names
 
 
 class _Same(Baseline):
@@ -167,7 +166,7 @@ class _Folder:
             lines = list(numbered_lines(self.dataset.sample_file, remedy="write sample rows"))
             if left := [number for number, line in lines if PLACEHOLDER in line]:
                 yield (
-                    f"sample.jsonl: {len(left)} of {len(lines)} rows are placeholders (lines {_some(left)})"
+                    f"sample.jsonl: {len(left)} of {len(lines)} rows are placeholders (lines {some(left)})"
                     " → write invented rows; never real or altered patient data"
                 )
 
@@ -239,7 +238,7 @@ class _Folder:
             str(sample["doc"]["id"]) for sample in perfect.samples if not sample["filtered_resps"][0]["valid"]
         ]:
             yield (
-                f"{name}: the gold answers of {len(unread)} rows ({_some(unread)}) cannot be read as answers"
+                f"{name}: the gold answers of {len(unread)} rows ({some(unread)}) cannot be read as answers"
                 f" → `medtasks preview {name} --data sample` shows how they are read"
             )
         if self._spec.judge:
@@ -351,11 +350,6 @@ def _scoring_faults(dataset: Dataset) -> Iterator[str]:
         _ = dataset.process_results, dataset.metric_list
     except MedtasksError as error:
         yield f"{TASK_FILE}: {error.what} → {error.remedy}"
-
-
-def _some(items: list[Any]) -> str:
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return ", ".join(map(str, items[:_SHOWN])) + more
 
 
 def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:
