@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet, requested_tasks, say_faults
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
 from medtasks_ext.cli.tables import console, new_table
@@ -89,42 +89,31 @@ def contamination(context: typer.Context) -> int:
 def contamination_command(arguments: list[str]) -> int:
     """Probe, or print finished probes; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
-    own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    own_parser.add_argument("--strict", action="store_true")
-    own_parser.add_argument("--data")
-    own_parser.add_argument("--allow-host", action="append", default=[])
+    own_parser = own_flags()
     own_parser.add_argument("--table", nargs="+", type=Path)
     own, rest = own_parser.parse_known_args(arguments)
     if own.table:
         return _compare(own.table, [*rest, *(["--data"] if own.data else [])])
-    config, given = lm_eval_config(rest, "contamination", _DESCRIPTION, _EXAMPLE, _REFUSED)
-    if config.limit is not None and config.limit <= 0:
-        raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
-    for name in sorted(given & set(_REFUSED)):
-        raise MedtasksError(
-            f"--{name} is not for `medtasks contamination`: {_REFUSED[name]}", remedy="leave it out"
-        )
-    return _probe(own, config)
+    return _probe(own, lm_eval_config(rest, "contamination", _DESCRIPTION, _EXAMPLE, _REFUSED))
 
 
 def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     tasks, resolved = requested_tasks(config)
     _refuse_chat(config)
 
+    from medtasks_ext.rows.sources import forced_origin
+    from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.studies.contamination.folder import ProbeFolder
 
-    present, n_missing = _with_data(tasks, resolved, own)
-    documents, faults = _documents(present, own.data, config.limit)
-    for name, fault in faults.items():
-        say(f"✗ {name}: {fault}")
-    if faults and (own.strict or not documents):
-        raise MedtasksError(
-            f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
-        )
+    # the strategies of a dataset share its inputs
+    names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
+    found = at_hand(tasks, names, Settings(data=forced_origin(own.data)), strict=own.strict)
+    documents, faults = _documents([tasks.datasets[name] for name in found.present], own.data, config.limit)
+    say_faults(faults, stop=own.strict or not documents)
     probe = ProbeFolder(output_folder(config))
     with Lease(probe.folder, "medtasks contamination"):
         egress = Egress.of(own.allow_host).recording(SentLog(probe.folder).add)
-        return _probe_in(probe, tasks, documents, config, egress, n_failed=len(faults) + n_missing)
+        return _probe_in(probe, tasks, documents, config, egress, n_failed=len(faults) + len(found.missing))
 
 
 def _probe_in(
@@ -153,27 +142,6 @@ def _probe_in(
     if done:
         say(f"results: {probe.file} and {probe.folder / 'contamination.csv'}")
     return 1 if failed or n_failed else 0
-
-
-def _with_data(
-    tasks: Registry, resolved: dict[str, list[str]], own: argparse.Namespace
-) -> tuple[list[Dataset], int]:
-    """The requested datasets whose data is at hand, and how many others there are."""
-    from medtasks_ext.rows.sources import forced_origin
-    from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.run import check_data, nothing_to_run
-
-    # the strategies of a dataset share its inputs
-    names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
-    settings = Settings(data=forced_origin(own.data))
-    availability = check_data(tasks, names, settings)
-    if availability.missing:
-        say_missing(availability.missing, len(names), strict=own.strict)
-        if own.strict:
-            raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
-    if not availability.present:
-        raise nothing_to_run(settings)
-    return [tasks.datasets[name] for name in availability.present], len(availability.missing)
 
 
 def _documents(

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import AsJson, command_app
-from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import names_in, say
+from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.runner.evaluate import Settings
@@ -125,11 +125,7 @@ def plan(
     tokenizer = Tokenizer.of(found)
     reasoning = reasoning_of(found, tokenizer, options.thinking)
     counted, faults = _counted(known, names, reasoning.planned, tokenizer)
-    for name, fault in faults.items():
-        say(f"✗ {name}: {fault}")
-    if not counted:
-        what = f"tasks that cannot be loaded: {len(faults)}"
-        raise MedtasksError(what, remedy="mend the files named above")
+    say_faults(faults, stop=not counted)
     plan = _plan(reasoning.planned, counted, tokenizer, options)
     other = _plan(reasoning.other, counted, tokenizer, options) if reasoning.other else None
     lines = [*rules_of(plan, reasoning, tokenizer, asked=options.thinking is not None), plan.total.rule]

@@ -11,19 +11,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.arguments import lm_eval_config, own_flags, quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files
 from medtasks_ext.cli.model import create_model, output_folder
-from medtasks_ext.cli.run import (
-    Wanted,
-    check_conversations,
-    finish,
-    fitted,
-    open_run,
-    own_flags,
-    run_config,
-    wanted_tasks,
-)
+from medtasks_ext.cli.run import REFUSED, Wanted, check_conversations, finish, fitted, open_run, wanted_tasks
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
@@ -141,6 +132,7 @@ def _say_written(
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = own_flags()
+    own_parser.add_argument("--prompts")
     own_parser.add_argument("-o", default="requests.jsonl")
     own_parser.add_argument("--shard")
     own, rest = own_parser.parse_known_args(arguments)
@@ -148,7 +140,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
         raise MedtasksError(
             f"is not for `medtasks requests`: {_SHARD}", where="--shard", remedy="leave it out"
         )
-    return own, run_config(rest, "requests", _DESCRIPTION, _EXAMPLE)
+    return own, lm_eval_config(rest, "requests", _DESCRIPTION, _EXAMPLE, REFUSED, in_files=True)
 
 
 def _check_model(config: EvaluatorConfig) -> None:

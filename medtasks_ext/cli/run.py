@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.arguments import (
+    at_hand,
+    lm_eval_config,
+    own_flags,
+    quiet,
+    requested_tasks,
+    say_faults,
+)
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.cli.prompts import say_wording
@@ -63,7 +70,7 @@ Without --output_path the run goes to runs/MODEL.
 """
 _NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 #: lm-eval flags that have no meaning where every response is stored and tasks run one by one.
-_REFUSED = {
+REFUSED = {
     "use_cache": "responses are always stored and reused",
     "cache_requests": "prompts are built once per run",
     "check_integrity": "use `medtasks validate`",
@@ -138,26 +145,15 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
     Raises:
         MedtasksError: no task can be asked, or not all of them can and --strict is given.
     """
-    from medtasks_ext.runner.run import build_tasks, check_data, nothing_to_run
+    from medtasks_ext.runner.run import build_tasks
 
     egress = Egress.of(own.allow_host)
     tasks, resolved = requested_tasks(config)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
-    availability = check_data(tasks, leaves, settings)
-    if availability.missing:
-        say_missing(availability.missing, len(leaves), strict=own.strict)
-        if own.strict:
-            raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
-    if not availability.present:
-        raise nothing_to_run(settings)
+    availability = at_hand(tasks, leaves, settings, strict=own.strict)
     built, faults = build_tasks(tasks, availability.present, settings)
-    for name, fault in faults.items():
-        say(f"✗ {name}: {fault}")
-    if faults and (own.strict or not built):
-        raise MedtasksError(
-            f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
-        )
+    say_faults(faults, stop=own.strict or not built)
     say_budget(config, tasks, built)
     missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
     return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
@@ -447,36 +443,12 @@ def _warn(warnings: list[str]) -> None:
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = own_flags()
+    own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--shard")
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    return own, run_config(rest, "run", _DESCRIPTION, example)
-
-
-def own_flags() -> argparse.ArgumentParser:
-    """The flags besides lm-eval's of commands that ask all documents of tasks."""
-    own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    own_parser.add_argument("--strict", action="store_true")
-    own_parser.add_argument("--data")
-    own_parser.add_argument("--allow-host", action="append", default=[])
-    own_parser.add_argument("--prompts")
-    return own_parser
-
-
-def run_config(arguments: list[str], command: str, description: str, example: str) -> EvaluatorConfig:
-    """lm-eval's flags, of those that have a meaning here (see `lm_eval_config`).
-
-    Raises:
-        MedtasksError: one is unknown, has none, or has a value that leaves nothing to do.
-    """
-    config, _ = lm_eval_config(arguments, command, description, example, _REFUSED)
-    if config.limit is not None and config.limit <= 0:
-        raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
-    for name, why in _REFUSED.items():
-        if getattr(config, name):
-            raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
-    return config
+    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True)
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
