@@ -206,6 +206,21 @@ def test_plain_lm_eval_is_shown_with_a_batch_size_wherever_it_runs_a_local_model
     assert one_by_one == [], "add --batch_size auto"
 
 
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "readme").glob("README.*.md")), ids=lambda page: page.name
+)
+def test_a_translated_readme_has_the_commands_of_the_english_one(page):
+    def commands(text: str) -> list[str]:
+        lines = (
+            line.partition("#")[0].strip() for block in FENCE.findall(text) for line in block.splitlines()
+        )
+        return [line for line in lines if re.match(r"make (demo|test)$|pip|medtasks|lm_eval", line)]
+
+    english = commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    judging = [line for line in english if line.startswith("medtasks judge")]
+    assert commands(page.read_text(encoding="utf-8")) == [line for line in english if line not in judging]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_is_complete(name):
     item = COMMANDS[name]
