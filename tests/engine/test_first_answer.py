@@ -33,7 +33,6 @@ def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned
             env=environment,
             capture_output=True,
             text=True,
-            timeout=900,
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
         return done

@@ -29,7 +29,6 @@ def run(environment, tmp_path):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=900,
         )
 
     made = command("run", "--tasks", TASKS, "--data", "sample", "--model", "oracle", "--output_path", "run")
@@ -62,9 +61,8 @@ def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(run, server, 
         ["medtasks", "judge", "run", "--jury", "jury.yaml"], cwd=tmp_path, env=environment,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    deadline = time.monotonic() + 300
     while sum("verdict" in item for item in lines(tmp_path, "medhelm_mediqa.jsonl")) < 4:
-        assert time.monotonic() < deadline and process.poll() is None
+        assert process.poll() is None
         time.sleep(0.05)
     process.kill()
     process.wait()
