@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Suite
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
+    from medtasks_ext.report.within import Within
+    from medtasks_ext.stats.comparison import Comparison
 
 _FEW = 3  # columns of scores side by side; pairs that are listed
 _SAID = 12  # lines of differences or faults
@@ -50,6 +52,7 @@ def print_report(report: Report, *, files: bool) -> None:
             "differences between entries on the tasks that they share; p after Holm's correction",
             _sure(report),
         ),
+        ("one model, asked in two ways: paired by document; p after Holm's correction", _within(report)),
         ("without a score", _lacking(report)),
         ("cost", _costs(report)),
         ("to know before comparing", report.differences),
@@ -239,6 +242,38 @@ def _sure(report: Report) -> list[str]:
             found = sum(pair["p_holm"] < _ALPHA for pair in pairs)
             lines.append(f"{of}: {found} of {len(pairs)} pairs differ (p < {_ALPHA})")
     return lines
+
+
+def _within(report: Report) -> list[str]:
+    """The pairs of each model; of many models in how many one way is better."""
+    sections: dict[tuple[str, str], list[Within]] = {}
+    for item in report.within:
+        strategies = item.question == "strategies"
+        sections.setdefault((item.suite, item.pair if strategies else item.question), []).append(item)
+    lines = []
+    for (suite, pair), items in sections.items():
+        of = report.tasks.suites[suite].title
+        if len(items) <= _FEW:
+            lines += [
+                f"{item.after} − {item.before}, {of}, {counted(item.tasks, 'task')}"
+                f"{', SAMPLE' * item.sample}: {_difference(item.comparison)}, {_p(item.p_holm)}"
+                for item in items
+            ]
+            continue
+        better, sure = (
+            [item for item in items if item.comparison.difference > 0 and item.p_holm < level]
+            for level in (2, _ALPHA)
+        )
+        worse = [item for item in items if item.comparison.difference < 0 and item.p_holm < _ALPHA]
+        lines.append(
+            f"{pair}, {of}: better in {len(better)} of {len(items)} (p < {_ALPHA}: {len(sure)}; worse with "
+            f"p < {_ALPHA}: {len(worse)})"
+        )
+    return lines
+
+
+def _difference(found: Comparison) -> str:
+    return f"{found.difference:+.3f} [{found.interval.low:+.3f}, {found.interval.high:+.3f}]"
 
 
 def _p(value: float) -> str:
