@@ -99,7 +99,7 @@ def compare(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Show what changed between runs, models, or the strategies of one run.
+    """Show what changed between runs, models or strategies.
 
     By group and by task, with intervals and adjusted p-values, and the documents that changed.
 
