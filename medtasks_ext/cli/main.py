@@ -33,7 +33,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 PANELS = {
     "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore"),
     "Results": ("report", "compare", "figures", "card", "cite", "export", "ingest"),
-    "Judges": ("judge", "human", "judge-data", "judge-eval"),
+    "Judges": ("judge", "human", "judge-calibrate", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "sample"),
     "Contribute": ("new", "validate", "build", "lock", "path"),

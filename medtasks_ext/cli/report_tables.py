@@ -15,6 +15,7 @@ from medtasks_ext.cli.words import counted
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.compared import pairs_of
+from medtasks_ext.report.judged import calibrated_scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,7 @@ def print_report(report: Report, *, files: bool) -> None:
             _sure(report),
         ),
         ("one model, asked in two ways: paired by document; p after Holm's correction", _within(report)),
+        ("judged scores on the scale of other raters; in no rank", _calibrated(report)),
         ("without a score", _lacking(report)),
         ("cost", _costs(report)),
         ("to know before comparing", report.differences),
@@ -278,6 +280,16 @@ def _difference(found: Comparison) -> str:
 
 def _p(value: float) -> str:
     return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
+
+
+def _calibrated(report: Report) -> list[str]:
+    return [
+        f"{entry.label}, {item.task}: {item.score or 0:.4f} by the jury, "
+        f"{item.metrics['score_calibrated']:.4f} on the scale of {how['rater']} "
+        f"({how['anchors']} anchors, out of sample {how['error']:.3f} off)"
+        for entry in report.own
+        for item, how in calibrated_scores(entry)
+    ]
 
 
 def _lacking(report: Report) -> list[str]:

@@ -113,10 +113,12 @@ class TaskRecord(_TaskRecord, total=False):
         config: the task's configuration without secrets.
         judged_metrics: metrics that judges gave, which a new scoring takes out.
         jury: who judged, in words.
+        calibrated: whose scale `score_calibrated` is on, by how many anchors, and how near it comes to it.
     """
 
     judged_metrics: list[str]
     jury: str
+    calibrated: dict[str, Any]
 
 
 class ShardRecord(_AnyTask):
