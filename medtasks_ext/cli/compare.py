@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Registry, registry
 from medtasks_ext.results.changes import GroupChange, suite_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from medtasks_ext.registry import Registry
     from medtasks_ext.results.changes import TaskChange
     from medtasks_ext.results.experiments import Fault
     from medtasks_ext.results.ways import Pair
@@ -97,7 +96,7 @@ def compare(
     everything: Annotated[
         bool, typer.Option("--all", help="Print all groups and tasks, not the largest changes alone.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show what changed between runs, models or strategies.
 
@@ -170,13 +169,13 @@ def compare(
     _table("task", lines, lines, everything)
     _flips(changes, documents)
     if out is not None:
-        typer.echo(f"groups.csv, tasks.csv and flipped.csv: {out}", err=True)
+        say(f"groups.csv, tasks.csv and flipped.csv: {out}")
     return 0
 
 
 def _say(faults: Sequence[Fault]) -> None:
     for fault in faults:
-        typer.echo(str(fault), err=True)
+        say(str(fault))
 
 
 def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Line]:
@@ -220,7 +219,7 @@ _QUESTIONS = {
 
 def _head(content: Mapping[str, Any]) -> None:
     if content["sample"]:
-        typer.echo("SAMPLE DATA: synthetic rows, not a result")
+        typer.echo(SAMPLE_DATA)
     first = content["pairs"][0]
     if len(content["pairs"]) == 1:
         typer.echo(f"before: {first['before']}\nafter:  {first['after']}")
@@ -238,12 +237,9 @@ def _table(title: str, chosen: Sequence[Line], lines: Sequence[Line], everything
     ordered = sorted(chosen, key=lambda line: (not line.significant, -abs(line.change.comparison.difference)))
     shown = ordered if everything else ordered[:SHOWN]
     several = len({line.pair.words for line in lines}) > 1
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column(title, overflow="fold")
-    if several:
-        table.add_column("strategies", overflow="fold")
-    for name in ("before", "after", "change [95 % interval]", "p (Holm)", ""):
-        table.add_column(name, justify="left" if name == "" else "right", no_wrap=name != "")
+    figures = ["before", "after", "change [95 % interval]", "p (Holm)", ""]
+    names = [title, "strategies"] if several else [title]
+    table = new_table(names, figures, pad_edge=False, collapse_padding=True)
     for line in shown:
         found = line.change.comparison
         table.add_row(

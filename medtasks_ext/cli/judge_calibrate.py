@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -83,15 +81,8 @@ def _write(path: Path, lines: Sequence[dict[str, str]]) -> None:
 
 def _print(found: Sequence[Calibration]) -> None:
     for item in found:
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            title=f"{item.jury}\non the scale of {item.rater}",
-            title_justify="left",
-        )
-        table.add_column("task", overflow="fold")
-        for name in ("score", "calibrated [95 % interval]"):
-            table.add_column(name, justify="right", no_wrap=True)
+        title = f"{item.jury}\non the scale of {item.rater}"
+        table = new_table(["task"], ["score", "calibrated [95 % interval]"], title, pad_edge=False)
         several = len({line.folder for line in item.tasks}) > 1
         for line in item.tasks:
             limits = f" [{line.interval.low:.3f}, {line.interval.high:.3f}]" if line.interval else " [–]"

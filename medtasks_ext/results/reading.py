@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import (
@@ -257,10 +257,10 @@ def _medtasks_task(
 
 def unknown_tasks(names: Sequence[str], where: str) -> Fault:
     """The fault of results whose tasks are not known."""
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return Fault(
         where,
-        f"no task of this registry is called {shown} (tasks of your own: medtasks --tasks-dir FOLDER …)",
+        f"no task of this registry is called {some(names)}"
+        " (tasks of your own: medtasks --tasks-dir FOLDER …)",
         "left out; `medtasks ls` lists the names",
     )
 
