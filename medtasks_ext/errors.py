@@ -29,10 +29,18 @@ class RowError(MedtasksError):
     Attributes:
         row: its place, for example `test row 3, item 2`.
         column: where the fault lies, if it is one column.
+        cause: what is wrong, in words that other rows with the same fault share.
     """
 
     def __init__(
-        self, what: str, *, row: str, column: str | None = None, where: object = None, remedy: str = ""
+        self,
+        what: str,
+        *,
+        row: str,
+        column: str | None = None,
+        where: object = None,
+        remedy: str = "",
+        cause: str = "",
     ) -> None:
-        self.row, self.column = row, column
+        self.row, self.column, self.cause = row, column, cause
         super().__init__(what, where=where, remedy=remedy)

@@ -161,7 +161,6 @@ def jury(
     from medtasks_ext.cli import judging as asking
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
-    asking.check_installed()
     from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of

@@ -16,7 +16,6 @@ from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.judging import (
     ask_all,
-    check_installed,
     money_words,
     number,
     print_estimates,
@@ -89,7 +88,6 @@ def judge(
     Exit code 1: judgements are missing.
     """
     quiet()
-    check_installed()
     check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
     if responses:  # a pattern of the shell puts files behind the option, where folders are expected
         responses = [*responses, *(name for name in folders if Path(name).is_file())]

@@ -165,9 +165,7 @@ def _ask(
     allow_hosts: Sequence[str],
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
-    from medtasks_ext.cli.judging import ask_all, check_installed
-
-    check_installed()
+    from medtasks_ext.cli.judging import ask_all
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
     from medtasks_ext.judge.budget import Budget
     from medtasks_ext.judge.engine import Engine

@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 LINE_SECONDS = 10.0
 
 
-def check_installed() -> None:
-    """Refuse, with the remedy, where a package that judging needs is missing."""
-    try:
-        import aiohttp  # noqa: F401
-    except ImportError as error:
-        raise MedtasksError(
-            f"judging needs a package that is not installed ({error.name})",
-            where="medtasks judge",
-            remedy="pip install 'medtasks[judge]'",
-        ) from None
-
-
 def warn_withheld(engine: Engine, asks: Sequence[Ask]) -> None:
     """Say which texts a judge's server may not receive."""
     try:

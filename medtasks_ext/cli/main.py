@@ -33,7 +33,7 @@ PANELS = {
     "Judges": ("judge", "human", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "sample"),
-    "Contribute": ("new", "validate", "build", "lock", "path"),
+    "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
 }
 #: Commands whose next call goes on where an interrupted one ended.
 _RESUMABLE = frozenset({"run", "contamination", "judge", "judge-eval"})

@@ -237,11 +237,8 @@ def _keep_judgements(run: Run) -> None:
     """Put scores of judges back beside metrics that were computed anew."""
     if not run.files.judgements.is_dir():
         return
-    try:
-        from medtasks_ext.judge.scores import reattach
-    except ImportError:
-        say("note: judgements are left out: pip install 'medtasks[judge]' and rescore")
-        return
+    from medtasks_ext.judge.scores import reattach
+
     reattach(run)
 
 

@@ -28,6 +28,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 #: What stands where a person must write something. `medtasks validate` asks for it to be replaced.
 PLACEHOLDER = "TODO:"
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+_PINNED = re.compile(r"^  download:", flags=re.MULTILINE)
 _N_FEWSHOT, _N_TEST = 5, 6
 _OWN_TASKS = (
     "work in a clone of the repository, or in a folder of your own: mkdir my_tasks; "
@@ -200,11 +201,12 @@ class Draft:
                 shutil.rmtree(made, ignore_errors=True)
 
 
-def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
+def draft(tasks: Registry, answers: Mapping[str, Any], template: Template | None = None) -> Draft:
     """The folder of a new dataset, with placeholders where a person must write something.
 
     Args:
         answers: key -> answer, to all required `questions`; besides them `_OPEN`'s keys and `n_test`.
+        template: in place of the one that the kind of answer has.
 
     Raises:
         MedtasksError: the name is taken or no name, or the tasks are those of an installed package.
@@ -216,7 +218,7 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     if PACKAGE in folder.parents:
         raise MedtasksError("the installed tasks are replaced by updates", where=home, remedy=_OWN_TASKS)
     _check_name(tasks, task, name, folder)
-    template = templates()[answers["kind"]]
+    template = template or templates()[answers["kind"]]
     written = _task_file(task, suite, template, answers)
     said = yaml_text(written)
     Metadata.read(said["about"], facts_of(suite, said))  # as it will be read
@@ -292,7 +294,8 @@ def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str
             f"task: {task}",
             f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
             "",
-            (download if answers["access"] == "open" else "") + template.block,
+            (download if answers["access"] == "open" and not _PINNED.search(template.block) else "")
+            + template.block,
             "about:",
             *(f"  {key}: {value}".replace(": \n", ":\n") for key, value in record),
             "",
