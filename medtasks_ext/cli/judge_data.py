@@ -7,14 +7,10 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.seed import SEED
 from medtasks_ext.studies.judge_sft import expert_decisions, read_cases, split_by_question, write_split
 
-app = command_app()
 
-
-@app.command("judge-data")
 def judge_data(
     files: Annotated[list[str], typer.Argument(metavar="CASES...", help="JSONL files of adjudicated cases.")],
     expert: Annotated[

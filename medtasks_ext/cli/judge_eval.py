@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, command_app
+from medtasks_ext.cli.app import AllowHost
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import say
@@ -23,14 +23,10 @@ if TYPE_CHECKING:
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
 
-app = command_app()
-
-
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
-@app.command("judge-eval")
 def judge_eval(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="CASES...", help="JSONL files of cases.")

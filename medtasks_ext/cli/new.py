@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.new_from import read, show
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
@@ -18,10 +17,7 @@ from medtasks_ext.registry.new import Question, draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
 from medtasks_ext.registry.tasks import Dataset, forget
 
-app = command_app()
 
-
-@app.command("new")
 def new(
     context: typer.Context,
     id: Annotated[str | None, typer.Option("--id", help="DATASET, or SUITE_DATASET.")] = None,

@@ -9,17 +9,13 @@ import typer
 import yaml
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import RESERVED, SUITE_FILE
 
-app = command_app()
-
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
-@app.command("new-suite")
 def new_suite(
     id: Annotated[str, typer.Option("--id", prompt="Name of the suite in lower case", help="Of its folder.")],
     title: Annotated[

@@ -7,17 +7,13 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
-app = command_app()
 
-
-@app.command("rescore")
 def rescore(
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
     disagreements: Annotated[

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
@@ -18,13 +17,9 @@ from medtasks_ext.studies.difficulty import Grading, read_grading
 from medtasks_ext.studies.sample import Item, Sample, draw, parse_ratio
 from medtasks_ext.studies.strata import strata_of
 
-app = command_app()
-
-
 EXACT, INEXACT = 0, 1
 
 
-@app.command("sample")
 def sample(
     files: Annotated[
         list[str], typer.Argument(metavar="LEVELS...", help="Files TASK.json of `medtasks difficulty`.")
