@@ -44,21 +44,19 @@ def export(
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for forms and key.")],
     kind: Annotated[
         str,
-        typer.Option(
-            "--kind", help="pairwise: two answers, four questions; points: one answer, its scoring points."
-        ),
+        typer.Option(help="pairwise: two answers, four questions; points: one answer, its scoring points."),
     ] = "pairwise",
     tasks: Annotated[
-        str | None, typer.Option("--tasks", help="Tasks, groups or tags that both runs have finished.")
+        str | None, typer.Option(help="Tasks, groups or tags that both runs have finished.")
     ] = None,
     documents: Annotated[
         int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
     ] = None,
     experts: Annotated[
         int | None,
-        typer.Option("--experts", min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
+        typer.Option(min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draw, the orders and the sides.")] = SEED,
+    seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,
 ) -> None:
     """Write the forms of experts.
 
@@ -137,15 +135,15 @@ def jury(
     jury_name: Annotated[str, typer.Option("--jury", help="Jury file, or a bundled one: medhelm, local.")],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for judgements and figures.")],
     tasks: Annotated[
-        str | None, typer.Option("--tasks", help="Tasks, groups or tags that both runs have finished.")
+        str | None, typer.Option(help="Tasks, groups or tags that both runs have finished.")
     ] = None,
     documents: Annotated[
         int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draw: as in `export`.")] = SEED,
+    seed: Annotated[int, typer.Option(help="Of the draw: as in `export`.")] = SEED,
     dry_run: DryRun = False,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
+        float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
     allow_host: AllowHost = None,
 ) -> None:

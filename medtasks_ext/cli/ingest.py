@@ -22,7 +22,7 @@ def ingest(
     folders: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Folders of runs, or of lm_eval --output_path.")
     ],
-    store: Annotated[str, typer.Option("--store", help="Folder of the store; made if there is none.")],
+    store: Annotated[str, typer.Option(help="Folder of the store; made if there is none.")],
     with_text: Annotated[
         bool,
         typer.Option(

@@ -15,12 +15,10 @@ def judge_data(
     files: Annotated[list[str], typer.Argument(metavar="CASES...", help="JSONL files of adjudicated cases.")],
     expert: Annotated[
         list[str] | None,
-        typer.Option("--expert", help="Decisions of experts (`medtasks human ingest`), if not in CASES."),
+        typer.Option(help="Decisions of experts (`medtasks human ingest`), if not in CASES."),
     ] = None,
-    test_share: Annotated[
-        float, typer.Option("--test-share", help="Share of the questions that are held out.")
-    ] = 0.1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the split and the order of rows.")] = SEED,
+    test_share: Annotated[float, typer.Option(help="Share of the questions that are held out.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Of the split and the order of rows.")] = SEED,
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for the data.")] = "judge_data",
 ) -> int:
     """Write fine-tuning data of a judge model.

@@ -31,14 +31,12 @@ def judge_eval(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="CASES...", help="JSONL files of cases.")
     ] = None,
-    expert: Annotated[
-        list[str] | None, typer.Option("--expert", help="Decisions of experts, if not in CASES.")
-    ] = None,
+    expert: Annotated[list[str] | None, typer.Option(help="Decisions of experts, if not in CASES.")] = None,
     decided: Annotated[
         list[str] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
     ] = None,
     jury: Annotated[
-        str | None, typer.Option("--jury", help="Jury file: ask these judges about each point; resumable.")
+        str | None, typer.Option(help="Jury file: ask these judges about each point; resumable.")
     ] = None,
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
     allow_host: AllowHost = None,

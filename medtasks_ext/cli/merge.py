@@ -18,8 +18,7 @@ def merge(
     folders: Annotated[list[str], typer.Argument(metavar="SHARD...", help="Folders of the shards of a run.")],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder of the run that they make.")],
     partial: Annotated[
-        bool,
-        typer.Option("--partial", help="Leave tasks that lack responses without a score; else refuse."),
+        bool, typer.Option("--partial", help="Leave tasks that lack responses without a score; else refuse.")
     ] = False,
 ) -> int:
     """Join shards of a run, and score it.

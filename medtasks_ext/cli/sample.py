@@ -25,14 +25,14 @@ def sample(
         list[str], typer.Argument(metavar="LEVELS...", help="Files TASK.json of `medtasks difficulty`.")
     ],
     size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
-    ratio: Annotated[str, typer.Option("--ratio", help="HARD:MEDIUM:EASY.")] = "3:5:2",
+    ratio: Annotated[str, typer.Option(help="HARD:MEDIUM:EASY.")] = "3:5:2",
     by: Annotated[
-        str | None, typer.Option("--by", help="Draw in proportion over this column, e.g. department.")
+        str | None, typer.Option(help="Draw in proportion over this column, e.g. department.")
     ] = None,
     rows: Annotated[
-        str | None, typer.Option("--rows", help="File with columns id and --by; else the task's own rows.")
+        str | None, typer.Option(help="File with columns id and --by; else the task's own rows.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides which questions are drawn.")] = SEED,
+    seed: Annotated[int, typer.Option(help="Decides which questions are drawn.")] = SEED,
     out: Annotated[
         str, typer.Option("-o", "--out", help="List for --samples; tasks already in it are kept.")
     ] = "samples.json",
