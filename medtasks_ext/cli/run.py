@@ -225,7 +225,7 @@ def _say_without_gold(built: dict[str, Any]) -> None:
         )
 
 
-def _keep_judgements(run: Run) -> None:
+def keep_judgements(run: Run) -> None:
     """Put scores of judges back beside metrics that were computed anew."""
     if not run.files.judgements.is_dir():
         return
@@ -250,7 +250,7 @@ def finish(run: Run, n_missing: int, how: str = SAME_COMMAND) -> int:
 
 
 def _print_scores(run: Run) -> None:
-    _keep_judgements(run)
+    keep_judgements(run)
     run.write_results()
     print_scores(run, run.results())
 

@@ -103,7 +103,8 @@ class Proposal:
                 else placeholder
             )
         label = self.labels[number] if self.labels else "TODO: the gold answer {n}"
-        row[self.answer] = [label] if kinds[self.answer] == "list" else label
+        kind = kinds[self.answer]
+        row[self.answer] = {"list": [label], "yes or no": label == "yes", "number": number}.get(kind, label)
         return row
 
 
@@ -173,7 +174,7 @@ def _few(cells: Sequence[Any]) -> Mapping[str, int]:
     flat = [part for cell in cells for part in (cell if isinstance(cell, list) else [cell])]
     if not all(isinstance(part, str | bool | int) for part in flat):
         return {}
-    counts = Counter(map(str, flat))
+    counts = Counter(str(part) if not isinstance(part, bool) else ("no", "yes")[part] for part in flat)
     closed = 2 <= len(counts) <= MOST_LABELS and 2 * len(counts) <= len(flat)
     return dict(counts) if closed and max(map(len, counts)) <= LONGEST_LABEL else {}
 
@@ -221,6 +222,9 @@ def _columns_written(block: str, found: Proposal) -> str:
         else f'          {name}: "the gold answer ({described[name].shown})"'
         for name in shown
     ]
+    types = {name: _type(described[name], name in found.options) for name in shown}
+    if typed := ", ".join(f"{name}: {kind}" for name, kind in types.items() if kind != "text"):
+        lines.append(f"        types: {{{typed}}}")
     fields = {name: value for name, value in _fields(block, found).items() if name != value}
     if fields:
         lines.append("        fields:")
@@ -236,12 +240,25 @@ def _columns_written(block: str, found: Proposal) -> str:
     )
 
 
+def _type(column: Column, is_options: bool) -> str:
+    """The type of a column, as the schema of a task file names it."""
+    if is_options and column.kind == "list":
+        return "options"
+    return {"list": "texts", "object": "object", "number": "number", "yes or no": "boolean"}.get(
+        column.kind, "text"
+    )
+
+
 def _fields(block: str, found: Proposal) -> dict[str, str]:
     """The template's own names, as expressions over the file's columns."""
     own = re.findall(r"^ {8}(\w+):", block.split("columns:\n", 1)[1], flags=re.MULTILINE)
     own = own[: 3 if "options" in own[:3] else 2]
     prefix = re.search(r"^  prefix: (\w+)", block, flags=re.MULTILINE)
-    gold = found.answer
+    gold, kind = found.answer, next(item.kind for item in found.columns if item.name == found.answer)
+    if kind == "yes or no":
+        gold = f"'yes' if {gold} else 'no'"
+    elif kind == "number":
+        gold = f"{gold} | string"
     if prefix:
         joined = f"{gold} | join(', ')" if found.shape == "labels" else gold
         gold = f"'{prefix[1]}: ' ~ ({joined})" if " " in joined else f"'{prefix[1]}: ' ~ {joined}"
