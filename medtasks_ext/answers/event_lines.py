@@ -103,7 +103,7 @@ class _EventLines(AnswerFormat):
             raise GoldError("no event")
         return _distinct(events)
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events of the lines that match a pattern; a response without any is invalid."""
         if not text.strip():
             return Reading(None, False)
@@ -118,7 +118,7 @@ class _EventLines(AnswerFormat):
         may_be_absent = [*lists, *(field for field in fields if field not in self.fields)]
         return EventReader(fields, subject=subject, absent=dict.fromkeys(may_be_absent, ""), lists=lists)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response, their fields looked up by name."""
         return _both(self._repaired, text, document, cot=cot)
 
@@ -152,9 +152,9 @@ class Events(_EventLines):
 
     kind: Literal["event_lines"]
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response; `subject` is the place of a subject that is not the first."""
-        read = super().read_repaired(text, document, cot=cot)
+        read = super()._read_repaired(text, document, cot=cot)
         return {**read, "subject": self.fields.index(self.subject)} if self.subject else read
 
 
@@ -172,16 +172,16 @@ class Relations(_EventLines):
         """All relations; see `Events.read_gold`."""
         return [_pair(event) for event in super().read_gold(text, row)]
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All relations of the lines that match a pattern."""
-        reading = super().read(text, row, cot=cot)
+        reading = super()._read(text, row, cot=cot)
         return (
             reading._replace(answer=[_pair(event) for event in reading.answer]) if reading.valid else reading
         )
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The relations of gold and response: the two entities, sorted, and the label."""
-        read = super().read_repaired(text, document, cot=cot)
+        read = super()._read_repaired(text, document, cot=cot)
         gold, answer = (
             events and [(*sorted(event[:2]), event[2]) for event in events]
             for events in (read["gold"], read["answer"])
@@ -218,7 +218,7 @@ class Attributes(AnswerFormat):
             raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")
         return events
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events; lines are never cut at semicolons here. A response without any is invalid."""
         events = self._events(_lines(answer_part(text, cot=cot)))
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
@@ -229,7 +229,7 @@ class Attributes(AnswerFormat):
             self.fields, subject=self.fields[0], absent=dict.fromkeys(self.fields[1:], "not mentioned")
         )
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response; a value ends where the next field begins."""
         return _both(self._repaired, text, document, cot=cot)
 

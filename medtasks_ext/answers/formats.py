@@ -14,6 +14,28 @@ from medtasks_ext.strict import Strict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from typing_extensions import NotRequired
+
+    from medtasks_ext.answers.tolerant.reply import Span
+
+
+#: Characters of a response that are read, half of them from its beginning and half from its end. What lies
+#: between is a model's loop, or the middle of a long trace.
+MOST_READ = 200_000
+
+
+def shortened(text: str) -> str:
+    """A response without its middle, if it is longer than what is read."""
+    half = MOST_READ // 2
+    return text if len(text) <= MOST_READ else f"{text[: half - 1]}\n{text[-half:]}"
+
+
+def _place_in(text: str, span: Span | None) -> Span | None:
+    """A place of the shortened response in the whole one."""
+    left_out = len(text) - MOST_READ
+    begin, end = ((place + left_out * (place >= MOST_READ // 2)) for place in span or (0, 0))
+    return (begin, end) if span else None
+
 
 class GoldError(RowValueError):
     """A gold answer that its own format does not accept; the message says why."""
@@ -35,11 +57,11 @@ class Reading(NamedTuple):
 
     answer: Any
     valid: bool
-    span: tuple[int, int] | None = None
+    span: Span | None = None
     why: str = ""
 
 
-class Repaired(TypedDict, total=False):
+class Repaired(TypedDict):
     """What the repaired reading gives.
 
     Attributes:
@@ -47,14 +69,14 @@ class Repaired(TypedDict, total=False):
         answer: the answer; None where nothing could be read, or where it is not clear what is meant.
         span: (first, last + 1) of it in the response.
         why: by which sign it was found, or why there is none.
-        subject: place of the subject in events, where their subject is scored.
+        subject: place of the subject in events, where the official reading takes another field for it.
     """
 
     gold: Any
     answer: Any
-    span: tuple[int, int] | None
+    span: Span | None
     why: str
-    subject: int
+    subject: NotRequired[int]
 
 
 class AnswerFormat(Strict):
@@ -85,14 +107,20 @@ class AnswerFormat(Strict):
         raise NotImplementedError
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """Parse a model's response. Never raises, whatever the response is.
+        """Parse a model's response by the suite's own rule. Never raises, whatever the response is.
 
         Args:
             text: the whole response, reasoning included.
             row: the document (its `options`, where the format needs them).
             cot: whether the response answers the chain-of-thought prompt.
         """
-        raise NotImplementedError
+        found = self._read(shortened(text), row, cot=cot)
+        return found._replace(span=_place_in(text, found.span)) if len(text) > MOST_READ else found
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The repaired reading, for kinds whose suite has released no other."""
+        found = self._read_repaired(text, row, cot=cot)
+        return Reading(found["answer"], found["answer"] is not None, found["span"], found["why"])
 
     def ceiling(self, gold: Any) -> float:
         """The suite's score of the gold answer itself, where the task's `oracle_max` is `per_document`."""
@@ -114,6 +142,12 @@ class AnswerFormat(Strict):
             (`gold`, None where there is none) and as written (`target`). cot: whether the response
             answers the chain-of-thought prompt.
         """
+        found = self._read_repaired(shortened(text), document, cot=cot)
+        if len(text) > MOST_READ:
+            found["span"] = _place_in(text, found["span"])
+        return found
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         raise NotImplementedError
 
     def labels_of(self, gold: Any) -> list[str]:

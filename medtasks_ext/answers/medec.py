@@ -50,14 +50,14 @@ class Medec(AnswerFormat):
             )
         return {**answer, "official_sentence": _number(text.replace(".", "").strip())}
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """`{"flag", "sentence", "correction"}` of the reply (under chain-of-thought: after `Result:`)."""
         reply = strip_reasoning(text)
         reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
         answer = _parsed(reply)
         return Reading(answer, not answer["flag"] or answer["sentence"] is not None)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The same, whatever dresses it up: `Correct.`, `**CORRECT**`, `Sentence 4: …`, `4. …`."""
         reply = reply_of(text)
         span = trimmed(reply.text, *after_last_marker(reply))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, UnknownValueError
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Repaired, UnknownValueError
 from medtasks_ext.answers.tolerant import Reply, reply_of
 from medtasks_ext.answers.tolerant.json_text import values as json_values
 from medtasks_ext.answers.tolerant.lists import items_of
@@ -115,12 +115,7 @@ class Tuples(AnswerFormat):
             if wrong := set(value if isinstance(value, list) else [value]) - known - {""}:
                 raise UnknownValueError(f"{field} {excerpt(min(wrong))} is not one of: {', '.join(values)}")
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The repaired reading, since there is no other."""
-        repaired = self.read_repaired(text, row, cot=cot)
-        return Reading(repaired["answer"], repaired["answer"] is not None, repaired["span"], repaired["why"])
-
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """What `read_gold` gives; None where no record, and no empty list, could be read."""
         reply = reply_of(text)
         if reply.begin == reply.end:
