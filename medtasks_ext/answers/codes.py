@@ -58,5 +58,6 @@ class CodesInText(AnswerFormat):
 
 
 def _whole_codes(text: str) -> list[str]:
-    found = _WHOLE_ICD10.findall(text.replace("*", " ").replace("_", " "))
+    text = text.replace("*", " ").replace("_", " ")
+    found = _WHOLE_ICD10.findall(text) or _WHOLE_ICD10.findall(text.upper())
     return sorted({f"{stem}.{more}" if (more := dotted or plain) else stem for stem, dotted, plain in found})

@@ -107,8 +107,9 @@ class _EventLines(AnswerFormat):
         """All events of the lines that match a pattern; a response without any is invalid."""
         if not text.strip():
             return Reading(None, False)
-        lines = [part for line in _lines(answer_part(text, cot=cot)) for part in _split_events(line)]
-        events = [event for line in lines if (event := self._event(line, self._readers)) is not None]
+        lines = dict.fromkeys(_lines(answer_part(text, cot=cot)))  # events are distinct in the end
+        parts = dict.fromkeys(part for line in lines for part in _split_events(line))
+        events = [event for part in parts if (event := self._event(part, self._readers)) is not None]
         return Reading(_distinct(events), True, why=_BY_PATTERN) if events else Reading(None, False)
 
     @cached_property
@@ -205,9 +206,10 @@ class Attributes(AnswerFormat):
 
     def _events(self, lines: list[str]) -> list[list[str]]:
         events = []
-        for line in lines:
-            found = [pattern.search(line) for pattern in self._patterns]
-            if found[0]:
+        for whole in dict.fromkeys(lines):
+            line = whole[: max(whole.rfind(","), whole.rfind(";")) + 1]  # a value without an end is none
+            if self._patterns[0].search(line):
+                found = (pattern.search(line) for pattern in self._patterns)
                 events.append([match[1].strip() if match else "not mentioned" for match in found])
         return _distinct(events)
 

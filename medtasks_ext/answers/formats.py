@@ -19,22 +19,18 @@ if TYPE_CHECKING:
     from medtasks_ext.answers.tolerant.reply import Span
 
 
-#: Characters of a response that are read, half of them from its beginning and half from its end. What lies
-#: between is a model's loop, or the middle of a long trace.
-MOST_READ = 200_000
-
-
-def shortened(text: str) -> str:
+def shortened(text: str, most: int) -> str:
     """A response without its middle, if it is longer than what is read."""
-    half = MOST_READ // 2
-    return text if len(text) <= MOST_READ else f"{text[: half - 1]}\n{text[-half:]}"
+    half = most // 2
+    return text if len(text) <= most else f"{text[: half - 1]}\n{text[-half:]}"
 
 
-def _place_in(text: str, span: Span | None) -> Span | None:
+def _place_in(text: str, most: int, span: Span | None) -> Span | None:
     """A place of the shortened response in the whole one."""
-    left_out = len(text) - MOST_READ
-    begin, end = ((place + left_out * (place >= MOST_READ // 2)) for place in span or (0, 0))
-    return (begin, end) if span else None
+    if span is None or len(text) <= most:
+        return span
+    begin, end = (place + (len(text) - most) * (place >= most // 2) for place in span)
+    return begin, end
 
 
 class GoldError(RowValueError):
@@ -88,6 +84,9 @@ class AnswerFormat(Strict):
     has_label_pool: ClassVar[bool] = False
     #: When the suite has released a reader of its own; else the repaired reading is the score.
     released: ClassVar[Literal["always", "direct", "never"]] = "always"
+    #: Characters of a response that are read, half of them from its beginning and half from its end. What
+    #: lies between is a model's loop, or the middle of a long trace.
+    most_read: ClassVar[int] = 40_000
     #: Whether the suite replaces an invalid answer by a label drawn from that space.
     draws_invalid: ClassVar[bool] = False
 
@@ -114,8 +113,8 @@ class AnswerFormat(Strict):
             row: the document (its `options`, where the format needs them).
             cot: whether the response answers the chain-of-thought prompt.
         """
-        found = self._read(shortened(text), row, cot=cot)
-        return found._replace(span=_place_in(text, found.span)) if len(text) > MOST_READ else found
+        found = self._read(shortened(text, self.most_read), row, cot=cot)
+        return found._replace(span=_place_in(text, self.most_read, found.span))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The repaired reading, for kinds whose suite has released no other."""
@@ -142,10 +141,8 @@ class AnswerFormat(Strict):
             (`gold`, None where there is none) and as written (`target`). cot: whether the response
             answers the chain-of-thought prompt.
         """
-        found = self._read_repaired(shortened(text), document, cot=cot)
-        if len(text) > MOST_READ:
-            found["span"] = _place_in(text, found["span"])
-        return found
+        found = self._read_repaired(shortened(text, self.most_read), document, cot=cot)
+        return {**found, "span": _place_in(text, self.most_read, found["span"])}
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         raise NotImplementedError
