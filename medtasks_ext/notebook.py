@@ -7,7 +7,6 @@ The frames of `load` have the columns that docs/report.md lists; those of `compa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,30 +20,44 @@ from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import polars as pl
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Runs, and published models beside them."""
+    """Runs, and published models beside them.
 
-    scores: pl.DataFrame  # a row for each metric of each task result, with its interval
-    groups: pl.DataFrame  # a row for each entry, strategy and group, with interval and rank
-    #: a row for each task result: under which conditions it came about; null where nobody recorded a
-    #: condition
+    Attributes:
+        scores: a row for each metric of each task result, with its interval.
+        groups: a row for each entry, strategy and group, with interval and rank.
+        conditions: a row for each task result: under which conditions it came about; null where nobody
+            recorded a condition.
+        notes: what to know before two figures are compared, and what was left out.
+    """
+
+    scores: pl.DataFrame
+    groups: pl.DataFrame
     conditions: pl.DataFrame
-    notes: tuple[str, ...]  # what to know before two figures are compared, and what was left out
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed between two runs, two models, or the strategies of one."""
+    """What changed between two runs, two models, or the strategies of one.
 
-    groups: pl.DataFrame  # a row for each group: difference, 95 % interval, p-value and adjusted p-values
-    tasks: pl.DataFrame  # the same for each task
-    documents: pl.DataFrame  # a row for each document whose score changed. No text
-    notes: tuple[str, ...]  # what was left out
+    Attributes:
+        groups: a row for each group: difference, 95 % interval, p-value and adjusted p-values.
+        tasks: the same for each task.
+        documents: a row for each document whose score changed. No text.
+        notes: what was left out.
+    """
+
+    groups: pl.DataFrame
+    tasks: pl.DataFrame
+    documents: pl.DataFrame
+    notes: tuple[str, ...]
 
 
 def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:

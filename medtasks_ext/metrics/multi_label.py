@@ -8,14 +8,17 @@ each predicted label that is not gold is a false positive.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, random_label, set_counts
-from medtasks_ext.stats.statistic import Array, Matrix, Statistic, by_label, label_counts, macro_f1, pooled_f1
+from medtasks_ext.metrics.common import both, micro_f1, random_label, set_counts
+from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.metrics.common import Document, Metrics
+    from medtasks_ext.stats.statistic import Array, Matrix
 
 __all__ = ["f1_macro", "f1_micro", "micro_f1", "process_results"]
 

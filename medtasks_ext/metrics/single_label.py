@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from medtasks_ext.metrics.common import Document, Metrics, both, random_label
-from medtasks_ext.stats.statistic import Array, Matrix, Statistic, by_label, label_counts, macro_f1, pooled_f1
+from medtasks_ext.metrics.common import both, random_label
+from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.metrics.common import Document, Metrics
+    from medtasks_ext.stats.statistic import Array, Matrix
 
 #: (gold label, predicted label)
 Pair = tuple[str, str]

@@ -6,18 +6,20 @@ cancels out. Scores and differences are on 0-1; differences are the first minus 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtasks_ext.stats.bootstrap import LEVEL, Interval, percentile_interval
-from medtasks_ext.stats.permutation import EQUAL, Part, document_test, paired
+from medtasks_ext.stats.permutation import EQUAL, document_test, paired
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
+    from medtasks_ext.stats.permutation import Part
     from medtasks_ext.stats.statistic import Array
 
 BOOTSTRAP = "paired bootstrap"
@@ -31,23 +33,38 @@ LEAST_P_VALUE = 1e-12
 
 @dataclass(frozen=True)
 class Comparison:
-    """The first model minus the second."""
+    """The first model minus the second.
 
-    difference: float  # of the scores on all documents
-    interval: Interval  # 95 % percentile interval of the difference
-    p_value: float  # two-sided
-    method: str  # where the p-value is from
-    detectable: float  # the smallest true difference that would be found with 80 % power
+    Attributes:
+        difference: of the scores on all documents.
+        interval: 95 % percentile interval of the difference.
+        p_value: two-sided.
+        method: where the p-value is from.
+        detectable: the smallest true difference that would be found with 80 % power.
+    """
+
+    difference: float
+    interval: Interval
+    p_value: float
+    method: str
+    detectable: float
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """All pairs of models; each matrix is (models, models), and row minus column."""
+    """All pairs of models; each matrix is (models, models), and row minus column.
 
-    difference: Array  # of the scores on all documents
-    low: Array  # lower ends of the 95 % percentile intervals
-    high: Array  # upper ends
-    p_value: Array  # two-sided; 1 on the diagonal
+    Attributes:
+        difference: of the scores on all documents.
+        low: lower ends of the 95 % percentile intervals.
+        high: upper ends.
+        p_value: two-sided; 1 on the diagonal.
+    """
+
+    difference: Array
+    low: Array
+    high: Array
+    p_value: Array
 
 
 # ---------------------------------------------------------------------- on shared resamples
