@@ -77,7 +77,6 @@ def card_of(dataset: Dataset, documents: Documents) -> Card:
     """The card of documents as zero-shot prompts.
 
     Args:
-        dataset: theirs.
         documents: at least one.
     """
     ids = {str(item.get("item", item["id"])) for item in documents}

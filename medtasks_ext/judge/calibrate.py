@@ -72,7 +72,6 @@ def calibrate(runs: Sequence[Run], path: Path) -> list[Calibration]:
 
     Args:
         runs: judged by one jury; open.
-        path: of the anchor set.
 
     Raises:
         MedtasksError: the anchors are wrong or too few, or the runs were judged by several juries.

@@ -36,8 +36,6 @@ def task_page(
     """Prompts, rule, metrics and notes of a dataset.
 
     Args:
-        dataset: of the page.
-        strategies: of the report.
         experiments: of the dataset, of entries that were read.
     """
     items = list(experiments)

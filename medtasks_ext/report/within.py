@@ -66,7 +66,6 @@ def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: R
     """The pairs of every model.
 
     Args:
-        entries: own ones.
         draws: `id` of an experiment -> its score on each resample.
     """
     suites = [group for group in groups_of(tasks) if group.axis == "suite"]

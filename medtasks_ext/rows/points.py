@@ -72,9 +72,7 @@ def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, fi
 
     Args:
         rows: test rows.
-        judging: the task's.
         faults: keeps what is wrong.
-        file: the task's file.
 
     Raises:
         MedtasksError: points of some rows cannot be scored, unless faults are kept.

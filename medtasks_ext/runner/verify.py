@@ -176,7 +176,6 @@ def verify_scores(run: Run, finish: Callable[[Run], None]) -> Iterator[Change]:
     """Compute all scores anew from the records, as `medtasks rescore` does, and compare; nothing is changed.
 
     Args:
-        run: that is loaded.
         finish: puts the judges' scores beside those that were computed.
 
     Raises:

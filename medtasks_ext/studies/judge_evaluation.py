@@ -55,7 +55,6 @@ def evaluate(
     """Compare decisions on the points that both decided.
 
     Args:
-        cases: by id.
         expert: (case, point) -> met.
         judge: the same by the judge.
     """
