@@ -75,6 +75,15 @@ def judge(
         typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
     ] = None,
     allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            "--prompts",
+            metavar="WORDS",
+            help="Whose words: official (the suite's own), own (ours), or auto: those in which judging began,"
+            " else official where they are here.",
+        ),
+    ] = None,
     requests: Annotated[
         str | None,
         typer.Option(
@@ -107,10 +116,11 @@ def judge(
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.ratings import read_ratings
     from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.lease import Lease
 
-    jury, egress = load_jury(jury_name), Egress.of(allow_host or [])
+    jury, egress, wish = load_jury(jury_name), Egress.of(allow_host or []), wish_of(prompts)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
@@ -120,10 +130,10 @@ def judge(
             if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
                 stack.enter_context(Lease(run.folder, "medtasks judge"))
             run.load()
-            chosen = tasks_to_judge(run, wanted)
-            check_jury(jury, chosen)
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements)
+            chosen = tasks_to_judge(run, wanted, store, wish)
+            check_jury(jury, chosen)
             _say_changed(run, store)
             if egress.allowed and not dry_run:
                 run.manifest.allow(sorted(egress.allowed))
@@ -141,6 +151,7 @@ def judge(
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(max_cost, jury, stores)
         engine = Engine(jury, list(to_judge.values()), budget, say=say, egress=egress)
+        _say_wording([task for item in to_judge.values() for task in item.tasks])
         asks = engine.pending()
         possible = engine.possible(asks)
         check_prices(jury, max_cost)
@@ -220,6 +231,15 @@ def _say_changed(run: Run, store: JudgementStore) -> None:
         line = f"judgements/{task}.jsonl does not hold any more what it held when it was judged"
         typer.echo(f"note: {line}; what is missing is asked again", err=True)
         run.manifest.note([line])
+
+
+def _say_wording(tasks: Sequence[JudgedTask]) -> None:
+    """Say in whose words judges are asked about tasks for which the suite's are known."""
+    known = [task for task in tasks if task.rubric.judging.official]
+    for words, whose in (("official", "the suite's own"), ("own", "our")):
+        if names := [task.name for task in known if task.rubric.wording == words]:
+            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            typer.echo(f"judges are asked in {whose} words: {len(names)} tasks ({shown})", err=True)
 
 
 def _seal(run: Run, store: JudgementStore) -> None:

@@ -17,11 +17,14 @@ from medtasks_ext.registry.suites import near
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.prompts.documents import Document, Loaded
+    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Dataset, Suite
     from medtasks_ext.registry.official import Artefact
 
 _SHOWN = 5  # names of tasks in one line
+_WISHES: tuple[Wish, Wish] = ("official", "own")
 
 app = command_app()
 
@@ -97,15 +100,23 @@ def diff(
 ) -> int:
     """Show a document in official words beside ours: `-` official, `+` ours.
 
+    Where judges rate the answers, what they are asked, too.
+
     Example: medtasks prompts diff medhelm_pubmedqa
     """
+    from medtasks_ext.judge.cases import rubric_of
+
     dataset, strategy = _one(task)
-    theirs, ours = (_document(dataset, strategy, words, document, data) for words in ("official", "own"))
+    theirs, ours = (_document(dataset, strategy, wish, document, data) for wish in _WISHES)
     record = theirs.loaded
     typer.echo(f"{task}, {_from(record)}; own {ours.loaded.prompt_hash}")
-    for line in ndiff(_text(theirs).splitlines(), _text(ours).splitlines()):
-        if not line.startswith("?"):
-            typer.echo(line)
+    _print_diff(_text(theirs), _text(ours))
+    judged, own = rubric_of(dataset, "auto"), rubric_of(dataset, "own")
+    if judged and own and judged.words:
+        origin = judged.words.origin
+        file = f"{origin.artefact} {origin.revision}"
+        typer.echo(f"\njudges: official of {file} ({origin.sha256}); own {own.version}")
+        _print_diff(_judged(judged), _judged(own))
     return 0
 
 
@@ -141,19 +152,23 @@ def verify(
             counts["same tasks"] += verdict.ok
             counts["lists"] += verdict.n
             counts["same lists"] += verdict.same
+            counts["juries"] += verdict.n_jury
+            counts["same juries"] += verdict.same_jury
             counts["budgets"] += verdict.same_budget is not None
             counts["same budgets"] += verdict.same_budget is True
             counts["same stops"] += verdict.same_stop and not verdict.why
             if not verdict.ok:
-                why = verdict.why or f"{verdict.same} of {verdict.n} message lists are identical"
+                jury = f", {verdict.same_jury} of {verdict.n_jury} of judges" if verdict.n_jury else ""
+                why = verdict.why or f"{verdict.same} of {verdict.n} message lists{jury} are identical"
                 wrong_for.setdefault(why, []).append(verdict.dataset)
         for why, datasets in wrong_for.items():
             failed = True
             more = f" and {len(datasets) - _SHOWN} more" if len(datasets) > _SHOWN else ""
             typer.echo(f"✗ {', '.join(datasets[:_SHOWN])}{more}: {why}", err=True)
         made_by = " ".join(proof.made_by.values())
+        juries = f" {counts['same juries']} of {counts['juries']} of judges," if counts["juries"] else ""
         typer.echo(
-            f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,"
+            f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,{juries}"
             f" {counts['same budgets']} of {counts['budgets']} budgets,"
             f" {counts['same stops']} of {counts['tasks']} stop sequences identical;"
             f" {counts['same tasks']} of {counts['tasks']} datasets"
@@ -174,6 +189,8 @@ def _covered(suite: Suite) -> str:
     said = []
     if known:
         said.append(f"{known} of {len(of_it)} datasets")
+    if judged := sum(bool(item.blocks.get("judge", {}).get("official")) for item in of_it):
+        said.append(f"the judges of {judged}")
     if suite.release:
         said.append("datasets whose rows, or the release's, carry an instruction")
     return "official words: " + ("; ".join(said) or "none published")
@@ -198,6 +215,18 @@ def _document(dataset: Dataset, strategy: str, words: str, place: int, data: str
             f"{dataset.id} has {len(documents)} documents", where="--document", remedy="lower it"
         )
     return documents[place - 1]
+
+
+def _print_diff(theirs: str, ours: str) -> None:
+    for line in ndiff(theirs.splitlines(), ours.splitlines()):
+        if not line.startswith("?"):
+            typer.echo(line)
+
+
+def _judged(rubric: Rubric) -> str:
+    """What judges are asked, with names in place of the texts."""
+    names = ("question", "response", *(("gold",) if rubric.judging.show_gold else ()))
+    return "\n\n".join(turn["content"] for turn in rubric.messages({name: f"({name})" for name in names}))
 
 
 def _text(document: Document) -> str:

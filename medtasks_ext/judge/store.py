@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.runs.chain import Seal
-from medtasks_ext.runs.judgements import About, Intent, Said, Usage
+from medtasks_ext.runs.judgements import About, Intent, Said, Usage, Wording
 
 
 class JudgementStore:
@@ -27,6 +27,7 @@ class JudgementStore:
         refused: keys of requests in a batch that the server did not take.
         read_before: the server's numbers of replies in a batch that hold no verdict.
         usage: judge -> what its replies took.
+        wording: task -> whose words its judges were asked in last.
         changed: tasks whose files do not hold any more what was sealed.
         sent: which hosts got text of which tasks.
     """
@@ -39,6 +40,7 @@ class JudgementStore:
         self.refused: set[str] = set()
         self.read_before: set[str] = set()
         self.usage: dict[str, list[Usage]] = {}
+        self.wording: dict[str, Wording] = {}
         self.changed: list[str] = []
         self._logs: dict[str, JudgementLog] = {}
 
@@ -60,6 +62,7 @@ class JudgementStore:
                 log.renew(said)
             for item in said:
                 self._remember(item)
+                self.wording[task] = item.about.wording
         self.changed = [
             task for task, seal in seals.items() if not sealed_head(self.folder / f"{task}.jsonl", seal)
         ]

@@ -96,9 +96,9 @@ class Renderer:
         text = alone = self.input.of(row, values)
         if self.cue:
             text = f"{text}\n{self.cue.of(row, values)}"
-        own_input = text
+        own_input, instance = text, ""
         if self.words:
-            instruction, text = self.words.turn(values, row.place, lambda: own_input)
+            instruction, text, instance = self.words.turn(values, row.place, lambda: own_input)
         else:
             instruction = self.instructions.of(row, values)
         if self.in_first_turn:
@@ -128,7 +128,7 @@ class Renderer:
         if self.spec.rows.runs:
             document["run"] = str(fields[self.spec.rows.runs])
         if self.question:
-            document["question"] = self.question.of(row, values)
+            document["question"] = instance or self.question.of(row, values)
         if row.points is not None:
             document["points"] = row.points
         if self.in_first_turn and not self.shots:

@@ -31,6 +31,8 @@ QUEUE = "disputed_"
 _OLD_FAILURES = ".failures"
 _TIME = "%Y-%m-%dT%H:%M:%S"
 
+#: Whose words a judge is asked in.
+Wording: TypeAlias = Literal["own", "official"]
 #: Why there is no verdict: no reply came, or one that holds none. Older versions did not always say.
 FailureKind: TypeAlias = FaultKind | Literal["no_verdict", "unknown"]
 
@@ -72,6 +74,7 @@ class About:
         model: as the judge's server calls it.
         protocol: under which it was asked.
         prompt_version: of the prompt.
+        wording: whose words it was asked in; older lines do not say, and are in ours.
         run: of the benchmark that the document belongs to, where it has several.
         point: the scoring point that was asked about alone.
         response_hash: of the answer.
@@ -83,6 +86,7 @@ class About:
     model: str = ""
     protocol: str = ""
     prompt_version: str = ""
+    wording: Wording = "own"
     run: str | None = None
     point: str | None = None
     response_hash: str = ""
