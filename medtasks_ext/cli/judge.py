@@ -25,7 +25,7 @@ from medtasks_ext.cli.judging import (
     warn_withheld,
 )
 from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.cli.words import ALLOW_HOST, PROMPTS
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError
@@ -80,8 +80,7 @@ def judge(
         typer.Option(
             "--prompts",
             metavar="WORDS",
-            help="Whose words: official (the suite's own), own (ours), or auto: those in which judging began,"
-            " else official where they are here.",
+            help=f"{PROMPTS} auto goes on in those in which judging began.",
         ),
     ] = None,
     requests: Annotated[

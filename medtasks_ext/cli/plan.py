@@ -16,7 +16,9 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import PROMPTS
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.choice import wish_of
 from medtasks_ext.registry import SUFFIX, registry
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, OutputRule, count_task, gpus_for
@@ -29,6 +31,7 @@ from medtasks_ext.runner.prompts import takes_system_turn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.plan import CountedTask, TaskPlan
     from medtasks_ext.runner.plan_reasoning import Way
@@ -53,6 +56,7 @@ class Options:
     max_gen_toks: int | None = None
     max_model_len: int | None = None
     thinking: bool | None = None
+    prompts: Wish = "auto"
     as_json: bool = False
 
 
@@ -106,6 +110,7 @@ def plan(
             help="Plan it with or without reasoning before its answers; else as it is by default.",
         ),
     ] = None,
+    prompts: Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs that work together.")] = None,
     gpu_hour_price: Annotated[
         float | None, typer.Option("--gpu-hour-price", min=0.0, help="USD for an hour of one GPU.")
@@ -130,6 +135,7 @@ def plan(
         max_gen_toks=max_gen_toks,
         max_model_len=max_model_len,
         thinking=thinking,
+        prompts=wish_of(prompts),
         hardware=Hardware(gpus, gpu_hour_price, throughput),
         as_json=as_json,
     )
@@ -139,7 +145,7 @@ def plan(
     found = find_model(model)
     tokenizer = Tokenizer.of(found)
     reasoning = reasoning_of(found, tokenizer, options.thinking)
-    counted, faults = _counted(known, names, reasoning.planned, tokenizer)
+    counted, faults = _counted(known, names, reasoning.planned, tokenizer, options)
     for name, fault in faults.items():
         typer.echo(f"✗ {name}: {fault}", err=True)
     if not counted:
@@ -158,7 +164,7 @@ def plan(
 
 
 def _counted(
-    tasks: Registry, names: Sequence[str], way: Way, tokenizer: Tokenizer
+    tasks: Registry, names: Sequence[str], way: Way, tokenizer: Tokenizer, options: Options
 ) -> tuple[list[CountedTask], dict[str, MedtasksError]]:
     """The tasks with their texts counted, and those whose data is malformed."""
     template = tokenizer.template(way.model, **way.switches)
@@ -166,7 +172,7 @@ def _counted(
     settings = Settings(
         apply_chat_template=template is not None,
         system_role=takes_system and way.model.metadata.get("system_role", True),
-        official_budget=not way.thinks,
+        prompts=options.prompts,
     )
     counted, faults = [], {}
     for name in names:
@@ -235,6 +241,7 @@ def _command(
         budget=None if plan.budget == model.decoding.get("max_gen_toks") else plan.budget,
         gpus=gpus,
         template=tokenizer.template(model) is not None if known else None,
+        prompts=options.prompts,
     )
 
 

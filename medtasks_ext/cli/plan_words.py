@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from medtasks_ext.cli.prompts import has_official
 from medtasks_ext.cli.words import counted, duration
 from medtasks_ext.runner.plan import CHARACTERS_PER_TOKEN, DRAWN, FREE_TEXT, STEP_BY_STEP, TRACE
 from medtasks_ext.runner.plan_estimate import in_gpus, money
@@ -48,6 +49,7 @@ def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: b
     how = f"planned {'with' if plan.way.thinks else 'without'} it{', as you say' if asked else ''}"
     yield f"reasoning: {how}; {reasoning.why}"
     yield f"{_counting(plan, tokenizer)}; on up to {DRAWN} documents of each task, scaled"
+    yield _wording(plan.tasks)
     if any(not task.at_hand for task in plan.tasks):
         yield _not_at_hand(plan.tasks)
     yield _output(plan)
@@ -64,6 +66,15 @@ def _counting(plan: Plan, tokenizer: Tokenizer) -> str:
         f"tokens: by characters per token ({rates}), since the model's tokenizer is not at hand: "
         f"{tokenizer.why_not}. Other tokenizers differ by a fifth and more"
     )
+
+
+def _wording(tasks: Sequence[TaskPlan]) -> str:
+    """Whose words the prompts are in, and for which tasks the suites' own are known and not here."""
+    ours = [task.task for task in tasks if task.wording == "own"]
+    line = f"prompts: in the suites' own words for {len(tasks) - len(ours)} of {counted(len(tasks), 'task')}"
+    if known := sum(has_official(name) for name in ours):
+        line += f"; those of {known} more are known, and not here or not wished for (medtasks prompts status)"
+    return line
 
 
 def _not_at_hand(tasks: Sequence[TaskPlan]) -> str:

@@ -248,7 +248,7 @@ def say_wording(tasks: Mapping[str, Any]) -> None:
 
     records = {name: loaded_record(task) for name, task in tasks.items()}
     asked = [name for name, record in records.items() if record["origin"] != "sample"]
-    known = [name for name in asked if records[name]["instruction"] == "own" and _has_official(name)]
+    known = [name for name in asked if records[name]["instruction"] == "own" and has_official(name)]
     if not known:
         return
     shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
@@ -259,7 +259,7 @@ def say_wording(tasks: Mapping[str, Any]) -> None:
     )
 
 
-def _has_official(task: str) -> bool:
+def has_official(task: str) -> bool:
     """Whether the suite has words of its own for a task, and for its strategy."""
     dataset, strategy = registry().tasks[task]
     official = dataset.suite.official

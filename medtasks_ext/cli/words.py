@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Help of an option that several commands have.
+#: Help of options that several commands have.
+PROMPTS = "Whose words: official (the suite's own), own (ours), or auto: official where they can be had."
 ALLOW_HOST = "Send text that is gated or private to this host, too; repeatable."
 
 
