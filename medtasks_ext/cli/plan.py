@@ -173,6 +173,7 @@ def _counted(
         apply_chat_template=template is not None,
         system_role=takes_system and way.model.metadata.get("system_role", True),
         prompts=options.prompts,
+        layout=None if template else way.model.metadata.get("layout"),
     )
     counted, faults = [], {}
     for name in names:

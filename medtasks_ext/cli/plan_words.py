@@ -122,7 +122,7 @@ def _fit(tasks: Sequence[TaskPlan], context: Context) -> str:
     more = f"; and {len(tight) - _NAMED} more (--json)" if len(tight) > _NAMED else ""
     then = "the server refuses such prompts, which are counted here all the same"
     if context.cuts:
-        then = "they lose examples first, then the end of their input (BRIDGE's rule), and count so here"
+        then = "they lose examples first, then a part of their input, and count so here"
     return f"{line}. Too long in {counted(len(tight), 'task')}: {named}{more}; {then}"
 
 

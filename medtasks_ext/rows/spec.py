@@ -287,6 +287,7 @@ class Source(Strict):
         draw_fewshot: draw the few-shot pool (seed 42) where the order of the source is no chance, since
             its rows are sorted by label or document. Otherwise shots are its first rows.
         max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
+        cut: which end of the longest column is cut where a prompt in one turn does not fit the context.
     """
 
     official_name: str | None = None
@@ -303,6 +304,7 @@ class Source(Strict):
     held_out: Literal["for_shots", "always"] = "for_shots"
     draw_fewshot: bool = False
     max_test: int | None = None
+    cut: Literal["start", "end"] = "end"
 
     @model_validator(mode="after")
     def _has_schema(self) -> Source:

@@ -33,6 +33,7 @@ class Settings:
     Attributes:
         num_fewshot: shots of zero-shot and 5-shot prompts; None: as many as the task says.
         apply_chat_template: whether, or which.
+        layout: a chat template in Jinja for models that have none and read plain text.
         fewshot_as_multiturn: whether shots are turns of a conversation; None: with a chat template.
         system_instruction: further text of the system turn.
         system_role: whether instructions stand in the system turn.
@@ -53,12 +54,18 @@ class Settings:
     gen_kwargs: dict[str, Any] = field(default_factory=dict)
     seed: int | None = 1234
     official_budget: bool = False
+    layout: str | None = None
+
+    @property
+    def templated(self) -> bool:
+        """Whether a prompt is a conversation that a template lays out."""
+        return bool(self.apply_chat_template or self.layout)
 
     @property
     def multiturn(self) -> bool:
         """Whether shots are turns of a conversation; the default with a chat template."""
         if self.fewshot_as_multiturn is None:
-            return bool(self.apply_chat_template)
+            return self.templated
         return self.fewshot_as_multiturn
 
 
@@ -170,7 +177,7 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
         limit=choice.limit,
         samples=None if choice.samples is None else {name: list(choice.samples)},
         bootstrap_iters=0,
-        apply_chat_template=settings.apply_chat_template,
+        apply_chat_template=settings.apply_chat_template or settings.templated,
         fewshot_as_multiturn=settings.multiturn,
         system_instruction=settings.system_instruction,
     )

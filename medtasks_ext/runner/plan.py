@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.runner.chat import Counter
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.model_size import Size
-    from medtasks_ext.runner.prompts import ChatTemplate, Counter
+    from medtasks_ext.runner.prompts import ChatTemplate
 
 #: Documents of a task whose prompts are counted; of more, they are drawn evenly and the sum is scaled.
 DRAWN = 100

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry.lengths import Lengths
+    from medtasks_ext.runner.chat import Counter
     from medtasks_ext.runner.plan import CountedTask
-    from medtasks_ext.runner.prompts import Counter
 
 
 def with_published_lengths(

@@ -63,12 +63,16 @@ class Shots:
     hash: str | None
 
 
+#: What the chat template is called that the model's file writes out (`metadata.layout`).
+LAYOUT = "of the model's file"
+
+
 @dataclass(frozen=True)
 class Layout:
     """How a prompt is laid out.
 
     Attributes:
-        chat_template: applied, or the name of another one.
+        chat_template: applied, or the name of another one; `LAYOUT` for that of the model's file.
         shots_as_turns: whether shots are turns of a conversation.
         system_role: whether instructions stand in the system turn.
         system_instruction: further text of the system turn.
