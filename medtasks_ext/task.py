@@ -7,10 +7,11 @@ that includes another one and changes a part is a task of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.config.task import TaskConfig
@@ -28,9 +29,6 @@ from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import function_named
 from medtasks_ext.rows.sources import forced_origin
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Keys that lm-eval does not know.
 OWN_KEYS = ("dataset", "strategy", *BLOCKS, "about")
@@ -54,12 +52,7 @@ _GENERATION = {"until": [], "max_gen_toks": 4000, "do_sample": False, "temperatu
 
 
 class MedicalTask(ConfigurableTask):
-    """A task of one dataset, asked with one strategy.
-
-    Attributes:
-        dataset_given: the dataset, as the task's file has it.
-        strategy: `zero_shot`, `cot` or `five_shot`.
-    """
+    """A task of one dataset, asked with one strategy."""
 
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         """Build the task.
@@ -73,9 +66,9 @@ class MedicalTask(ConfigurableTask):
         """
         source = Path((config.get("metadata") or {}).get("config_source", "inline"))
         self._check(config, source)
-        self.strategy: str = config.get("strategy", "zero_shot")
+        self.strategy: str = config.get("strategy", "zero_shot")  # `zero_shot`, `cot` or `five_shot`
         self.own = {key: config[key] for key in OWN_KEYS if key in config}
-        self.dataset_given = _dataset(config, self.strategy, source)
+        self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
         _ = self.dataset_given.metadata
         super().__init__(config=self._complete(config), **kwargs)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.cli.app import AllowHost, DryRun, command_app
+from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.human.agreement import Agreement
     from medtasks_ext.human.forms import Export
     from medtasks_ext.human.ingest import Ingested
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 app = command_app()
+
+_Tasks = Annotated[str | None, typer.Option(help="Tasks, groups or tags that both runs have finished.")]
+_Documents = Annotated[
+    int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
+]
 
 
 @app.callback()
@@ -45,21 +49,15 @@ def export(
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for forms and key.")],
     kind: Annotated[
         str,
-        typer.Option(
-            "--kind", help="pairwise: two answers, four questions; points: one answer, its scoring points."
-        ),
+        typer.Option(help="pairwise: two answers, four questions; points: one answer, its scoring points."),
     ] = "pairwise",
-    tasks: Annotated[
-        str | None, typer.Option("--tasks", help="Tasks, groups or tags that both runs have finished.")
-    ] = None,
-    documents: Annotated[
-        int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
-    ] = None,
+    tasks: _Tasks = None,
+    documents: _Documents = None,
     experts: Annotated[
         int | None,
-        typer.Option("--experts", min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
+        typer.Option(min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draw, the orders and the sides.")] = SEED,
+    seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,
 ) -> None:
     """Write the forms of experts.
 
@@ -68,11 +66,19 @@ def export(
     Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
     """
     from medtasks_ext.human.forms import write_forms
+    from medtasks_ext.human.pairs import EXPERTS, pairwise_export
+    from medtasks_ext.human.points import points_export
 
     if kind == "pairwise":
-        made = _pairwise(sources, tasks, documents, experts, seed)
+        made = pairwise_export(_drawn(sources, tasks, documents, seed), experts=experts or EXPERTS)
     elif kind == "points":
-        made = _points(sources, tasks, documents, experts, seed)
+        if len(sources) != 1 or tasks or documents:
+            raise MedtasksError(
+                "points come from one JSONL file of cases, all of which are asked",
+                where="--kind points",
+                remedy="medtasks human export --kind points QUEUE.jsonl -o DIR",
+            )
+        made = points_export(Path(sources[0]), experts=experts or 1, seed=seed)
     else:
         raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy="use pairwise or points")
     for path in write_forms(made, Path(out)):
@@ -137,20 +143,14 @@ def jury(
     runs: Annotated[list[str], typer.Argument(metavar="RUN_A RUN_B", help="Two runs.")],
     jury_name: Annotated[str, typer.Option("--jury", help="Jury file, or a bundled one: medhelm, local.")],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for judgements and figures.")],
-    tasks: Annotated[
-        str | None, typer.Option("--tasks", help="Tasks, groups or tags that both runs have finished.")
-    ] = None,
-    documents: Annotated[
-        int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draw: as in `export`.")] = SEED,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
-    ] = False,
+    tasks: _Tasks = None,
+    documents: _Documents = None,
+    seed: Annotated[int, typer.Option(help="Of the draw: as in `export`.")] = SEED,
+    dry_run: DryRun = False,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
+        float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
-    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    allow_host: AllowHost = None,
 ) -> None:
     """Put the experts' questions to a jury of models.
 
@@ -164,7 +164,6 @@ def jury(
     from medtasks_ext.cli import judging as asking
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
-    asking.check_installed()
     from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
@@ -181,13 +180,8 @@ def jury(
     with nullcontext() if dry_run else Lease(folder, "medtasks human jury"), closing(store):
         store.open(write=not dry_run)
         budget = budget_of(max_cost, judges, [store])
-        engine = Engine(
-            judges,
-            [RunToJudge(compared, store)],
-            budget,
-            say=asking.say,
-            egress=Egress.of(allow_host or []),
-        )
+        egress = Egress.of(allow_host or [])
+        engine = Engine(judges, [RunToJudge(compared, store)], budget, say=say, egress=egress)
         asks, outcome = engine.pending(), None
         if dry_run:
             asking.warn_withheld(engine, asks)
@@ -199,13 +193,9 @@ def jury(
         found = jury_figures(drawn, compared, judges, store)
         write_jury(folder, found, drawn, judges)
     title = "jury of models (not a human evaluation)"
-    _print_rates(title, [item.criterion for item in found.verdicts], drawn.record)
-    _print_agreement(
-        [
-            (f"{item.criterion.task} {item.criterion.criterion}", item.criterion.agreement)
-            for item in found.verdicts
-        ]
-    )
+    criteria = [item.criterion for item in found.verdicts]
+    _print_rates(title, criteria, drawn.record)
+    _print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
     raise typer.Exit(_end_of_jury(found, outcome, folder))
 
 
@@ -217,29 +207,20 @@ def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> i
         typer.echo(f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked")
     for judge, count in found.missing.items():
         if count:
-            typer.echo(f"missing: {count:,} comparisons by {judge}; the same command asks again", err=True)
+            say(f"missing: {count:,} comparisons by {judge}; the same command asks again")
     for judge, reason in (outcome.stopped if outcome else {}).items():
-        typer.echo(f"✗ judge {judge}: {reason}", err=True)
+        say(f"✗ judge {judge}: {reason}")
     if outcome and outcome.out_of_money:
-        typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
+        say("✗ --max-cost is reached; a higher one continues")
     say_sent(folder)
     typer.echo(f"results: {folder / 'jury.json'}")
     if outcome and outcome.interrupted:
-        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
     return INCOMPLETE if any(found.missing.values()) else DONE
 
 
 # ---------------------------------------------------------------------- export
-
-
-def _pairwise(
-    sources: Sequence[str], tasks: str | None, documents: int | None, experts: int | None, seed: int
-) -> Export:
-    drawn = _drawn(sources, tasks, documents, seed)
-    from medtasks_ext.human.pairs import EXPERTS, pairwise_export
-
-    return pairwise_export(drawn, experts=experts or EXPERTS)
 
 
 def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> Drawn:
@@ -250,7 +231,7 @@ def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, see
         raise MedtasksError(
             f"{len(sources)} folders given", where="medtasks human", remedy="name two runs: RUN_A RUN_B"
         )
-    names = [name.strip() for name in (tasks or "").split(",") if name.strip()]
+    names = names_in(tasks)
     if not names:
         raise MedtasksError(
             "no tasks given", where="--tasks", remedy="name tasks that both runs have finished"
@@ -262,37 +243,19 @@ def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, see
     return draw_pairs(folders, names, registry(), documents=documents or DOCUMENTS, seed=seed)
 
 
-def _points(
-    sources: Sequence[str], tasks: str | None, documents: int | None, experts: int | None, seed: int
-) -> Export:
-    from medtasks_ext.human.points import points_export
-
-    if len(sources) != 1 or tasks or documents:
-        raise MedtasksError(
-            "points come from one JSONL file of cases, all of which are asked",
-            where="--kind points",
-            remedy="medtasks human export --kind points QUEUE.jsonl -o DIR",
-        )
-    return points_export(Path(sources[0]), experts=experts or 1, seed=seed)
-
-
 def _say_export(made: Export, folder: Path) -> None:
+    from medtasks_ext.cli.tables import SAMPLE_DATA
     from medtasks_ext.human.forms import KEY_FILE, LONGEST_CELL
 
     for task, counts in made.record.get("tasks", {}).items():
         typer.echo(f"{task}: {counts['documents']} of {counts['of']} documents")
     long = {text for items in made.forms.values() for item in items for text in item.texts.values()}
     if n_long := sum(len(text) > LONGEST_CELL for text in long):
-        typer.echo(
-            f"{n_long} texts are too long for a cell of a spreadsheet: have the HTML page filled", err=True
-        )
+        say(f"{n_long} texts are too long for a cell of a spreadsheet: have the HTML page filled")
     if "sample" in made.notices:
-        typer.echo("SAMPLE DATA: synthetic rows, not a result", err=True)
+        say(SAMPLE_DATA)
     if "gated" in made.notices:
-        typer.echo(
-            "the forms hold the texts: hand them only to people whom the agreement for the data permits",
-            err=True,
-        )
+        say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
     typer.echo(f"keep {folder / KEY_FILE} to yourself: it says which answer is whose")
 
 
@@ -301,33 +264,27 @@ def _say_export(made: Export, folder: Path) -> None:
 
 def _say_read(read: Ingested, key: Mapping[str, Any]) -> None:
     for path in read.empty:
-        typer.echo(f"{path}: no answers in it; left aside", err=True)
+        say(f"{path}: no answers in it; left aside")
     for form, rows in key["forms"].items():
         absent, part = len(read.absent.get(form, ())), len(read.incomplete.get(form, ()))
         if absent or part:
-            typer.echo(
+            say(
                 f"{form}: {len(rows) - absent - part} of {len(rows)} rows; {absent} without answers "
-                f"and {part} filled in part are missing from all figures",
-                err=True,
+                f"and {part} filled in part are missing from all figures"
             )
 
 
 def _print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    from medtasks_ext.cli.tables import console
+    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 
     first, second = (run["folder"] for run in record["runs"])
     title = f"{what}, percent: {first} against {second}"
     if record.get("SAMPLE_DATA"):
-        title = f"SAMPLE DATA: synthetic rows, not a result\n{title}"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_style="bold", title_justify="left")
-    table.add_column("task", overflow="fold")
-    table.add_column("criterion", no_wrap=True)
-    for name in ("documents", "win", "tie", "loss"):
-        table.add_column(name, justify="right", no_wrap=True)
+        title = f"{SAMPLE_DATA}\n{title}"
+    figures = ["documents", "win", "tie", "loss"]
+    table = new_table(["task", "criterion"], figures, title, title_style="bold")
     several = any(len(item.rates) > 1 for item in found)
     table.add_column("win + tie" + (", mean" if several else ""), no_wrap=True)
     if several:
@@ -351,18 +308,13 @@ def _print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any
 
 
 def _print_agreement(found: Sequence[tuple[str, Sequence[Agreement]]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from medtasks_ext.cli.tables import console
+    from medtasks_ext.cli.tables import console, new_table
 
     found = [(name, agreements) for name, agreements in found if agreements]
     if not found:
         return
-    table = Table(box=box.SIMPLE_HEAD, title="agreement", title_style="bold", title_justify="left")
-    table.add_column("of", overflow="fold")
-    for name in ("Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ["Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"]
+    table = new_table(["of"], figures, "agreement", title_style="bold")
     for name, (all_of_them, *pairs) in found:
         values = [pair.value for pair in pairs if pair.value is not None]
         cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"

@@ -10,33 +10,31 @@ import ast
 import os
 import sys
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from medtasks_ext import __version__
-from medtasks_ext.cli.words import near_options
+from medtasks_ext.cli.app import command_of
+from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.telemetry import switch_off_telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
 #: Panel of `medtasks --help` -> its commands, each of them declared in the module of that name.
 PANELS = {
-    "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore"),
+    "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore", "verify"),
     "Results": ("report", "compare", "figures", "card", "cite", "export", "ingest"),
-    "Judges": ("judge", "human", "judge-data", "judge-eval"),
+    "Judges": ("judge", "human", "judge-calibrate", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "sample"),
-    "Contribute": ("new", "validate", "build", "lock", "path"),
+    "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
 }
 #: Commands whose next call goes on where an interrupted one ended.
 _RESUMABLE = frozenset({"run", "contamination", "judge", "judge-eval"})
@@ -55,9 +53,7 @@ class _LazyCommands(MutableMapping[str, Any]):
         if name not in self._names:
             raise KeyError(name)
         if name not in self._made:
-            command = typer.main.get_command(import_module(_module(name)).app)
-            command.name = name
-            self._made[name] = command
+            self._made[name] = command_of(import_module(_module(name)), name)
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -81,7 +77,7 @@ def _short_help(name: str) -> str:
     """The first paragraph of the docstring under which a command, or a group of commands, is declared."""
     file = Path(__file__).with_name(f"{_module(name).rpartition('.')[2]}.py")
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+        if isinstance(node, ast.FunctionDef) and (node.decorator_list or node.name == file.stem):
             return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
     return ""
 
@@ -119,7 +115,7 @@ def _say_interrupted(command: str) -> None:
         from medtasks_ext.cli.end import shown_command
 
         how = f"; what came is kept, and the same command goes on:\n  {shown_command(sys.argv[1:])}"
-    typer.echo(f"medtasks: interrupted{how}", err=True)
+    say(f"medtasks: interrupted{how}")
 
 
 def _say_more(error: Any, option: str) -> None:
@@ -172,7 +168,7 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except MedtasksError as error:
-        typer.echo(f"medtasks: {error}", err=True)
+        say(f"medtasks: {error}")
         sys.exit(BAD_INPUT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -181,5 +177,5 @@ def main() -> None:
         if shows_text():
             raise
         typer.echo("".join(traceback.format_tb(error.__traceback__)), err=True, nl=False)
-        typer.echo(f"medtasks: {what_happened(error)} (MEDTASKS_SHOW_TEXT=1 shows all of it)", err=True)
+        say(f"medtasks: {what_happened(error)} (MEDTASKS_SHOW_TEXT=1 shows all of it)")
         sys.exit(1)

@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
 from medtasks_ext.seed import SEED
-from medtasks_ext.studies.difficulty import read_grading
+from medtasks_ext.studies.difficulty import Grading, read_grading
 from medtasks_ext.studies.sample import Item, Sample, draw, parse_ratio
 from medtasks_ext.studies.strata import strata_of
-
-if TYPE_CHECKING:
-    from medtasks_ext.studies.difficulty import Grading
-
-app = command_app()
-
 
 EXACT, INEXACT = 0, 1
 
 
-@app.command("sample")
 def sample(
     files: Annotated[
         list[str], typer.Argument(metavar="LEVELS...", help="Files TASK.json of `medtasks difficulty`.")
     ],
     size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
-    ratio: Annotated[str, typer.Option("--ratio", help="HARD:MEDIUM:EASY.")] = "3:5:2",
+    ratio: Annotated[str, typer.Option(help="HARD:MEDIUM:EASY.")] = "3:5:2",
     by: Annotated[
-        str | None, typer.Option("--by", help="Draw in proportion over this column, e.g. department.")
+        str | None, typer.Option(help="Draw in proportion over this column, e.g. department.")
     ] = None,
     rows: Annotated[
-        str | None, typer.Option("--rows", help="File with columns id and --by; else the task's own rows.")
+        str | None, typer.Option(help="File with columns id and --by; else the task's own rows.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides which questions are drawn.")] = SEED,
+    seed: Annotated[int, typer.Option(help="Decides which questions are drawn.")] = SEED,
     out: Annotated[
         str, typer.Option("-o", "--out", help="List for --samples; tasks already in it are kept.")
     ] = "samples.json",
@@ -85,7 +76,7 @@ def sample(
         _print(grading, drawn[grading.task], by)
     typer.echo(f"{path}: for --samples; {report_path}: what was aimed at and drawn")
     model = "--model vllm --model_args pretrained=ORG/MODEL"
-    typer.echo(f"next: medtasks run {','.join(drawn)} --samples {path} {model}", err=True)
+    say(f"next: medtasks run {','.join(drawn)} --samples {path} {model}")
     missed = any(count.drawn != count.wanted for sample in drawn.values() for count in sample.levels.values())
     return INEXACT if missed else EXACT
 
@@ -111,10 +102,7 @@ def _strata(grading: Grading, by: str | None, rows: str | None) -> dict[str, str
 def _print(grading: Grading, sample: Sample, by: str | None) -> None:
     mark = " (SAMPLE DATA: synthetic rows)" if grading.origin == "sample" else ""
     typer.echo(f"{grading.task}{mark}: {len(sample.ids):,} of {len(grading.questions):,} questions")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("level")
-    for name in ("pool", "wanted", "by coverage alone", "drawn"):
-        table.add_column(name, justify="right")
+    table = new_table(["level"], ["pool", "wanted", "by coverage alone", "drawn"], pad_edge=False)
     for level, count in sample.levels.items():
         table.add_row(level, *(f"{number:,}" for number in count))
     console().print(table, markup=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT
+from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Text
 from medtasks_ext.engines.completion import chat_answer
 from medtasks_ext.engines.faults import shortened
 from medtasks_ext.engines.http import Client, Failed, Server
@@ -13,9 +14,6 @@ from medtasks_ext.engines.records import Answer, FaultKind
 from medtasks_ext.runs.judgements import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from medtasks_ext.egress import Egress, Text
     from medtasks_ext.judge.jury import Judge
 
 PROBE_SECONDS = 60.0
@@ -46,13 +44,7 @@ class Pace:
 
 
 class Endpoint:
-    """Sends chat completions to one judge.
-
-    Attributes:
-        judge: as the jury file describes it.
-        takes_schema: False once the server has refused a schema.
-        stopped: why the judge is given up; empty while it is not.
-    """
+    """Sends chat completions to one judge."""
 
     def __init__(
         self,
@@ -60,9 +52,9 @@ class Endpoint:
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
     ) -> None:
-        self.judge = judge
-        self.takes_schema = True
-        self.stopped = ""
+        self.judge = judge  # as the jury file describes it
+        self.takes_schema = True  # False once the server has refused a schema
+        self.stopped = ""  # why the judge is given up; empty while it is not
         self._pace = Pace(judge.requests_per_minute)
         key = judge.api_key
         server = Server(
@@ -137,7 +129,6 @@ class Endpoint:
         A server that refuses the schema is asked without, then and from then on.
 
         Args:
-            messages: the conversation.
             schema: of the verdict.
             quote: whether a fault may quote the server's own words, which may quote the conversation.
             text: whose text the conversation holds.
@@ -165,8 +156,6 @@ def chat_body(
     """A request to a judge.
 
     Args:
-        judge: as the jury file describes it.
-        messages: the conversation.
         schema: of the verdict; None to ask without.
         limit: tokens of the reply; those of the jury file by default.
     """

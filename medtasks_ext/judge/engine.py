@@ -5,31 +5,22 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from medtasks_ext.egress import Egress
+from medtasks_ext.egress import Egress, Place, Text
 from medtasks_ext.engines.http import FIRST_PAUSE, Failed, Retry
-from medtasks_ext.engines.records import Fault
+from medtasks_ext.engines.records import Answer, Fault
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.asks import Ask, open_requests
-from medtasks_ext.judge.budget import Budget, estimate, highest_cost
+from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
+from medtasks_ext.judge.budget import Budget, Estimate, estimate, highest_cost
 from medtasks_ext.judge.client import Endpoint, n_bytes, shortfall, usage_of
-from medtasks_ext.judge.jury import HUMAN
+from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.runs.judgements import About, Failure, Intent, Judgement
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from medtasks_ext.egress import Place, Text
-    from medtasks_ext.engines.records import Answer
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import Estimate
-    from medtasks_ext.judge.jury import Judge, Jury
-    from medtasks_ext.runs.judgements import FailureKind, Usage
+from medtasks_ext.runs.judgements import About, Failure, FailureKind, Intent, Judgement, Usage
 
 #: Tries of a request that fails on the way, and replies asked for where they cannot be read.
 MAX_TRIES, MAX_REPLIES = 8, 3
@@ -40,44 +31,29 @@ SYNC_SECONDS = 1.0
 
 
 class Took(NamedTuple):
-    """What became of a request, apart from the verdict.
+    """What became of a request, apart from the verdict."""
 
-    Attributes:
-        requests: that were sent for it.
-        usage: of the reply; None where nothing is charged here.
-        settles: US dollars of its intent, if that is settled.
-    """
-
-    requests: int
-    usage: Usage | None = None
-    settles: float | None = None
+    requests: int  # that were sent for it
+    usage: Usage | None = None  # of the reply; None where nothing is charged here
+    settles: float | None = None  # US dollars of its intent, if that is settled
 
 
 @dataclass
 class Outcome:
-    """How a call ended.
+    """How a call ended."""
 
-    Attributes:
-        stopped: judge -> why it was given up.
-        interrupted: a signal ended it.
-        out_of_money: the limit ended it.
-    """
-
-    stopped: dict[str, str] = field(default_factory=dict)
-    interrupted: bool = False
-    out_of_money: bool = False
+    stopped: dict[str, str] = field(default_factory=dict)  # judge -> why it was given up
+    interrupted: bool = False  # a signal ended it
+    out_of_money: bool = False  # the limit ended it
 
 
 class Engine:
     """Asks the judges of a jury about runs.
 
     Args:
-        jury: the judges.
         runs: what to judge, each with its open store.
         budget: what it may cost.
         report: called with (judge, whether it gave a judgement) after each request.
-        say: called with a line for the user.
-        egress: which servers may receive which text; the environment's policy by default.
     """
 
     def __init__(
@@ -314,8 +290,6 @@ class Engine:
         """Record what a batch gave for a request; whether it is a verdict.
 
         Args:
-            ask: the request.
-            outcome: of it.
             charged: False where the same reply is recorded in another run.
         """
         if isinstance(outcome, Fault):

@@ -17,7 +17,7 @@ from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel
 from medtasks_ext.judge.reply import read_verdict, verdict_schema
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.rows.expressions import template
+from medtasks_ext.rows.expressions import Template
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ class Rubric:
             "code": code,
         }
         protocol = self.protocol
-        system = template(protocol.notice if self.words else protocol.system, FOLDER).render(values)
-        user = self.words.message(shown) if self.words else template(protocol.user, FOLDER).render(values)
+        system = Template(protocol.notice if self.words else protocol.system, FOLDER).render(values)
+        user = self.words.message(shown) if self.words else Template(protocol.user, FOLDER).render(values)
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
     def read(self, reply: str, messages: list[dict[str, str]]) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -17,8 +17,6 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jinja2 import nodes
     from jinja2.parser import Parser
 
@@ -30,17 +28,11 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Chat:
-    """How a conversation becomes a prompt.
+    """How a conversation becomes a prompt."""
 
-    Attributes:
-        name: of the tokenizer or file.
-        render: turns -> prompt; takes `add_generation_prompt`.
-        count: texts -> number of tokens of each; None without a tokenizer.
-    """
-
-    name: str
-    render: Callable[..., str]
-    count: Counter | None = None
+    name: str  # of the tokenizer or file
+    render: Callable[..., str]  # turns -> prompt; takes `add_generation_prompt`
+    count: Counter | None = None  # texts -> number of tokens of each; None without a tokenizer
 
 
 def tokenizer_chat(name: str, template: str | None = None) -> Chat:

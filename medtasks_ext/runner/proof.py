@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -27,8 +28,6 @@ from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Dataset, Registry, Suite
@@ -42,21 +41,15 @@ _ANSWER = "An answer with {QUESTION}, $RESPONSE, {{ GOLD_RESPONSE }} and a \\ in
 
 
 class _Proof(BaseModel):
-    """What the official code made of one dataset.
-
-    Attributes:
-        messages: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list.
-        jury: hash of the message list that judges get about one invented answer to each row.
-        max_tokens: budget of the requests; None where the official code does not say.
-        stop: their stop sequences.
-    """
+    """What the official code made of one dataset."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    #: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list
     messages: dict[str, list[str]]
-    jury: list[str] = []
-    max_tokens: int | None = None
-    stop: list[str] = []
+    jury: list[str] = []  # hash of the message list that judges get about one invented answer to each row
+    max_tokens: int | None = None  # budget of the requests; None where the official code does not say
+    stop: list[str] = []  # their stop sequences
 
 
 class _Proofs(BaseModel):
@@ -70,27 +63,17 @@ class _Proofs(BaseModel):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a dataset's prompts compare with the official ones.
+    """How a dataset's prompts compare with the official ones."""
 
-    Attributes:
-        dataset: its id.
-        same: message lists that are identical.
-        n: message lists that were compared.
-        same_jury: message lists of judges that are identical, without the fences around texts.
-        n_jury: message lists of judges that were compared.
-        same_budget: whether the budget is the official one; None where the official code does not say.
-        same_stop: whether the stop sequences are.
-        why: why nothing was compared; else nothing.
-    """
-
-    dataset: str
-    same: int = 0
-    n: int = 0
-    same_jury: int = 0
-    n_jury: int = 0
+    dataset: str  # its id
+    same: int = 0  # message lists that are identical
+    n: int = 0  # message lists that were compared
+    same_jury: int = 0  # message lists of judges that are identical, without the fences around texts
+    n_jury: int = 0  # message lists of judges that were compared
+    #: whether the budget is the official one; None where the official code does not say
     same_budget: bool | None = None
-    same_stop: bool = True
-    why: str = ""
+    same_stop: bool = True  # whether the stop sequences are
+    why: str = ""  # why nothing was compared; else nothing
 
     @property
     def ok(self) -> bool:
@@ -120,8 +103,6 @@ def verify(registry: Registry, suite: Suite, ways: Collection[str] = ()) -> Iter
     """Compare the official prompts of a suite's sample rows with what its own code made of them.
 
     Args:
-        registry: of tasks.
-        suite: the suite.
         ways: of asking that are compared; by default all.
     """
     proofs = proof_of(suite)

@@ -176,7 +176,7 @@ def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
         for place, document in enumerate(load("medhelm_medalign", origin="sample"))
     ]
     write_jsonl(tmp_path / "samples_medhelm_medalign.jsonl", samples)
-    [task] = judged_tasks(tmp_path, registry(), ["medhelm_medalign"], {})
+    [task] = judged_tasks(tmp_path, registry(), ["medhelm_medalign"])
     scores = []
     for case, rating in zip(task.cases, [1, 2, 5, 4, 5, 2], strict=True):
         judged = [Judged(Request("judge", case.texts), dict.fromkeys(task.rubric.axes, rating))]
