@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.choice import had
 from medtasks_ext.prompts.official.folding import Source
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.official import Artefact, StrategyLines, SuiteOfficial
+from medtasks_ext.registry.official import Artefact, StrategyLines, SuiteOfficial
 
 
 @dataclass(frozen=True)
