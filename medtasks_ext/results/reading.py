@@ -29,6 +29,7 @@ from medtasks_ext.results.experiments import (
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
+from medtasks_ext.runs.conditions import LAYOUT
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import read_samples
@@ -483,7 +484,7 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
     settings, arguments = identity["settings"], identity["model"]["model_args"]
     # the model's chat template may have refused what was asked for
     system_role = manifest.get("system_role", settings.get("system_role", True))
-    template = settings.get("apply_chat_template")
+    template = settings.get("apply_chat_template") or (settings.get("layout") and LAYOUT)
     multiturn = settings.get("fewshot_as_multiturn")
     chosen = {key: value for key, value in arguments.items() if key not in INFRASTRUCTURE}
     documents = dict.fromkeys(item.settings["documents"] for item in experiments.values())

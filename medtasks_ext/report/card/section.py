@@ -117,7 +117,7 @@ def _remarks(entry: Entry, pending: Sequence[str]) -> list[str]:
     if cut := sum(item.cut.get("answers_cut", 0) for item in experiments):
         lines.append(f"{cut:,} answers fill the token budget.")
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
-        lines.append(f"{shortened:,} inputs lost their end, to fit the context.")
+        lines.append(f"{shortened:,} inputs lost a part, to fit the context.")
     lines += entry.notes
     lines.append("The score of a benchmark is no evidence that a model is safe in the care of patients.")
     return lines
