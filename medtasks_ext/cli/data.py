@@ -109,6 +109,9 @@ def data_status(
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for item in found:
+        if item.exclusions:
+            typer.echo(f"{item.dataset.id}: {item.exclusions}")
     typer.echo(_status_summary(found))
     return 0
 
@@ -344,7 +347,8 @@ def data_fetch(
             continue
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
-        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.n_test:,} rows")
+        rows = f"{done.n_test:,} rows"
+        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.exclusions or rows}")
     here = len(wanted) - failed
     typer.echo(
         f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"

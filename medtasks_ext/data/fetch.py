@@ -36,6 +36,7 @@ class Fetched:
         n_new: files that were not here, or not as recorded.
         n_bytes: of all its files.
         n_test: rows that can be evaluated.
+        exclusions: which rows of the source are left out, and why.
     """
 
     dataset: str
@@ -43,6 +44,7 @@ class Fetched:
     n_new: int
     n_bytes: int
     n_test: int
+    exclusions: str | None = None
 
 
 class Store:
@@ -91,7 +93,8 @@ class Store:
                 f"is here, but cannot be read: {fault.what}", where=fault.where, remedy=fault.remedy
             )
         n_bytes = sum(entry["bytes"] for entry in entries)
-        return Fetched(dataset.id, len(files), n_new, n_bytes, len(found.test))
+        exclusions = found.test[0].loaded.exclusions if found.test else None
+        return Fetched(dataset.id, len(files), n_new, n_bytes, len(found.test), exclusions)
 
     def _get(self, file: RemoteFile) -> bool:
         """Make sure that a file is here; returns whether it had to be fetched."""

@@ -31,6 +31,7 @@ class Status:
         n_test: rows that can be evaluated; None where nothing is here.
         n_fewshot: rows of its few-shot pool.
         faults: what is wrong with its rows.
+        exclusions: which rows of the source are left out, and why.
     """
 
     dataset: Dataset
@@ -41,6 +42,7 @@ class Status:
     n_test: int | None = None
     n_fewshot: int | None = None
     faults: list[MedtasksError] = field(default_factory=list)
+    exclusions: str | None = None
 
     def record(self) -> dict[str, Any]:
         """As JSON."""
@@ -55,6 +57,7 @@ class Status:
             "n_fewshot": self.n_fewshot,
             "checks": None if not self.here else "failed" if self.faults else "passed",
             "faults": [str(fault) for fault in self.faults],
+            "exclusions": self.exclusions,
         }
 
 
@@ -67,7 +70,8 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
         return Status(dataset, origin, where, revision)
     found = check_rows(dataset, origin)
     n_test, n_fewshot = len(found.test), len(found.fewshot)
-    return Status(dataset, origin, where, revision, True, n_test, n_fewshot, found.faults)
+    exclusions = found.test[0].loaded.exclusions if found.test else None
+    return Status(dataset, origin, where, revision, True, n_test, n_fewshot, found.faults, exclusions)
 
 
 def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str | None, str | None, bool]:

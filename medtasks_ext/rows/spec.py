@@ -261,6 +261,28 @@ class Original(Strict):
         return self
 
 
+class Exclusion(Strict):
+    """Rows of a pinned download that cannot be scored, which nobody can mend. Local rows are never excluded.
+
+    Attributes:
+        ids: test rows, by id, or by number where they have none.
+        when: expression over the columns of such rows, where not all of them are known by id.
+        reason: why they cannot be scored.
+        most: how many test rows `when` may exclude; if it takes more, the download is not what it was.
+    """
+
+    ids: list[str] = []
+    when: str | None = None
+    reason: str
+    most: int | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Exclusion:
+        if bool(self.ids) == bool(self.when) or (self.when is None) != (self.most is None):
+            raise ValueError("give either `ids`, or `when` with `most`")
+        return self
+
+
 class Source(Strict):
     """Where rows come from.
 
@@ -271,6 +293,7 @@ class Source(Strict):
         original: layouts of the source as its owner distributes it; the first whose files are there
             is used, for local files and for downloads.
         download: public files, if there are any.
+        exclude: rows of the download that are left out, counted in results.
         database: the database on which answers are run, if they are SQL.
         identity: the field by which a few-shot row is recognised among test rows.
         cluster: expression for what several rows ask about (a note, a patient, a dialogue), such as
@@ -294,6 +317,7 @@ class Source(Strict):
     schemas: list[RowSchema] = []
     original: list[Original] = []
     download: Download | None = None
+    exclude: list[Exclusion] = []
     database: Database | None = None
     identity: str = "input"
     cluster: str | None = None
