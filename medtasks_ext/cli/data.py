@@ -348,7 +348,8 @@ def data_fetch(
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
         rows = f"{done.n_test:,} rows"
-        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.exclusions or rows}")
+        unpinned = f"; {counted(done.n_unpinned, 'file')} not pinned: recorded now" if done.n_unpinned else ""
+        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.exclusions or rows}{unpinned}")
     here = len(wanted) - failed
     typer.echo(
         f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"

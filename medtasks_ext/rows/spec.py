@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.official import Official
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -50,12 +51,14 @@ class Database(Strict):
         file: its name beside the local rows.
         url: where it is fetched from if it is not there, with `{revision}`.
         revision: commit of the URL.
+        digest: of its content, as in `rows.download.digests`.
         sample: SQL text beside the sample rows, from which their database is built.
     """
 
     file: str
     url: str
     revision: str
+    digest: str | None = Field(default=None, pattern=PATTERN)
     sample: str = "sample_db.sql"
 
 
@@ -191,6 +194,11 @@ class Download(Strict):
 
     `reader` reads files that are no rows with named columns; after a `!` it takes members of any format
     that a pattern names: `Corpus.zip!Test/*/*.xml`.
+
+    `digests` has, by the name of a file, what its content is, whoever sends it: `sha256:` of its bytes,
+    `git:` the id of its blob, `members:` of an archive's members that are read (`rows.digests`).
+    `mirrors` has, likewise, URLs of the same content (with `{revision}`), asked in order after the pinned
+    place; files at GitHub are found at other servers without being told.
     """
 
     repo: str | None = None
@@ -199,6 +207,8 @@ class Download(Strict):
     fewshot: list[str] = []
     test_ids: str | None = None
     reader: Reader | None = None
+    digests: dict[str, Annotated[str, Field(pattern=PATTERN)]] = {}
+    mirrors: dict[str, list[str]] = {}
 
 
 class Original(Strict):
@@ -247,6 +257,12 @@ class Original(Strict):
         """The files without which it cannot be read."""
         joined = [pattern for table in self.join for pattern in table.files]
         return [*self.test, *joined, *self.fewshot, *self.texts]
+
+    @property
+    def read(self) -> list[str]:
+        """All files that are read, annotations that lie beside texts among them."""
+        beside = [f"{name.removesuffix('.txt')}.ann" for name in self.test + self.fewshot]
+        return [*self.patterns, *(beside if isinstance(self.reader, BratReader) else [])]
 
     @model_validator(mode="after")
     def _consistent(self) -> Original:
