@@ -14,7 +14,8 @@ from medtasks_ext.rows.files import SUFFIXES, Row, read_rows
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original
 from medtasks_ext.rows.originals.readers import records
-from medtasks_ext.rows.remote import remote_file
+from medtasks_ext.rows.remote import remote_file, remote_files
+from medtasks_ext.rows.terms import are_accepted
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -118,9 +119,15 @@ def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Orig
         return "release" if published and release.test_file(published, source) else None
     if forced in (None, "local") and (local_files(dataset, source) or original_folder(dataset, source)):
         return "local"
-    if forced in (None, "hub") and source.download:
+    if forced in (None, "hub") and source.download and is_allowed(source):
         return "hub"
     return None
+
+
+def is_allowed(source: Source) -> bool:
+    """Whether the download may be read: its terms are accepted, or its files were carried here."""
+    terms = source.download.terms if source.download else None
+    return terms is None or are_accepted(terms) or all(file.here() for file in remote_files(source))
 
 
 def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:

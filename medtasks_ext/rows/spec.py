@@ -71,7 +71,7 @@ class RowsReader(Strict):
 
 
 class TableReader(Strict):
-    """Lines of cells, or the first sheet of an .xlsx file.
+    """Lines of cells, or the first sheet of an .xlsx or .xls file.
 
     Attributes:
         columns: names of the cells; without them the first line holds the names.
@@ -109,11 +109,28 @@ class BratReader(Strict):
 
     Attributes:
         unit: a document is a whole text, or one of its lines.
+        words: lines that follow each other are one document, as long as they have no more words than this.
     """
 
     kind: Literal["brat"]
     unit: Literal["document", "line"] = "document"
+    words: int | None = None
     encoding: str = "utf-8"
+
+
+class CasReader(Strict):
+    """UIMA CAS in JSON, as INCEpTION and WebAnno export it: a text and its annotations.
+
+    Attributes:
+        type: of the annotations that count.
+        feature: what becomes the type of an entity.
+        words: as in brat.
+    """
+
+    kind: Literal["cas"]
+    type: str
+    feature: str
+    words: int | None = None
 
 
 class XmlReader(Strict):
@@ -151,7 +168,7 @@ class LinesReader(Strict):
 class SourceReader(Strict):
     """A source that no other reader fits; the module of that name in `data/originals` reads it."""
 
-    kind: Literal["ehrshot", "medalign", "mimic_iv"]
+    kind: Literal["clister", "ehrshot", "medalign", "mimic_iv"]
 
 
 Reader = Annotated[
@@ -159,6 +176,7 @@ Reader = Annotated[
     | TableReader
     | TokensReader
     | BratReader
+    | CasReader
     | XmlReader
     | InlineReader
     | LinesReader
@@ -183,6 +201,24 @@ class Join(Strict):
     every: bool = False
 
 
+class Terms(Strict):
+    """What a user accepts once before files are downloaded (`medtasks data fetch --accept`).
+
+    Attributes:
+        owner: who holds the data.
+        url: the page of the owner's terms.
+        asks: what they ask of a user, in our words.
+        copy_by: who published the copy that is downloaded, where it is not the owner's own.
+        token: whether the hub asks for the user's own account besides.
+    """
+
+    owner: str
+    url: str
+    asks: str
+    copy_by: str | None = None
+    token: bool = False
+
+
 class Download(Strict):
     """Public files, pinned. `repo` is a dataset on the Hugging Face hub; without it files are URLs.
 
@@ -198,7 +234,7 @@ class Download(Strict):
     `digests` has, by the name of a file, what its content is, whoever sends it: `sha256:` of its bytes,
     `git:` the id of its blob, `members:` of an archive's members that are read (`rows.digests`).
     `mirrors` has, likewise, URLs of the same content (with `{revision}`), asked in order after the pinned
-    place; files at GitHub are found at other servers without being told.
+    place; files at GitHub are found at other servers without being told. `terms` have to be accepted first.
     """
 
     repo: str | None = None
@@ -207,6 +243,7 @@ class Download(Strict):
     fewshot: list[str] = []
     test_ids: str | None = None
     reader: Reader | None = None
+    terms: Terms | None = None
     digests: dict[str, Annotated[str, Field(pattern=PATTERN)]] = {}
     mirrors: dict[str, list[str]] = {}
 
