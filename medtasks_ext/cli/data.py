@@ -18,8 +18,6 @@ from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.data.check import Checked, FolderReport
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
@@ -138,7 +136,9 @@ def _status_summary(found: list[Status]) -> str:
     if to_fetch:
         parts.append(f"{to_fetch} to download (`medtasks data fetch`)")
     if to_accept:
-        parts.append(f"{to_accept} to download after you accept their terms (`medtasks data fetch --accept NAME`)")
+        parts.append(
+            f"{to_accept} to download after you accept their terms (`medtasks data fetch --accept NAME`)"
+        )
     if missing:
         parts.append(f"{missing} missing (`medtasks data where TASK`)")
     root = data_dir()
@@ -182,7 +182,9 @@ def _how(dataset: Dataset) -> list[str]:
     if files:
         if source.download and source.download.terms:
             lines += [f"  {line}" for line in shown(source.download.terms).split("\n")]
-            lines.append(f"  download, once these terms are accepted: medtasks data fetch --accept {dataset.id}")
+            lines.append(
+                f"  download, once these terms are accepted: medtasks data fetch --accept {dataset.id}"
+            )
         else:
             lines.append(f"  download by itself, or once for all: medtasks data fetch {dataset.id}")
         lines += [f"    {file.source}" for file in files]

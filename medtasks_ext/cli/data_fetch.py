@@ -68,11 +68,11 @@ def data_fetch(
     wanted = [dataset for dataset, source in sources.items() if source.download and is_allowed(source)]
     if not wanted and not refused:
         first = datasets[0]
-        how = f"medtasks data fetch --accept {first.id}" if has_terms(first) else f"medtasks data where {first.id}"
+        way = "fetch --accept" if has_terms(first) else "where"
         raise MedtasksError(
             f"{first.id} is {first.metadata.access}: it cannot be downloaded"
             + (" before its terms are accepted" if has_terms(first) else ""),
-            remedy=how,
+            remedy=f"medtasks data {way} {first.id}",
         )
     store = Store(Path(to).expanduser() if to else None)
     failed, n_bytes, n_new = 0, 0, 0

@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry import SUFFIX, Registry, Suite, registry
 from medtasks_ext.registry.strategies import asked_strategy, strategy_title
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.results.suite_figures import Price
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from medtasks_ext.registry import Registry, Suite
 
 app = command_app()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a suite's published table is printed of (`published.figures` of `suite.yaml`).
-
-    Attributes:
-        tasks: the registry.
-        suite: whose table it is.
-        runs: what stands for a run in the table -> the run.
-        suffix: of the names of tasks, by strategy.
-        prices: of the runs, as far as they were given.
-    """
+    """What a suite's published table is printed of (`published.figures` of `suite.yaml`)."""
 
     tasks: Registry
-    suite: Suite
-    runs: Mapping[str, RunResults]
-    suffix: str
-    prices: Sequence[Price]
+    suite: Suite  # whose table it is
+    runs: Mapping[str, RunResults]  # what stands for a run in the table -> the run
+    suffix: str  # of the names of tasks, by strategy
+    prices: Sequence[Price]  # of the runs, as far as they were given
 
 
 @app.command("figures")
@@ -134,7 +123,7 @@ def _check_asked(asked: Figures, run: RunResults, leaves: list[str]) -> None:
         (pending, "have answers that wait for a judge, so their scores are not final"),
     ):
         if names:
-            typer.echo(f"{run.folder}: {len(names)} of {len(leaves)} tasks {what} ({names[0]} …)", err=True)
+            say(f"{run.folder}: {len(names)} of {len(leaves)} tasks {what} ({names[0]} …)")
 
 
 def _label(run: RunResults, runs: list[RunResults]) -> str:

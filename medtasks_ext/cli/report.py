@@ -145,6 +145,7 @@ def _summary(report: Report) -> dict[str, Any]:
         ],
         "groups": [shown(row) for row in report.groups],
         "pairs": [line for item in report.comparisons for line in pairs_of(report, item)],
+        "within": [line.record() for line in report.within],
         "without_score": [
             {
                 "entry": gap.entry.label,

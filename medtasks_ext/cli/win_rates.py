@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.suite_figures import (
+    Price,
     cost_bound,
     group_means,
     minimum_detectable_effect,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from medtasks_ext.cli.figures import Figures
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.results.run_files import RunResults
-    from medtasks_ext.results.suite_figures import Price
 
 
 def print_figures(asked: Figures) -> None:
@@ -80,15 +78,13 @@ def _print_table(
     axis = asked.suite.main_axes[0]
     category = {name: asked.tasks.datasets[name].values(asked.suite, axis)[0] for name in common}
     categories = sorted(set(category.values()))
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title=f"{asked.suite.title}, {len(common)} of {len(asked.suite.datasets)} benchmarks"
+    table = new_table(
+        ["model"],
+        ["win rate", "s.d.", "macro average", "s.d.", *(name.replace("_", " ") for name in categories)],
+        f"{asked.suite.title}, {len(common)} of {len(asked.suite.datasets)} benchmarks"
         " (those with a score in every run)",
-        title_justify="left",
+        pad_edge=False,
     )
-    for name in ("model", "win rate", "s.d.", "macro average", "s.d.", *categories):
-        table.add_column(name.replace("_", " "), justify="left" if name == "model" else "right")
     for model, line in sorted(lines.items(), key=lambda item: -item[1].win_rate):
         means = group_means({name: everyone[model][name] for name in common}, category)
         mark = "" if model in scores else " (published)"

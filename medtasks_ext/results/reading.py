@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import (
@@ -199,6 +199,9 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         if name not in tasks.tasks:
             faults.append(unknown_tasks([name], str(path)))
             continue
+        if not files.is_sealed(entry):
+            what = f"responses of {name} are not those with which the task was finished"
+            faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
             item = _medtasks_task(folder, name, files.read_task(name), tasks, faults)
             note_choice(record, name, item)
@@ -257,10 +260,10 @@ def _medtasks_task(
 
 def unknown_tasks(names: Sequence[str], where: str) -> Fault:
     """The fault of results whose tasks are not known."""
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return Fault(
         where,
-        f"no task of this registry is called {shown} (tasks of your own: medtasks --tasks-dir FOLDER …)",
+        f"no task of this registry is called {some(names)}"
+        " (tasks of your own: medtasks --tasks-dir FOLDER …)",
         "left out; `medtasks ls` lists the names",
     )
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jinja2
-from jinja2 import meta
+from jinja2 import meta, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.docx import blocks
 from medtasks_ext.rows.masking import masked
 from medtasks_ext.rows.objects import json_objects
@@ -26,6 +28,23 @@ _LONGEST_RANGE = 10_000
 _REMEDY = "mend the Jinja there"
 
 
+def _shown(value: Any) -> Any:
+    """A value that a template prints: never null, NaN, a list or an object, which no prompt means to show."""
+    if isinstance(value, str | jinja2.Undefined):
+        return value
+    if value is None or isinstance(value, list | dict) or (isinstance(value, float) and math.isnan(value)):
+        raise RowValueError(f"{excerpt(value)} stands where text belongs")
+    return value
+
+
+def _int(value: Any) -> int:
+    """The filter `int` without a silent 0 for what is no integer."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise RowValueError(f"{excerpt(value)} is no integer") from None
+
+
 def _range(*limits: int) -> range:
     """`range` of a template, which may not keep the machine busy."""
     wanted = range(*limits)
@@ -35,12 +54,13 @@ def _range(*limits: int) -> range:
 
 
 _environment = ImmutableSandboxedEnvironment(
-    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False, finalize=_shown
 )
 _environment.globals["range"] = _range
 _environment.filters.update(
     as_letters=as_letters,
     blocks=blocks,
+    int=_int,
     json_objects=json_objects,
     lettered=lettered,
     masked=masked,
@@ -49,8 +69,33 @@ _environment.filters.update(
 )
 
 
+def parsed(text: str) -> nodes.Template:
+    """The syntax tree of a template."""
+    return _environment.parse(text)
+
+
 class _Evaluate(Protocol):
     def __call__(self, values: Row, /) -> Any: ...
+
+
+# by the text alone: many datasets have the same `{{ input }}`, and compiling takes a millisecond or two
+
+
+@lru_cache(maxsize=2048)
+def _compiled(text: str) -> jinja2.Template:
+    compiled = _environment.from_string(text)
+    compiled.globals = dict(compiled.globals)  # a chain of maps would be copied slowly at each rendering
+    return compiled
+
+
+@lru_cache(maxsize=2048)
+def _variables(text: str) -> frozenset[str]:
+    return frozenset(meta.find_undeclared_variables(parsed(text)))
+
+
+@lru_cache(maxsize=2048)
+def _compiled_expression(text: str) -> _Evaluate:
+    return _environment.compile_expression(text, undefined_to_none=False)
 
 
 class Template:
@@ -64,11 +109,9 @@ class Template:
     def __init__(self, text: str, where: object) -> None:
         self.text, self.where = text, where
         try:
-            compiled = _environment.from_string(text)
+            self._compiled = _compiled(text)
         except jinja2.TemplateError as error:
             raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
-        compiled.globals = dict(compiled.globals)  # a chain of maps would be copied slowly at each rendering
-        self._compiled = compiled
 
     def render(self, values: Row) -> str:
         """The text.
@@ -82,9 +125,9 @@ class Template:
         except SecurityError as error:
             raise _forbidden(self.text, self.where, error) from None
 
-    def variables(self) -> set[str]:
+    def variables(self) -> frozenset[str]:
         """The names that the template reads."""
-        return meta.find_undeclared_variables(_environment.parse(self.text))
+        return _variables(self.text)
 
 
 class Expression:
@@ -98,7 +141,7 @@ class Expression:
     def __init__(self, text: str, where: object) -> None:
         self.text, self.where = text, where
         try:
-            self._evaluate: _Evaluate = _environment.compile_expression(text, undefined_to_none=False)
+            self._evaluate = _compiled_expression(text)
         except jinja2.TemplateError as error:
             raise MedtasksError(f"expression {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
@@ -125,11 +168,6 @@ class Expression:
         except UNFIT:
             return None
         return None if isinstance(value, jinja2.Undefined) else value
-
-
-#: Compiled once per process, whatever the number of strategies that use it.
-template = lru_cache(maxsize=2048)(Template)
-expression = lru_cache(maxsize=2048)(Expression)
 
 
 def _forbidden(text: str, where: object, error: SecurityError) -> MedtasksError:

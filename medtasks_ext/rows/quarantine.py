@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows.expressions import expression
+from medtasks_ext.rows.expressions import Expression
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.files import Row
@@ -24,7 +24,7 @@ class Quarantine:
     def __init__(self, exclusions: list[Exclusion], where: str) -> None:
         self.exclusions, self.where = exclusions, where
         self._found: Counter[int] = Counter()
-        self._when = [expression(item.when, where) if item.when else None for item in exclusions]
+        self._when = [Expression(item.when, where) if item.when else None for item in exclusions]
 
     def holds(self, row: Row, number: int, split: str) -> bool:
         """Whether a row is excluded; ids name test rows."""

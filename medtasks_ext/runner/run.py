@@ -12,10 +12,12 @@ import socket
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
@@ -40,7 +42,6 @@ from medtasks_ext.runner.evaluate import (
 from medtasks_ext.runner.fit import INPUT, SHOTS
 from medtasks_ext.runner.requests import Asked, read_asked
 from medtasks_ext.runner.stored import StoredLM, readable
-from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.conditions import Conditions, Layout, Rows, Shots, Wording
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
@@ -52,15 +53,12 @@ from medtasks_ext.runs.manifest import (
     TaskState,
     identity_of,
 )
-from medtasks_ext.runs.outcomes import outcome_files, read_outcomes
+from medtasks_ext.runs.outcomes import read_outcomes
 from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 from medtasks_ext.stats.bootstrap import interval_record, task_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Registry
@@ -93,23 +91,14 @@ def check_data(registry: Registry, tasks: Iterable[str], settings: Settings) -> 
 
 @dataclass(frozen=True)
 class Records:
-    """What a task is scored from.
+    """What a task is scored from."""
 
-    Attributes:
-        responses: document -> response.
-        prompts: document -> prompt as lm-eval records it, where it is known.
-        keys: document -> key of its request, where it is known.
-        cut: counts of prompts and answers that did not fit.
-        tokens: of all prompts and answers, where they were counted.
-        served: models that answered, as servers call them.
-    """
-
-    responses: Mapping[str, str]
-    prompts: Mapping[str, Any]
-    keys: Mapping[str, str]
-    cut: Mapping[str, int]
-    tokens: Mapping[str, int] | None
-    served: tuple[str, ...] = ()
+    responses: Mapping[str, str]  # document -> response
+    prompts: Mapping[str, Any]  # document -> prompt as lm-eval records it, where it is known
+    keys: Mapping[str, str]  # document -> key of its request, where it is known
+    cut: Mapping[str, int]  # counts of prompts and answers that did not fit
+    tokens: Mapping[str, int] | None  # of all prompts and answers, where they were counted
+    served: tuple[str, ...] = ()  # models that answered, as servers call them
 
 
 class Run:
@@ -129,8 +118,6 @@ class Run:
         """Name a run.
 
         Args:
-            folder: of the run.
-            registry: of tasks.
             rank: of this process among those that share the run; the first alone writes the manifest.
         """
         self.folder, self.registry, self.rank = folder, registry, rank
@@ -151,13 +138,6 @@ class Run:
     ) -> None:
         """Create the run, or continue it.
 
-        Args:
-            model: lm-eval's type of model.
-            arguments: of the model, as the user gave them.
-            settings: of the run.
-            requested: names as the user gave them.
-            tasks: those that they stand for.
-
         Raises:
             MedtasksError: the folder holds outcomes of another model or other settings, or those of an older
                 version.
@@ -175,11 +155,7 @@ class Run:
         self.save()
 
     def note_session(self, arguments: Mapping[str, Any]) -> None:
-        """Note that a call writes to the folder.
-
-        Args:
-            arguments: of the model, as the user gave them.
-        """
+        """Note that a call writes to the folder."""
         self.manifest.sessions.append(
             Session(
                 started=time.strftime("%Y-%m-%dT%H:%M:%S"),
@@ -288,18 +264,12 @@ class Run:
 
     def is_sealed(self, task: str) -> bool:
         """Whether the files of outcomes still hold what they held when the task was complete."""
-        sealed = self.state(task).sealed
-        files = {path.name: path for path in outcome_files(self.files.responses, task)}
-        return all(name in files and sealed_head(files[name], seal) for name, seal in sealed.items())
+        return self.files.is_sealed(self.state(task))
 
     def choose(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
         """Note which documents of tasks are asked and scored from now on. The manifest is not written.
 
         A task that stood over other documents waits again. Its outcomes stay.
-
-        Args:
-            tasks: as built.
-            choices: task -> its documents.
         """
         for name, task in tasks.items():
             entry = self.state(name)
@@ -322,7 +292,6 @@ class Run:
         """Places of the documents that are asked, in the task's test file.
 
         Args:
-            task: as built.
             choice: of documents; the one that is noted by default.
         """
         return chosen_documents(task, choice or self.state(task.task_name).choice)
@@ -341,9 +310,6 @@ class Run:
         """What follows when every document of a task has its answer: here, the score.
 
         Reads records of the run alone, so that another process may do it. The manifest is not written.
-
-        Args:
-            task: as built with the run's settings.
 
         Returns:
             The task's new state.
@@ -459,11 +425,7 @@ class Run:
         )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
-        """Compute all metrics again from stored responses.
-
-        Args:
-            report: called with (task, what happened).
-        """
+        """Compute all metrics again from stored responses."""
         again = (TaskState.DONE, TaskState.FAILED, TaskState.ANSWERED)
         for name, entry in list(self.manifest.tasks.items()):
             if entry.state not in again or name not in self.registry.tasks:
@@ -516,8 +478,6 @@ class Run:
         """Put the new state of a task into the manifest, over the documents that are chosen.
 
         Args:
-            task: its name.
-            entry: its new state.
             kept: further fields that stay as they are.
         """
         known = self.state(task)
@@ -529,13 +489,7 @@ class Run:
         self.note(task, entry, "generated", "seconds", "sealed")
 
     def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
-        """Put what became of a task into the manifest.
-
-        Args:
-            task: its name.
-            entry: its new state.
-            report: called with (task, what happened).
-        """
+        """Put what became of a task into the manifest."""
         self.note_end(task, entry)
         self.save()
         report(task, "done" if entry.state in DONE_STATES else f"failed: {entry.error}")
@@ -653,7 +607,6 @@ def records_of(asked: Sequence[Asked], answers: Mapping[str, Answer], *, with_sh
     """What a task is scored from.
 
     Args:
-        asked: its requests.
         answers: key of a request -> its last answer.
         with_shots: whether prompts carry shots where they fit.
     """
@@ -711,7 +664,6 @@ def pool_hash(task: Task, k: int | None = None) -> str:
     """Identifies the few-shot pool as rendered.
 
     Args:
-        task: as built.
         k: shots that prompts carry; all of the pool by default.
     """
     digest = sha256()

@@ -317,8 +317,7 @@ SOURCES = {
     ),
     "cmedqa": (
         {
-            "question.csv": "question_id,content\n"
-            + "".join(f"{i},问题{i}\n" for i in range(8)),
+            "question.csv": "question_id,content\n" + "".join(f"{i},问题{i}\n" for i in range(8)),
             "answer.csv": "ans_id,question_id,content\n"
             + "".join(f'{i}{k},{i},"回答{i}{k}，好"\n' for i in range(8) for k in range(2)),
             "test_candidates.txt": "question_id,ans_id,cnt,label\n7,70,0,1\n7,71,1,1\n7,10,2,0\n",
@@ -356,11 +355,15 @@ SOURCES = {
                     f"{folder}/{i}.ann",
                     "T1\tSymptom 0 4\tБоль\nT2\tBody_location 7 12\tспине\nT3\tReference 0 4\tБоль\n"
                     # an annotation with a line end: brat cuts its line there
-                    f"T4\tSymptom 13 {21 + len(str(i))}\t{i}\nи кашель\n",
+                    f"T4\tSymptom 13 {22 + len(str(i))}\t{i}\nи кашель\n",
                 ),
             )
         },
         r"Боль в спине \d+\nи кашель",
-        ["entity: Боль, type: Symptom;", "entity: спине, type: Body location;", r"entity: \d+ и кашель, type: Symptom;"],
+        [
+            "entity: Боль, type: Symptom;",
+            "entity: спине, type: Body location;",
+            r"entity: \d+ и кашель, type: Symptom;",
+        ],
     ),
 }
