@@ -18,7 +18,8 @@ from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.check import Checked, FolderReport
+    from medtasks_ext.data.card import Card
+    from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
 
@@ -31,7 +32,8 @@ def data() -> None:
     """See, check, fetch and bring data."""
 
 
-_SHOWN = 5  # faults of a dataset, and names in a list
+_SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
+_LABELS = 8
 
 
 @app.command("template")
@@ -117,11 +119,19 @@ def _status_row(item: Status) -> tuple[str, ...]:
         item.dataset.id,
         item.dataset.metadata.access,
         data,
-        "–" if item.n_test is None else f"{item.n_test:,}",
+        _rows_of_paper(item),
         "–" if item.n_fewshot is None else f"{item.n_fewshot:,}",
         checks,
         item.where or "–",
     )
+
+
+def _rows_of_paper(item: Status) -> str:
+    """How many rows there are, and how many local ones are of the suite's own test part."""
+    n_paper = item.dataset.metadata.n_test
+    if item.n_test is None or item.origin != "local" or item.n_questions == n_paper:
+        return "–" if item.n_test is None else f"{item.n_test:,}"
+    return f"{item.n_questions:,}/{n_paper:,}"
 
 
 def _status_summary(found: list[Status]) -> str:
@@ -296,13 +306,41 @@ def _checked_lines(item: Checked, folder: Path) -> list[str]:
     counts = f"{item.n_test:,} test rows, {item.n_fewshot:,} few-shot rows"
     mark, valid = ("✗", "valid: ") if item.faults else ("✓", "")
     lines = [f"{mark} {item.dataset}  {valid}{counts}  ({', '.join(item.files)})"]
-    shown, rest = item.faults[:_SHOWN], len(item.faults) - _SHOWN
-    for fault in shown:
-        place = str(fault.where).removeprefix(f"{folder}/")
-        column = getattr(fault, "column", None)
-        named = f" (column {column})" if column and column not in fault.what else ""
-        lines.append(f"    {place}: {fault.what}{named}")
-    if rest > 0:
-        lines.append(f"    and {rest:,} more")
-    lines += [f"    → {remedy}" for remedy in dict.fromkeys(fault.remedy for fault in shown)]
-    return lines + [f"    note: {note}" for note in item.notes]
+    causes = item.causes
+    for cause in causes[:_SHOWN]:
+        first = cause.faults[0]
+        place, column = cause.where.removeprefix(f"{folder}/"), getattr(first, "column", None)
+        what = first.what if len(cause.faults) == 1 else cause.what
+        named = f" (column {column})" if column and column not in what else ""
+        lines.append(f"    {place}: {what}{named}" + ("" if len(cause.faults) == 1 else _in_rows(cause)))
+        lines.append(f"    → {first.remedy}")
+    if (rest := len(causes) - _SHOWN) > 0:
+        more = sum(len(cause.faults) for cause in causes[_SHOWN:])
+        lines.append(f"    and {counted(rest, 'other cause')} with {more:,} faults (--json has all)")
+    lines += [f"    note: {note}" for note in item.notes]
+    return lines + (_card_lines(item.card) if item.card else [])
+
+
+def _in_rows(cause: Cause) -> str:
+    """How many rows have a fault, and the first of them."""
+    kind, _, first = cause.rows[0].partition(" row ")
+    rest = [row.removeprefix(f"{kind} row ") for row in cause.rows[1:_SHOWN]]
+    shown = ", ".join([f"{kind} rows {first}", *rest]) + (", …" if len(cause.rows) > _SHOWN else "")
+    return f": {len(cause.rows):,} rows ({shown})"
+
+
+def _card_lines(card: Card) -> list[str]:
+    """What the rows are like."""
+    prompt, answer = card.prompt, card.answer
+    lines = [
+        f"    prompts of {prompt.shortest:,} to {prompt.longest:,} characters (median {prompt.median:,}),"
+        f" gold answers of {answer.shortest:,} to {answer.longest:,}"
+    ]
+    if card.labels:
+        most = sorted(card.labels.items(), key=lambda item: -item[1])
+        more = f", and {len(most) - _LABELS} other labels" if len(most) > _LABELS else ""
+        lines.append("    gold: " + ", ".join(f"{label} {n:,}" for label, n in most[:_LABELS]) + more)
+    if card.oracle is not None:
+        highest = f", the highest score is {card.highest:.4f}" if card.highest is not None else ""
+        lines.append(f"    the gold answers themselves score {card.oracle:.4f}{highest}")
+    return lines

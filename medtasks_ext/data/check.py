@@ -1,10 +1,12 @@
-"""Checking a folder of local files: every row against its dataset's schema, and names nobody looks for."""
+"""Checking a folder of local files: every row, what the rows are like, and names nobody looks for."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.data.card import Card, card_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
 from medtasks_ext.data.strays import Stray, find_strays
 from medtasks_ext.errors import MedtasksError, RowError
@@ -19,6 +21,49 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
 
 SHOTS = 5
+#: What a message says of one row alone: which it is, how long its text is.
+_OF_ONE_ROW = re.compile(
+    r"\b(?:test|few-shot) row \d+(?:, item \d+)?(?: \(id [^)]*\))?| of \d+(?: characters?)?(?=>)"
+)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Faults of the same kind in one file.
+
+    Attributes:
+        where: the file.
+        what: what is wrong, without the row.
+        faults: one or more.
+    """
+
+    where: str
+    what: str
+    faults: list[MedtasksError]
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that have the fault."""
+        return list(dict.fromkeys(item.row for item in self.faults if isinstance(item, RowError)))
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        first = self.faults[0]
+        return {
+            "file": self.where,
+            "column": first.column if isinstance(first, RowError) else None,
+            "cause": self.what,
+            "n": len(self.faults),
+            "rows": self.rows,
+            "remedy": first.remedy,
+        }
+
+
+def _cause(fault: MedtasksError) -> str:
+    """What is wrong, in words that hold for other rows, too."""
+    if not isinstance(fault, RowError):
+        return fault.what
+    return fault.cause or _OF_ONE_ROW.sub("", fault.what).strip(" :,")
 
 
 @dataclass(frozen=True)
@@ -31,6 +76,7 @@ class Checked:
         n_fewshot: rows of the few-shot pool.
         faults: what is wrong; rows with faults are not counted above.
         notes: what is right but worth knowing.
+        card: what the rows are like; None where none can be used.
     """
 
     dataset: str
@@ -39,6 +85,16 @@ class Checked:
     n_fewshot: int
     faults: list[MedtasksError]
     notes: list[str]
+    card: Card | None = None
+
+    @property
+    def causes(self) -> list[Cause]:
+        """The faults by what is wrong, the most frequent first."""
+        found: dict[tuple[str, str], list[MedtasksError]] = {}
+        for fault in self.faults:
+            found.setdefault((str(fault.where), _cause(fault)), []).append(fault)
+        causes = [Cause(where, what, faults) for (where, what), faults in found.items()]
+        return sorted(causes, key=lambda cause: -len(cause.faults))
 
     def record(self) -> dict[str, Any]:
         """As JSON."""
@@ -48,8 +104,10 @@ class Checked:
             "n_test": self.n_test,
             "n_fewshot": self.n_fewshot,
             "valid": not self.faults,
+            "causes": [item.record() for item in self.causes],
             "faults": [_fault(item) for item in self.faults],
             "notes": self.notes,
+            "card": self.card.record() if self.card else None,
         }
 
 
@@ -136,7 +194,20 @@ def _checked(dataset: Dataset, files: list[str]) -> Checked:
     blind = found.test[0].loaded.n_without_gold if n_test else 0
     if blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
-    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes)
+    card = card_of(dataset, found.test) if found.test else None
+    if card:
+        notes += card.notes()
+        if not card.reaches_highest and not faults:
+            faults = [_not_highest(card, found.test[0].loaded.where)]
+    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card)
+
+
+def _not_highest(card: Card, where: str) -> MedtasksError:
+    return MedtasksError(
+        f"the gold answers score {card.oracle:.4f} where {card.highest:.4f} is the highest score",
+        where=where,
+        remedy="look how they are read: medtasks preview TASK --data local --response TEXT",
+    )
 
 
 def rows(n: int) -> str:

@@ -18,6 +18,9 @@ from medtasks_ext.metrics.common import both
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.metrics.common import Document, Metrics
+
 _DOSE = re.compile(
     r"(?<![\w.,])\d[\d.,]*(?:\s?[-–]\s?\d[\d.,]*)?\s?(?:(?:mg|mcg|µg|μg|ug|g|kg|ml|l|iu|units?|meq|mmol)\b|%)"
     r"(?:\s?/\s?\d*\s?(?:mg|g|kg|ml|l|h|hr|hour|day|dose|actuation)\b)?"
@@ -34,7 +37,7 @@ _BRAND = re.compile(r"(.*\S)\s*\(([^()]*)\)\s*")
 _NO_WORD = re.compile(r"[\W_]+")
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """`micro_f1` (the score) takes equal names, `micro_f1_substring` names of which one is in the other.
 
     An answer that cannot be read recommends nothing.
@@ -42,7 +45,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     drugs = [aliases(drug) for drug in gold]
     named = recommended(answer or [], gold)
     counts = matched(named, drugs, is_alias)

@@ -14,6 +14,8 @@ from medtasks_ext.stats.statistic import Statistic, as_they_are, ratios, share
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.metrics.common import Document, Metrics
     from medtasks_ext.stats.statistic import Array
 
 TRIALS = 3
@@ -25,12 +27,12 @@ Places = tuple[list[int], list[int], int]
 LETTERS = "abcde"
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """One trial of a question. Right means that the chosen set of option texts is the gold set."""
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     correct, chosen = float(answer == gold), answer or []
     trial = (document["item"], document["trial"], correct, chosen)
     options = document["options"]

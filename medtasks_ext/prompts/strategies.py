@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.suites import Lines
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.spec import DatasetSpec
+from medtasks_ext.rows.spec import DatasetSpec
 
 #: Answers that are texts of any length: "nothing but the answer" would ask for a short one.
 _OPEN = "free_text"

@@ -48,7 +48,7 @@ BLOCKS = ("rows", "prompt", "answer", "judge", "official")
 class Dataset:
     """One dataset folder: its hand-written `task.yaml` and what stands beside it."""
 
-    folder: Path  # the folder
+    folder: Path
     #: what is said in place of the folder's own file, by a task that includes it and changes a part
     given: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     source: Path | None = field(default=None, compare=False)  # the file of that task

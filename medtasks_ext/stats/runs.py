@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["in_run", "mean_of_runs"]
 
 
-def in_run(document: Mapping[str, Any], metrics: Mapping[str, float]) -> dict[str, Any]:
+def in_run(document: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Each value with the run of its document, where the benchmark has runs; else unchanged."""
     if "run" not in document:
         return dict(metrics)

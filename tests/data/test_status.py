@@ -42,7 +42,7 @@ def test_every_dataset_has_a_line_and_the_sums_agree(medtasks):
 
 def test_local_files_are_counted_and_checked(medtasks, chip_ctc):
     outcome = medtasks("data", "status", "bridge_zh")
-    assert line_of(outcome, "bridge_chip_ctc")[1:6] == ["gated", "local", "8", "5", "passed"]
+    assert line_of(outcome, "bridge_chip_ctc")[1:6] == ["gated", "local", "8/6,080", "5", "passed"]
     assert line_of(outcome, "bridge_mie")[1:6] == ["open", "download", "–", "–", "–"]
     assert line_of(outcome, "bridge_chip_cdee")[1:] == ["gated", "missing", "–", "–", "–", "–"]
     (chip_ctc / "bridge" / "CHIP-CTC.SFT.json").write_text("[]")

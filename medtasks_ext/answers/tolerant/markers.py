@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from medtasks_ext.answers.tolerant.reply import LONGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from medtasks_ext.answers.tolerant.reply import Reply
+from medtasks_ext.answers.tolerant.reply import LONGEST, Reply
 
 
 class Marker(NamedTuple):
@@ -47,6 +43,7 @@ _NOUNS = [
     "classification",
     "output",
     "label",
+    "relation",
     "ans",
     "答",
     "答案",
@@ -170,7 +167,7 @@ _BOX = re.compile(
     r"\\(?:boxed|fbox)\s*\{|<\s*(?:answer|final_answer|result|solution|label)\s*>", re.IGNORECASE
 )
 #: a question that a model asks itself after it has answered
-_NEXT_QUESTION = re.compile(r"\n\s*[*#\s]*(?:[Qq]uestion|[Uu]ser|[Hh]uman|题目|问题|Q)\s*\d{0,3}[*]*\s*:")
+_NEXT_QUESTION = re.compile(r"\n[*#\s]{0,12}(?:[Qq]uestion|[Uu]ser|[Hh]uman|题目|问题|Q)\s*\d{0,3}[*]*\s*:")
 #: the longest beginning of a line before a word at its beginning
 _LONGEST_LEAD = 60
 #: announcements that are looked at, from the last one on: a model in a loop writes thousands
