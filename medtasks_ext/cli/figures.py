@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, registry
 from medtasks_ext.registry.strategies import asked_strategy, strategy_title
 from medtasks_ext.registry.suites import function
+from medtasks_ext.results.conditions import may_stand_beside, unlike_the_paper
+from medtasks_ext.results.reading import read_runs
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.results.suite_figures import Price
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from medtasks_ext.registry import Registry, Suite
+    from medtasks_ext.results.experiments import Experiment, Fault
 
 app = command_app()
 
@@ -34,6 +38,7 @@ class Figures:
         runs: what stands for a run in the table -> the run.
         suffix: of the names of tasks, by strategy.
         prices: of the runs, as far as they were given.
+        experiments: what stands for a run -> task -> its score with its conditions.
     """
 
     tasks: Registry
@@ -41,6 +46,7 @@ class Figures:
     runs: Mapping[str, RunResults]
     suffix: str
     prices: Sequence[Price]
+    experiments: dict[str, dict[str, Experiment]] = field(default_factory=dict)
 
 
 @app.command("figures")
@@ -95,7 +101,7 @@ def figures(
 
 def _check_rows(asked: Figures) -> None:
     group = asked.suite.id + asked.suffix
-    for run in asked.runs.values():
+    for label, run in asked.runs.items():
         leaves = [leaf for leaf in asked.tasks.leaves(group) if run.score(leaf) is not None]
         if not leaves:
             raise MedtasksError(
@@ -109,11 +115,11 @@ def _check_rows(asked: Figures) -> None:
                 where=run.folder,
                 remedy="run the tasks on their own data",
             )
-        _check_asked(asked, run, leaves)
+        asked.experiments[label] = _experiments(asked, run, leaves)
 
 
-def _check_asked(asked: Figures, run: RunResults, leaves: list[str]) -> None:
-    """Refuse other numbers of examples, and say what else is unlike the published models.
+def _experiments(asked: Figures, run: RunResults, leaves: list[str]) -> dict[str, Experiment]:
+    """The scores with their conditions; what keeps some from standing among the published ones is said.
 
     Raises:
         MedtasksError: a task was asked with other examples than its strategy has.
@@ -127,14 +133,24 @@ def _check_asked(asked: Figures, run: RunResults, leaves: list[str]) -> None:
                 where=run.folder,
                 remedy="run it without --num_fewshot; `medtasks report` shows other numbers of examples",
             )
-    own = [leaf for leaf in leaves if run.tasks[leaf]["loaded"].get("instruction") != "official"]
-    pending = [leaf for leaf in leaves if run.tasks[leaf]["metrics"].get("judged", 1.0) < 1]
-    for names, what in (
-        (own, "were not asked in the suite's own words, as the published models were"),
-        (pending, "have answers that wait for a judge, so their scores are not final"),
-    ):
-        if names:
-            typer.echo(f"{run.folder}: {len(names)} of {len(leaves)} tasks {what} ({names[0]} …)", err=True)
+    faults: list[Fault] = []
+    [entry] = read_runs(run.folder, asked.tasks, faults)
+    for fault in faults:
+        typer.echo(str(fault), err=True)
+    items = {leaf: entry.experiments[leaf] for leaf in leaves}
+    named: Counter[str] = Counter()
+    for item in items.values():
+        named.update({reason.partition(":")[0] for reason in unlike_the_paper(item)})
+        named.update([] if item.coverage.whole else ["a part of the rows or judgements"])
+    if named:
+        n = sum(not may_stand_beside(item) for item in items.values())
+        reasons = ", ".join(f"{words} in {count}" for words, count in named.items())
+        typer.echo(
+            f"{run.folder}: {n} of {len(leaves)} tasks were asked otherwise than the published models were "
+            f"({reasons}): not ranked among these",
+            err=True,
+        )
+    return items
 
 
 def _label(run: RunResults, runs: list[RunResults]) -> str:

@@ -201,10 +201,31 @@ class Lines(_Strict):
     reason: str
 
 
+class PublishedConditions(_Strict):
+    """How the suite's paper asked its models, as far as it says.
+
+    Attributes:
+        source: where it says so.
+        decoding: of all models but the exceptions.
+        except_models: beginnings of names of models that were decoded otherwise.
+        jury: the judges of open answers, as the bundled jury names them.
+    """
+
+    source: str
+    decoding: str | None = None
+    except_models: list[str] = []
+    jury: str | None = None
+
+    def decoding_of(self, model: str) -> str | None:
+        """The decoding of a model; None where the paper does not say."""
+        return None if model.startswith(tuple(self.except_models)) else self.decoding
+
+
 class Published(_Strict):
     """What the suite's paper prints of models.
 
     Attributes:
+        conditions: how they were asked.
         entries: function of (registry, suite) that gives the models as lines of a leaderboard.
         note: what to know before a row of one's own is set beside a published one.
         figures: function behind `medtasks figures`; (registry, suite, runs by label, settings).
@@ -214,6 +235,7 @@ class Published(_Strict):
 
     entries: Reference
     note: str
+    conditions: PublishedConditions | None = None
     figures: Reference | None = None
     costs: Reference | None = None
     aliases: dict[str, str] = {}

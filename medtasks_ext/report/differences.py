@@ -31,6 +31,7 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
     own = [entry for entry in entries if entry.kind != "published"]
     return [
         *_limited(own),
+        *_short(own),
         *_pending(own),
         *_unlike(own, {entry.settings["published"] for entry in entries if entry.kind == "published"}),
         *_rebuilt(own),
@@ -71,6 +72,22 @@ def _limited(entries: Sequence[Entry]) -> Iterator[str]:
                 yield f"{entry.label}: only {words} of {where} were asked: no scores of whole test sets"
 
 
+def _short(entries: Sequence[Entry]) -> Iterator[str]:
+    """Tasks whose rows here are fewer than the suite's."""
+    for entry in entries:
+        found = {
+            item.task: item.coverage.words
+            for item in entry.experiments.values()
+            if item.score is not None and item.coverage.lacks_rows and not item.limited
+        }
+        if found:
+            first = next(iter(found))
+            yield (
+                f"{entry.label}: rows are missing here of {_some([*found])} ({first}: {found[first]}): no "
+                "scores of whole test sets, so there is no rank and no place on a card"
+            )
+
+
 def _pending(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
         for item in entry.experiments.values():
@@ -87,7 +104,7 @@ def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
             found = [
-                unlike_the_paper(item, entry.settings)
+                unlike_the_paper(item)
                 for item in items
                 if item.score is not None and not item.sample and suite in beside
             ]

@@ -249,6 +249,7 @@ def _medtasks_task(
         tokens=stored.get("tokens"),
         sample="SAMPLE_DATA" in metrics,
         config=stored["config"],
+        recorded=stored.get("conditions") or {},
         read_resampled=lambda: load_resampled(files.resampled_file(name)),
         read_documents=lambda: load_document_scores(files.scores_file(name), score_statistic(dataset)),
         read_samples=partial(run.samples, name),
