@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-task nightly tasks lint lock-dev engine-env engine-test bench clean
+.PHONY: demo test test-task nightly tasks site lint lock-dev engine-env engine-test bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -64,6 +64,12 @@ $(ENGINE)/.installed: pyproject.toml benchmarks/make_engine_env.sh
 
 engine-test: engine-env
 	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m engine tests/engine
+
+# The documentation as a site, in build/site.
+site: $(STAMP)
+	$(BIN)/python -m pip install --quiet -e ".[site]"
+	$(BIN)/medtasks build
+	$(BIN)/mkdocs build --config-file docs/site/mkdocs.yml
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run_all.py

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _REMEDY = "make room or give write access, then run the same command again; what is written is kept"
 

@@ -10,16 +10,13 @@ import ipaddress
 import os
 import re
 import socket
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
-from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from medtasks_ext.errors import MedtasksError, some
 
 #: Variable that names trusted hosts and networks, separated by commas.
 TRUSTED_HOSTS = "MEDTASKS_TRUSTED_HOSTS"
@@ -32,15 +29,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Whose text a request holds.
+    """Whose text a request holds."""
 
-    Attributes:
-        dataset: its name; empty where nobody says.
-        is_open: whether everyone may read it.
-    """
-
-    dataset: str
-    is_open: bool
+    dataset: str  # its name; empty where nobody says
+    is_open: bool  # whether everyone may read it
 
 
 #: A request that holds no text of a row.
@@ -64,20 +56,14 @@ class Way(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A server as the policy sees it.
+    """A server as the policy sees it."""
 
-    Attributes:
-        host: name or address, in lower case.
-        way: what it may receive.
-        by_address: the permission rests on the addresses of the name, which are looked at again when a
-            connection is opened.
-        encrypted: whether it is asked over https.
-    """
-
-    host: str
-    way: Way
+    host: str  # name or address, in lower case
+    way: Way  # what it may receive
+    #: the permission rests on the addresses of the name, which are looked at again when a connection is
+    #: opened
     by_address: bool = False
-    encrypted: bool = False
+    encrypted: bool = False  # whether it is asked over https
 
     @property
     def takes_proxy(self) -> bool:
@@ -95,17 +81,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Egress:
-    """The policy of one call.
+    """The policy of one call."""
 
-    Attributes:
-        trusted: what `$MEDTASKS_TRUSTED_HOSTS` says.
-        allowed: hosts that the command permits.
-        record: called before a server receives a text.
-    """
-
-    trusted: str = ""
-    allowed: frozenset[str] = frozenset()
-    record: Callable[[Place, Text], None] = lambda place, text: None
+    trusted: str = ""  # what `$MEDTASKS_TRUSTED_HOSTS` says
+    allowed: frozenset[str] = frozenset()  # hosts that the command permits
+    record: Callable[[Place, Text], None] = lambda place, text: None  # called before a server receives a text
 
     @classmethod
     def of(cls, allowed: Iterable[str] = ()) -> Egress:
@@ -184,10 +164,9 @@ class Egress:
         closed = list(dict.fromkeys(text.dataset for text in texts if not text.is_open))
         if not closed or (place := self.place(url)).way is not Way.OPEN_ONLY:
             return
-        more = f" and {len(closed) - _SHOWN} more" if len(closed) > _SHOWN else ""
-        named = ", ".join(name or "a dataset without a name" for name in closed[:_SHOWN])
+        named = some([name or "a dataset without a name" for name in closed], _SHOWN)
         raise MedtasksError(
-            f"text of {named}{more} is not open to everyone, and would be sent to {place.host}",
+            f"text of {named} is not open to everyone, and would be sent to {place.host}",
             where=place.host,
             remedy=remedy_for(place.host),
         )
@@ -209,6 +188,15 @@ def remedy_for(host: str) -> str:
         f"serve the model on this machine; or name the host or its network in {TRUSTED_HOSTS}, if the "
         f"institution runs it; or, if the data-use agreement permits this one host, add --allow-host {host}"
     )
+
+
+def shown_url(url: str) -> str:
+    """An address as messages show it: without user info and query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
 def is_loopback(url: str) -> bool:

@@ -1,5 +1,9 @@
 """The one error type that users see."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 class MedtasksError(Exception):
     """Bad input, said in words: what is wrong, where, and how to mend it.
@@ -13,16 +17,30 @@ class MedtasksError(Exception):
         super().__init__(f"{place}{what}" + (f"\n  → {remedy}" if remedy else ""))
 
 
+def some(names: Sequence[object], most: int = 5) -> str:
+    """The first of many names, and how many more there are: what a message shows of a list."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
+
+
 class RowError(MedtasksError):
     """A fault of one row.
 
     Attributes:
         row: its place, for example `test row 3, item 2`.
         column: where the fault lies, if it is one column.
+        cause: what is wrong, in words that other rows with the same fault share.
     """
 
     def __init__(
-        self, what: str, *, row: str, column: str | None = None, where: object = None, remedy: str = ""
+        self,
+        what: str,
+        *,
+        row: str,
+        column: str | None = None,
+        where: object = None,
+        remedy: str = "",
+        cause: str = "",
     ) -> None:
-        self.row, self.column = row, column
+        self.row, self.column, self.cause = row, column, cause
         super().__init__(what, where=where, remedy=remedy)

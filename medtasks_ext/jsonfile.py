@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def json_bytes(content: Any, indent: int | None = None) -> bytes:

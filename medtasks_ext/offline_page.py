@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from html import escape
+from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+from typing import Any
 
 #: halves of a pair: legal in a JSON escape, but no text that a file could hold
 _SURROGATE = re.compile("[\ud800-\udfff]")

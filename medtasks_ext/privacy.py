@@ -9,16 +9,13 @@ from __future__ import annotations
 import os
 import re
 import traceback
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 _public = ContextVar("_public", default=False)
 

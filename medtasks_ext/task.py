@@ -7,10 +7,11 @@ that includes another one and changes a part is a task of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.config.task import TaskConfig
@@ -27,9 +28,6 @@ from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import function_named
 from medtasks_ext.rows.sources import forced_origin
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Keys that lm-eval does not know.
 OWN_KEYS = ("dataset", "strategy", *BLOCKS, "about")

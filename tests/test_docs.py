@@ -206,6 +206,21 @@ def test_plain_lm_eval_is_shown_with_a_batch_size_wherever_it_runs_a_local_model
     assert one_by_one == [], "add --batch_size auto"
 
 
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "readme").glob("README.*.md")), ids=lambda page: page.name
+)
+def test_a_translated_readme_has_the_commands_of_the_english_one(page):
+    def commands(text: str) -> list[str]:
+        lines = (
+            line.partition("#")[0].strip() for block in FENCE.findall(text) for line in block.splitlines()
+        )
+        return [line for line in lines if re.match(r"make (demo|test)$|pip|medtasks|lm_eval", line)]
+
+    english = commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    judging = [line for line in english if line.startswith("medtasks judge")]
+    assert commands(page.read_text(encoding="utf-8")) == [line for line in english if line not in judging]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_is_complete(name):
     item = COMMANDS[name]
@@ -274,3 +289,45 @@ def test_the_changelog_names_every_task_whose_scores_stopped_being_comparable():
     ]
     assert unnamed == [], "say under `Task versions` in CHANGELOG.md why N rose"
     assert raised or "`N` has risen for none" in changelog()
+
+
+# ---------------------------------------------------------------------- questions
+
+#: what a reader who knows lm-eval, but not this package, asks -> where the answer stands, and what it says
+QUESTIONS = {
+    "Where do my files go?": ("docs/data.md#where-rows-are-read-from", "MEDTASKS_DATA_DIR"),
+    "Are my files right?": ("docs/data.md#checking-local-files", "medtasks data check"),
+    "Is my score comparable with the leaderboard?": ("docs/comparability.md#what-follows", "has no rank"),
+    "Were models asked in the paper's words?": ("docs/prompts.md#where-official-words-come-from", "wheel"),
+    "How do I add a dataset in Italian?": ("docs/metadata.md#tasks-and-suites-of-your-own", "--language it"),
+    "How do I ask a task in other words?": ("tasks/README.md#a-variant-of-a-task", "include"),
+    "What left my machine?": ("docs/privacy.md#where-text-may-go", "sent.jsonl"),
+    "What happens when I press Ctrl-C?": ("docs/runs.md#what-is-promised", "same command"),
+    "Why has an open-ended task no score?": ("docs/evaluating.md#4-open-ended-answers", "jury"),
+    "What does the interval say?": ("docs/statistics.md#intervals", "1,000"),
+    "Why is my score low though the answers look right?": ("docs/answers.md#two-readings", "repaired"),
+    "Does a score on sample rows mean anything?": ("docs/sample_rows.md", "means nothing"),
+}
+
+
+def section(page: Path, anchor: str) -> str:
+    """The text below a heading, up to the next heading of its rank or above."""
+    text = page.read_text(encoding="utf-8")
+    for heading in re.finditer(r"^(#+) +(.+?)$", text, flags=re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", heading[2].replace("`", "").lower()).replace(" ", "-")
+        if slug == anchor:
+            rest = text[heading.end() :]
+            end = re.search(rf"^#{{1,{len(heading[1])}}} ", rest, flags=re.MULTILINE)
+            return rest[: end.start()] if end else rest
+    raise AssertionError(f"{page}: no heading {anchor}")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_two_links_from_the_readme(question):
+    place, answer = QUESTIONS[question]
+    name, _, anchor = place.partition("#")
+    page = ROOT / name
+    assert answer in (section(page, anchor) if anchor else page.read_text(encoding="utf-8"))
+    first = {target_of(ROOT / "README.md", link) for link in links(ROOT / "README.md") if "://" not in link}
+    second = {target_of(near, link) for near in first if near.suffix == ".md" for link in links(near)}
+    assert page in first | second

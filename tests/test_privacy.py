@@ -100,7 +100,7 @@ TOO_MANY = f"prompt,context,label\n{MARKER},a,A,{MARKER}\n".encode()
 @pytest.mark.parametrize(
     ("path", "rows", "message"),
     [
-        (f"{OWN}/test.jsonl", changed(label=MARKER), "test row 3: gold answer"),
+        (f"{OWN}/test.jsonl", changed(label=MARKER), "test row 3, column label holds <text of"),
         (f"{OWN}/test.jsonl", changed(id=f"{MARKER}-0"), "occurs twice: test row 1 and test row 3"),
         (f"{OWN}/test.jsonl", without("label"), "test row 3 has no column label"),
         (f"{OWN}/test.jsonl", [{MARKER: MARKER, "labl": MARKER}], "other columns found: 2, labl among them"),
@@ -120,9 +120,9 @@ TOO_MANY = f"prompt,context,label\n{MARKER},a,A,{MARKER}\n".encode()
         (
             f"{MEDQA}/test.jsonl",
             [{"question": MARKER, "options": {MARKER: 1, "5": MARKER}, "answer_idx": MARKER}],
-            "test row 1: gold answer",
+            "test row 1, column options holds <object of 2> (options without text)",
         ),
-        (f"{MEDQA}/test.jsonl", [{"sent1": MARKER, "label": MARKER, **FOUR}], "field answer_idx"),
+        (f"{MEDQA}/test.jsonl", [{"sent1": MARKER, "label": MARKER, **FOUR}], "column label holds <text of"),
         (
             "mlb/cmexam/test.csv",
             f"Question,Options,Answer\n{MARKER},A {MARKER},{MARKER}\n".encode(),

@@ -7,27 +7,26 @@ import io
 import logging
 import os
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 import yaml
 
 from medtasks_ext.batching import BATCHING_MODELS
-from medtasks_ext.cli.words import near_options
+from medtasks_ext.cli.words import names_in, near_options, say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder
 from medtasks_ext.runner.model_configs import find_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    from medtasks_ext.registry import Registry
+    from medtasks_ext.runner.evaluate import Settings
+    from medtasks_ext.runner.run import Availability
 
 
 #: Commands with an -o of their own, which is no short form of --output_path.
@@ -56,22 +55,25 @@ def hide_bars(model: str) -> None:
 
 
 def lm_eval_config(
-    arguments: list[str], command: str, description: str, example: str, refused: Iterable[str]
-) -> tuple[EvaluatorConfig, set[str]]:
+    arguments: list[str],
+    command: str,
+    description: str,
+    example: str,
+    refused: Mapping[str, str],
+    *,
+    in_files: bool = False,
+) -> EvaluatorConfig:
     """Read lm-eval's flags, and `--config` files by path or bundled name.
 
     Args:
-        arguments: of the command line.
         command: the subcommand, for its help and messages.
         description: the help text above the flags.
         example: the arguments of an example, for the help text.
-        refused: flags that the command will refuse, and that its help leaves out.
-
-    Returns:
-        The configuration, and the names of the flags given on the command line itself.
+        refused: flags that have no meaning for the command, and why.
+        in_files: whether a configuration file must not hold those, either.
 
     Raises:
-        MedtasksError: an unknown flag, or a value that lm-eval refuses.
+        MedtasksError: an unknown flag, a refused one, or a value that lm-eval refuses or that leaves nothing.
     """
     from lm_eval._cli.run import Run as LmEvalRun
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -109,7 +111,13 @@ def lm_eval_config(
     if config.model in BATCHING_MODELS and not _says_batch_size(namespace):
         config.batch_size = "auto"  # lm-eval's own default is one question at a time
     hide_bars(config.model)
-    return config, {name for name, value in vars(namespace).items() if value or value == 0}
+    if config.limit is not None and config.limit <= 0:
+        raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
+    given = {name for name, value in vars(namespace).items() if value or value == 0}
+    for name, why in refused.items():
+        if getattr(config, name) if in_files else name in given:
+            raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
+    return config
 
 
 def _given_tasks(namespace: argparse.Namespace) -> list[str]:
@@ -149,21 +157,59 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     if tasks.own:  # a task that cannot be read would be missing in a group without a word
         check(tasks)
     items = [config.tasks] if isinstance(config.tasks, str) else list(config.tasks or [])
-    names = [name.strip() for item in items for name in item.split(",") if name.strip()]
+    names = [name for item in items for name in names_in(item)]
     if not names:
         raise MedtasksError("no tasks given", where="--tasks", remedy="`medtasks ls --groups` lists groups")
     return tasks, tasks.resolve(names)
 
 
-def say_missing(missing: dict[str, str], n_all: int, *, strict: bool = False) -> None:
+def own_flags() -> argparse.ArgumentParser:
+    """The flags besides lm-eval's of commands that ask documents of tasks."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--data")
+    parser.add_argument("--allow-host", action="append", default=[])
+    return parser
+
+
+def at_hand(tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool) -> Availability:
+    """Which tasks have their data here; what is missing is said.
+
+    Raises:
+        MedtasksError: none has, or not all of them have and `strict` is given.
+    """
+    from medtasks_ext.runner.run import check_data, nothing_to_run
+
+    found = check_data(tasks, names, settings)
+    if found.missing:
+        _say_missing(found.missing, len(names), strict=strict)
+        if strict:
+            raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
+    if not found.present:
+        raise nothing_to_run(settings)
+    return found
+
+
+def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:
+    """Name tasks that cannot be loaded.
+
+    Raises:
+        MedtasksError: there are some, and `stop` is given.
+    """
+    for name, fault in faults.items():
+        say(f"✗ {name}: {fault}")
+    if faults and stop:
+        what = f"tasks that cannot be loaded: {len(faults)}"
+        raise MedtasksError(what, remedy="mend the files named above")
+
+
+def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:
     """List the tasks without data, and where it would go."""
     lines = list(dict.fromkeys(missing.values()))
-    typer.echo(f"no data for {len(missing)} of {n_all} tasks:", err=True)
+    say(f"no data for {len(missing)} of {n_all} tasks:")
     for line in lines:
-        typer.echo(f"  {line}", err=True)
+        say(f"  {line}")
     root = os.environ.get("MEDTASKS_DATA_DIR")
-    typer.echo(
-        f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})", err=True
-    )
+    say(f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})")
     if not strict and len(missing) < n_all:
-        typer.echo("going on with the others; --strict stops instead", err=True)
+        say("going on with the others; --strict stops instead")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
+from medtasks_ext.errors import some
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from medtasks_ext.engines.batch import FileReport, Written
-
-#: Ids and lines that a message names.
-_SHOWN = 5
 
 
 def say_files(files: Sequence[Written]) -> None:
@@ -95,16 +92,11 @@ def say_report(report: FileReport) -> None:
     parts += [counted(report.faults, "new fault")] * bool(report.faults)
     parts += [f"{report.there:,} stored before"] * bool(report.there)
     parts += [f"{report.repeated:,} repeated"] * bool(report.repeated)
-    typer.echo(f"{report.path}: {', '.join(parts)}", err=True)
+    say(f"{report.path}: {', '.join(parts)}")
     for what, items in (
         ("results with another content than before in this call; the first counts", report.different),
         ("results of other requests", report.unknown),
         ("lines that hold no result", report.broken),
     ):
         if items:
-            typer.echo(f"✗ {report.path}: {len(items):,} {what}: {_some(items)}", err=True)
-
-
-def _some(items: Sequence[str]) -> str:
-    more = f" and {len(items) - _SHOWN:,} more" if len(items) > _SHOWN else ""
-    return f"{', '.join(items[:_SHOWN])}{more}"
+            say(f"✗ {report.path}: {len(items):,} {what}: {some(items)}")

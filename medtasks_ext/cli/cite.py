@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.citations import BESIDE, CITATIONS_FILE, cited_by, entries_of
 from medtasks_ext.runs.manifest import Manifest
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset, Registry
 
 app = command_app()
 
@@ -44,9 +42,7 @@ def cite(
             )
     typer.echo("\n\n".join(f"% {', '.join(of)}\n{entries[key].text}" for key, of in used.items()))
     doubtful = [key for key in used if entries[key].unverified]
-    typer.echo(
-        f"{len(used)} entries" + (f"; check before use: {', '.join(doubtful)}" if doubtful else ""), err=True
-    )
+    say(f"{len(used)} entries" + (f"; check before use: {', '.join(doubtful)}" if doubtful else ""))
     return 0
 
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry import SUFFIX, Registry, registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Registry
     from medtasks_ext.results.changes import GroupChange, TaskChange
     from medtasks_ext.results.experiments import Entry, Fault
 
@@ -92,7 +89,7 @@ def compare(
     everything: Annotated[
         bool, typer.Option("--all", help="Print all groups and tasks, not the largest changes alone.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show what changed between two runs or two models.
 
@@ -140,7 +137,7 @@ def compare(
     _table("task", lines, lines, everything)
     _flips(changes, documents)
     if out is not None:
-        typer.echo(f"groups.csv, tasks.csv and flipped.csv: {out}", err=True)
+        say(f"groups.csv, tasks.csv and flipped.csv: {out}")
     return 0
 
 
@@ -162,7 +159,7 @@ def _two(entries: list[Entry]) -> tuple[Entry, Entry]:
 
 def _say(faults: Sequence[Fault]) -> None:
     for fault in faults:
-        typer.echo(str(fault), err=True)
+        say(str(fault))
 
 
 def _group_lines(changes: Sequence[GroupChange], tasks: Registry) -> list[Line]:
@@ -199,7 +196,7 @@ def _is_main(line: Line, tasks: Registry) -> bool:
 
 def _head(first: Entry, second: Entry, settings: Any) -> None:
     if first.sample:
-        typer.echo("SAMPLE DATA: synthetic rows, not a result")
+        typer.echo(SAMPLE_DATA)
     typer.echo(f"before: {first.label}\nafter:  {second.label}")
     for name, (one, other) in settings.items():
         typer.echo(f"  {name}: {one} → {other}")
@@ -210,10 +207,8 @@ def _table(title: str, chosen: Sequence[Line], lines: Sequence[Line], everything
         return
     ordered = sorted(chosen, key=lambda line: (not line.significant, -abs(line.change.comparison.difference)))
     shown = ordered if everything else ordered[:SHOWN]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column(title, overflow="fold")
-    for name in ("before", "after", "change [95 % interval]", "p (Holm)", ""):
-        table.add_column(name, justify="left" if name == "" else "right", no_wrap=name != "")
+    figures = ["before", "after", "change [95 % interval]", "p (Holm)", ""]
+    table = new_table([title], figures, pad_edge=False, collapse_padding=True)
     for line in shown:
         found = line.change.comparison
         table.add_row(

@@ -12,10 +12,11 @@ from rich import box
 from rich.table import Table
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet, requested_tasks, say_faults
 from medtasks_ext.cli.end import say_sent
-from medtasks_ext.cli.model import create_model, model_name, output_folder
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
@@ -28,7 +29,6 @@ from medtasks_ext.runs.sent import SentLog
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    from medtasks_ext.cli.model import Loaded
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.studies.contamination.folder import ProbeFolder
@@ -89,42 +89,31 @@ def contamination(context: typer.Context) -> int:
 def contamination_command(arguments: list[str]) -> int:
     """Probe, or print finished probes; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
-    own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    own_parser.add_argument("--strict", action="store_true")
-    own_parser.add_argument("--data")
-    own_parser.add_argument("--allow-host", action="append", default=[])
+    own_parser = own_flags()
     own_parser.add_argument("--table", nargs="+", type=Path)
     own, rest = own_parser.parse_known_args(arguments)
     if own.table:
         return _compare(own.table, [*rest, *(["--data"] if own.data else [])])
-    config, given = lm_eval_config(rest, "contamination", _DESCRIPTION, _EXAMPLE, _REFUSED)
-    if config.limit is not None and config.limit <= 0:
-        raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
-    for name in sorted(given & set(_REFUSED)):
-        raise MedtasksError(
-            f"--{name} is not for `medtasks contamination`: {_REFUSED[name]}", remedy="leave it out"
-        )
-    return _probe(own, config)
+    return _probe(own, lm_eval_config(rest, "contamination", _DESCRIPTION, _EXAMPLE, _REFUSED))
 
 
 def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     tasks, resolved = requested_tasks(config)
     _refuse_chat(config)
 
+    from medtasks_ext.rows.sources import forced_origin
+    from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.studies.contamination.folder import ProbeFolder
 
-    present, n_missing = _with_data(tasks, resolved, own)
-    documents, faults = _documents(present, own.data, config.limit)
-    for name, fault in faults.items():
-        typer.echo(f"✗ {name}: {fault}", err=True)
-    if faults and (own.strict or not documents):
-        raise MedtasksError(
-            f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
-        )
+    # the strategies of a dataset share its inputs
+    names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
+    found = at_hand(tasks, names, Settings(data=forced_origin(own.data)), strict=own.strict)
+    documents, faults = _documents([tasks.datasets[name] for name in found.present], own.data, config.limit)
+    say_faults(faults, stop=own.strict or not documents)
     probe = ProbeFolder(output_folder(config))
     with Lease(probe.folder, "medtasks contamination"):
         egress = Egress.of(own.allow_host).recording(SentLog(probe.folder).add)
-        return _probe_in(probe, tasks, documents, config, egress, n_failed=len(faults) + n_missing)
+        return _probe_in(probe, tasks, documents, config, egress, n_failed=len(faults) + len(found.missing))
 
 
 def _probe_in(
@@ -143,40 +132,16 @@ def _probe_in(
         if not probe.is_current(name, items[0].loaded, len(items))
     }
     if len(waiting) < len(documents):
-        typer.echo(
-            f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}",
-            err=True,
-        )
+        say(f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}")
     failed = _ask_all(probe, tasks, waiting, config, egress) if waiting else {}
     done = {name: probe.tasks[name] for name in documents if name in probe.tasks and name not in failed}
     _print_probe(probe, done)
     for name, error in failed.items():
-        typer.echo(f"✗ {name}: {error}", err=True)
+        say(f"✗ {name}: {error}")
     say_sent(probe.folder)
     if done:
-        typer.echo(f"results: {probe.file} and {probe.folder / 'contamination.csv'}", err=True)
+        say(f"results: {probe.file} and {probe.folder / 'contamination.csv'}")
     return 1 if failed or n_failed else 0
-
-
-def _with_data(
-    tasks: Registry, resolved: dict[str, list[str]], own: argparse.Namespace
-) -> tuple[list[Dataset], int]:
-    """The requested datasets whose data is at hand, and how many others there are."""
-    from medtasks_ext.rows.sources import forced_origin
-    from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.run import check_data, nothing_to_run
-
-    # the strategies of a dataset share its inputs
-    names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
-    settings = Settings(data=forced_origin(own.data))
-    availability = check_data(tasks, names, settings)
-    if availability.missing:
-        say_missing(availability.missing, len(names), strict=own.strict)
-        if own.strict:
-            raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
-    if not availability.present:
-        raise nothing_to_run(settings)
-    return [tasks.datasets[name] for name in availability.present], len(availability.missing)
 
 
 def _documents(
@@ -292,11 +257,8 @@ _SAMPLE = "SAMPLE DATA: synthetic rows. This says nothing about the leakage of a
 def _print_probe(probe: ProbeFolder, done: dict[str, dict[str, Any]]) -> None:
     if any(task["origin"] == "sample" for task in done.values()):
         console().print(_SAMPLE, style="bold")
-    table = Table(box=box.SIMPLE_HEAD, title=f"{probe.model}: leaked test inputs", title_justify="left")
-    table.add_column("task", no_wrap=True)
-    for name in ("documents", "too short", "probed", "leaked", "share", "95 % interval"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    figures = ["documents", "too short", "probed", "leaked", "share", "95 % interval", ""]
+    table = new_table(["task"], figures, f"{probe.model}: leaked test inputs")
     for name, task in done.items():
         low, high = task["interval_95"] or (None, None)
         table.add_row(

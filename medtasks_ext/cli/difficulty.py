@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.app import OnlyTasks, command_app
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.registry import registry
 from medtasks_ext.studies.difficulty import LEVELS, PAPERS_PANEL, Grading, grade, write_grading
 
@@ -22,7 +21,7 @@ def difficulty(
     folders: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Folders of the panel's runs, one per model.")
     ],
-    tasks: Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")] = None,
+    tasks: OnlyTasks = None,
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for TASK.json.")] = "difficulty",
 ) -> int:
     """Grade questions as easy, medium or hard.
@@ -31,7 +30,7 @@ def difficulty(
 
     Example: medtasks difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
     """
-    names = [name.strip() for name in (tasks or "").split(",") if name.strip()]
+    names = names_in(tasks)
     known = registry()
     wanted = [task for members in known.resolve(names).values() for task in members] if names else None
     gradings = grade([Path(folder) for folder in folders], known, list(dict.fromkeys(wanted or [])) or None)
@@ -39,22 +38,15 @@ def difficulty(
     _print(gradings)
     for path in written:
         typer.echo(path)
-    typer.echo(f"next: medtasks sample {written[0]} --size 300 -o samples.json", err=True)
+    say(f"next: medtasks sample {written[0]} --size 300 -o samples.json")
     return 0
 
 
 def _print(gradings: list[Grading]) -> None:
     sample = any(grading.origin == "sample" for grading in gradings)
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title="SAMPLE DATA: synthetic rows, not a result" if sample else None,
-        title_justify="left",
+    table = new_table(
+        ["task", "method"], ["questions", *LEVELS], SAMPLE_DATA if sample else "", pad_edge=False
     )
-    table.add_column("task", overflow="fold")
-    table.add_column("method")
-    for name in ("questions", *LEVELS):
-        table.add_column(name, justify="right")
     for grading in gradings:
         counts = grading.counts()
         numbers = [len(grading.questions), *(counts[level] for level in LEVELS)]

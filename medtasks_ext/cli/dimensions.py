@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.departments import score_by_department
 from medtasks_ext.results.document_scores import score_statistic
@@ -34,9 +32,7 @@ def _print_parts(asked: Figures) -> None:
     columns = {"average": suite.id}
     columns |= {value: suite.named(suite.groups[axis], value) for value in suite.titles(axis)}
     columns = {name: group for name, group in columns.items() if group + asked.suffix in tasks.groups}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=suite.title, title_justify="left")
-    for name in ("model", *columns):
-        table.add_column(name, justify="left" if name == "model" else "right")
+    table = new_table(["model"], [*columns], suite.title, pad_edge=False)
     for model, run in asked.runs.items():
         metrics = {name: item["metrics"] for name, item in run.tasks.items()}
         cells = []
@@ -72,11 +68,9 @@ def _print_departments(asked: Figures) -> None:
         lines = score_by_department(samples)
         if not lines:
             continue
-        table = Table(
-            box=box.SIMPLE_HEAD, pad_edge=False, title=f"{model}, by department", title_justify="left"
+        table = new_table(
+            ["department"], ["score", "tasks", "documents"], f"{model}, by department", pad_edge=False
         )
-        for name in ("department", "score", "tasks", "documents"):
-            table.add_column(name, justify="left" if name == "department" else "right")
         for line in lines:
             indent = "  " if line.primary else ""
             table.add_row(indent + line.name, f"{line.score:.4f}", str(line.n_tasks), str(line.n_documents))

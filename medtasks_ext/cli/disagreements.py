@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -12,9 +13,6 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import registry
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.run_files import read_run
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: characters of a reading, and of a response around it
 _READING, _AROUND = 80, 60

@@ -11,8 +11,10 @@ from pathlib import Path
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.surroundings import Check, surroundings
+from medtasks_ext.cli.surroundings import bad as _bad
 from medtasks_ext.cli.words import counted
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import built_files, check_names, stale
 from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout, tasks_folder
@@ -24,29 +26,23 @@ app = command_app()
 
 
 SUPPORTED = ((0, 4, 13), (0, 5))
-
-#: (sound?, what was found)
-Check = tuple[bool, str]
+MARKS = {True: "✓", False: "✗", None: "·"}
 
 
 @app.command("doctor")
 def doctor() -> int:
     """Check the installation.
 
-    lm-eval, copies of the tasks, names, data folder.
+    lm-eval, copies of the tasks, names, data folder, engines, Punkt data, BERTScore, disk, permissions.
 
     Example: medtasks doctor
 
     Exit code 1: something needs attention.
     """
-    checks = [*_lm_eval(), _copy(), *_tasks(), _data()]
+    checks = [*_lm_eval(), _copy(), *_tasks(), *_data()]
     for sound, text in checks:
-        typer.echo(f"{'✓' if sound else '✗'} {text}")
-    return 0 if all(sound for sound, _ in checks) else 1
-
-
-def _bad(text: str, remedy: str) -> Check:
-    return False, f"{text} → {remedy}"
+        typer.echo(f"{MARKS[sound]} {text}")
+    return 1 if any(sound is False for sound, _ in checks) else 0
 
 
 def _lm_eval() -> list[Check]:
@@ -56,7 +52,7 @@ def _lm_eval() -> list[Check]:
         return [_bad("lm-eval is not installed", "pip install 'lm-eval>=0.4.13,<0.5'")]
     parts = tuple(int(part) for part in installed.split(".")[:3] if part.isdigit())
     supported = SUPPORTED[0] <= parts < SUPPORTED[1]
-    checks = [(supported, f"lm-eval {installed} (supported: 0.4.13 up to, not including, 0.5)")]
+    checks: list[Check] = [(supported, f"lm-eval {installed} (supported: 0.4.13 up to, not including, 0.5)")]
     if _editable("lm-eval"):
         checks.append(
             _bad(
@@ -112,9 +108,7 @@ def _copy() -> Check:
         return _bad("lm-eval's scan finds no tasks of medtasks", f"pip install medtasks, or {include}")
     old = stale(built_files(Registry(tasks_folder()), tasks=None if is_checkout() else FROM_INSTALLED), copy)
     if old:
-        more = f" and {len(old) - 3} more" if len(old) > 3 else ""
-        named = ", ".join(old[:3]) + more
-        return _bad(f"the copy inside lm-eval is stale ({named})", f"pip install again, or {include}")
+        return _bad(f"the copy inside lm-eval is stale ({some(old, 3)})", f"pip install again, or {include}")
     return True, f"`lm_eval --tasks …` finds the tasks in {copy}"
 
 
@@ -165,9 +159,10 @@ def _own(tasks: Registry, folder: Path) -> str:
     )
 
 
-def _data() -> Check:
+def _data() -> list[Check]:
     try:
         folder = data_dir()
     except MedtasksError as error:
-        return False, str(error)
-    return True, f"data folder: {folder}" if folder else "MEDTASKS_DATA_DIR is not set: public downloads only"
+        return [(False, str(error)), *surroundings(None)]
+    named = f"data folder: {folder}" if folder else "MEDTASKS_DATA_DIR is not set: public downloads only"
+    return [(True, named), *surroundings(folder)]

@@ -5,26 +5,23 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import Way
+from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
-from medtasks_ext.report.outline import outline
+from medtasks_ext.report.outline import Block, outline
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
 from medtasks_ext.runs.sent import read_sent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.engines.records import Fault
-    from medtasks_ext.report.outline import Block
     from medtasks_ext.results.rollup import Row
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.records import TaskRecord
@@ -132,14 +129,14 @@ def say_end(
     _say_some(failed, f"failed, too (details in {run.manifest_file})")
     _say_some(unfinished, "unfinished, too")
     if cause is not None:
-        typer.echo(f"✗ {stopped(cause)}", err=True)
+        say(f"✗ {stopped(cause)}")
     for note in run.manifest.notes:
-        typer.echo(f"note: {note}", err=True)
+        say(f"note: {note}")
     say_sent(run.folder)
-    typer.echo(f"results: {run.files.results_file}", err=True)
+    say(f"results: {run.files.results_file}")
     commands = list(_next(run, again if failed or unfinished or cause else None))
     for line in ["next:", *(f"  {command}" for command in commands)] if commands else []:
-        typer.echo(line, err=True)
+        say(line)
     return 1 if failed or unfinished or n_missing or cause else 0
 
 
@@ -148,8 +145,7 @@ def say_sent(folder: Path) -> None:
     found = [item for item in read_sent(folder) if not item.is_open and item.way is not Way.LOOPBACK]
     for host, way in dict.fromkeys((item.host, item.way) for item in found):
         names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
-        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
-        typer.echo(f"sent to {host} ({way.value}): text that is not open, of {shown}", err=True)
+        say(f"sent to {host} ({way.value}): text that is not open, of {some(names)}")
 
 
 def _failed(run: Run) -> Iterator[str]:
@@ -171,9 +167,9 @@ def _unfinished(run: Run, how: str) -> Iterator[str]:
 def _say_some(lines: Sequence[str], rest: str) -> None:
     shown = lines if len(lines) <= _NAMED + 1 else lines[:_NAMED]
     for line in shown:
-        typer.echo(f"✗ {line}", err=True)
+        say(f"✗ {line}")
     if more := len(lines) - len(shown):
-        typer.echo(f"✗ {counted(more, 'more task')} {rest}", err=True)
+        say(f"✗ {counted(more, 'more task')} {rest}")
 
 
 def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:

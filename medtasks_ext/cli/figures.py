@@ -3,49 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry import SUFFIX, Registry, Suite, registry
 from medtasks_ext.registry.strategies import asked_strategy, strategy_title
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.conditions import may_stand_beside, unlike_the_paper
+from medtasks_ext.results.experiments import Experiment, Fault
 from medtasks_ext.results.reading import read_runs
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.results.suite_figures import Price
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.results.experiments import Experiment, Fault
 
 app = command_app()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a suite's published table is printed of (`published.figures` of `suite.yaml`).
-
-    Attributes:
-        tasks: the registry.
-        suite: whose table it is.
-        runs: what stands for a run in the table -> the run.
-        suffix: of the names of tasks, by strategy.
-        prices: of the runs, as far as they were given.
-        experiments: what stands for a run -> task -> its score with its conditions.
-    """
+    """What a suite's published table is printed of (`published.figures` of `suite.yaml`)."""
 
     tasks: Registry
-    suite: Suite
-    runs: Mapping[str, RunResults]
-    suffix: str
-    prices: Sequence[Price]
+    suite: Suite  # whose table it is
+    runs: Mapping[str, RunResults]  # what stands for a run in the table -> the run
+    suffix: str  # of the names of tasks, by strategy
+    prices: Sequence[Price]  # of the runs, as far as they were given
+    #: what stands for a run -> task -> its score with its conditions
     experiments: dict[str, dict[str, Experiment]] = field(default_factory=dict)
 
 
@@ -136,7 +125,7 @@ def _experiments(asked: Figures, run: RunResults, leaves: list[str]) -> dict[str
     faults: list[Fault] = []
     [entry] = read_runs(run.folder, asked.tasks, faults)
     for fault in faults:
-        typer.echo(str(fault), err=True)
+        say(str(fault))
     items = {leaf: entry.experiments[leaf] for leaf in leaves}
     named: Counter[str] = Counter()
     for item in items.values():
@@ -145,10 +134,9 @@ def _experiments(asked: Figures, run: RunResults, leaves: list[str]) -> dict[str
     if named:
         n = sum(not may_stand_beside(item) for item in items.values())
         reasons = ", ".join(f"{words} in {count}" for words, count in named.items())
-        typer.echo(
+        say(
             f"{run.folder}: {n} of {len(leaves)} tasks were asked otherwise than the published models were "
             f"({reasons}): not ranked among these",
-            err=True,
         )
     return items
 

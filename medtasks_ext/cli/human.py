@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.cli.app import AllowHost, DryRun, command_app
+from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.human.agreement import Agreement
     from medtasks_ext.human.forms import Export
     from medtasks_ext.human.ingest import Ingested
@@ -144,13 +143,11 @@ def jury(
         int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the draw: as in `export`.")] = SEED,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
-    ] = False,
+    dry_run: DryRun = False,
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
-    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    allow_host: AllowHost = None,
 ) -> None:
     """Put the experts' questions to a jury of models.
 
@@ -164,7 +161,6 @@ def jury(
     from medtasks_ext.cli import judging as asking
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
-    asking.check_installed()
     from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
@@ -185,7 +181,7 @@ def jury(
             judges,
             [RunToJudge(compared, store)],
             budget,
-            say=asking.say,
+            say=say,
             egress=Egress.of(allow_host or []),
         )
         asks, outcome = engine.pending(), None
@@ -217,15 +213,15 @@ def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> i
         typer.echo(f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked")
     for judge, count in found.missing.items():
         if count:
-            typer.echo(f"missing: {count:,} comparisons by {judge}; the same command asks again", err=True)
+            say(f"missing: {count:,} comparisons by {judge}; the same command asks again")
     for judge, reason in (outcome.stopped if outcome else {}).items():
-        typer.echo(f"✗ judge {judge}: {reason}", err=True)
+        say(f"✗ judge {judge}: {reason}")
     if outcome and outcome.out_of_money:
-        typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
+        say("✗ --max-cost is reached; a higher one continues")
     say_sent(folder)
     typer.echo(f"results: {folder / 'jury.json'}")
     if outcome and outcome.interrupted:
-        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
     return INCOMPLETE if any(found.missing.values()) else DONE
 
@@ -250,7 +246,7 @@ def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, see
         raise MedtasksError(
             f"{len(sources)} folders given", where="medtasks human", remedy="name two runs: RUN_A RUN_B"
         )
-    names = [name.strip() for name in (tasks or "").split(",") if name.strip()]
+    names = names_in(tasks)
     if not names:
         raise MedtasksError(
             "no tasks given", where="--tasks", remedy="name tasks that both runs have finished"
@@ -277,22 +273,18 @@ def _points(
 
 
 def _say_export(made: Export, folder: Path) -> None:
+    from medtasks_ext.cli.tables import SAMPLE_DATA
     from medtasks_ext.human.forms import KEY_FILE, LONGEST_CELL
 
     for task, counts in made.record.get("tasks", {}).items():
         typer.echo(f"{task}: {counts['documents']} of {counts['of']} documents")
     long = {text for items in made.forms.values() for item in items for text in item.texts.values()}
     if n_long := sum(len(text) > LONGEST_CELL for text in long):
-        typer.echo(
-            f"{n_long} texts are too long for a cell of a spreadsheet: have the HTML page filled", err=True
-        )
+        say(f"{n_long} texts are too long for a cell of a spreadsheet: have the HTML page filled")
     if "sample" in made.notices:
-        typer.echo("SAMPLE DATA: synthetic rows, not a result", err=True)
+        say(SAMPLE_DATA)
     if "gated" in made.notices:
-        typer.echo(
-            "the forms hold the texts: hand them only to people whom the agreement for the data permits",
-            err=True,
-        )
+        say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
     typer.echo(f"keep {folder / KEY_FILE} to yourself: it says which answer is whose")
 
 
@@ -301,33 +293,27 @@ def _say_export(made: Export, folder: Path) -> None:
 
 def _say_read(read: Ingested, key: Mapping[str, Any]) -> None:
     for path in read.empty:
-        typer.echo(f"{path}: no answers in it; left aside", err=True)
+        say(f"{path}: no answers in it; left aside")
     for form, rows in key["forms"].items():
         absent, part = len(read.absent.get(form, ())), len(read.incomplete.get(form, ()))
         if absent or part:
-            typer.echo(
+            say(
                 f"{form}: {len(rows) - absent - part} of {len(rows)} rows; {absent} without answers "
-                f"and {part} filled in part are missing from all figures",
-                err=True,
+                f"and {part} filled in part are missing from all figures"
             )
 
 
 def _print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    from medtasks_ext.cli.tables import console
+    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 
     first, second = (run["folder"] for run in record["runs"])
     title = f"{what}, percent: {first} against {second}"
     if record.get("SAMPLE_DATA"):
-        title = f"SAMPLE DATA: synthetic rows, not a result\n{title}"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_style="bold", title_justify="left")
-    table.add_column("task", overflow="fold")
-    table.add_column("criterion", no_wrap=True)
-    for name in ("documents", "win", "tie", "loss"):
-        table.add_column(name, justify="right", no_wrap=True)
+        title = f"{SAMPLE_DATA}\n{title}"
+    figures = ["documents", "win", "tie", "loss"]
+    table = new_table(["task", "criterion"], figures, title, title_style="bold")
     several = any(len(item.rates) > 1 for item in found)
     table.add_column("win + tie" + (", mean" if several else ""), no_wrap=True)
     if several:
@@ -351,18 +337,13 @@ def _print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any
 
 
 def _print_agreement(found: Sequence[tuple[str, Sequence[Agreement]]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from medtasks_ext.cli.tables import console
+    from medtasks_ext.cli.tables import console, new_table
 
     found = [(name, agreements) for name, agreements in found if agreements]
     if not found:
         return
-    table = Table(box=box.SIMPLE_HEAD, title="agreement", title_style="bold", title_justify="left")
-    table.add_column("of", overflow="fold")
-    for name in ("Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ["Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"]
+    table = new_table(["of"], figures, "agreement", title_style="bold")
     for name, (all_of_them, *pairs) in found:
         values = [pair.value for pair in pairs if pair.value is not None]
         cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"

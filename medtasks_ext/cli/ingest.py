@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def ingest(
             help="Store prompts and responses, too: ALL texts, those of gated and private data included.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Put runs into a store of Parquet tables.
 
@@ -49,11 +49,11 @@ def ingest(
         Path(store),
         registry(),
         with_text=with_text,
-        report=lambda item: typer.echo(_line(item), err=True),
-        waiting=lambda: typer.echo(f"{store}: another ingest is at work, waiting for it", err=True),
+        report=lambda item: say(_line(item)),
+        waiting=lambda: say(f"{store}: another ingest is at work, waiting for it"),
     )
     for fault in faults:
-        typer.echo(str(fault), err=True)
+        say(str(fault))
     if as_json:
         lists = {"runs": [asdict(item) for item in items], "faults": [asdict(fault) for fault in faults]}
         content = {"store": store, **lists}
@@ -61,7 +61,7 @@ def ingest(
         typer.echo()
     else:
         typer.echo(_summary(store, items))
-        typer.echo(f"next: medtasks report {store} -o report", err=True)
+        say(f"next: medtasks report {store} -o report")
     return int(any(fault.skipped for fault in faults))
 
 

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.judging import (
     ask_all,
-    check_installed,
     money_words,
     number,
     print_estimates,
-    say,
     warn_withheld,
 )
-from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.judge.asks import Ask, RunToJudge
     from medtasks_ext.judge.budget import Budget, Estimate
     from medtasks_ext.judge.cases import JudgedTask
@@ -58,10 +53,8 @@ def judge(
     jury_name: Annotated[
         str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one: medhelm, mlb, local.")
     ],
-    tasks: Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")
-    ] = False,
+    tasks: OnlyTasks = None,
+    dry_run: DryRun = False,
     max_cost: Annotated[
         float | None,
         typer.Option("--max-cost", min=0.0, help="Stop before these runs have cost more USD in all."),
@@ -74,7 +67,7 @@ def judge(
         str | None,
         typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
     ] = None,
-    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    allow_host: AllowHost = None,
     requests: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +88,6 @@ def judge(
     Exit code 1: judgements are missing.
     """
     quiet()
-    check_installed()
     check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
     if responses:  # a pattern of the shell puts files behind the option, where folders are expected
         responses = [*responses, *(name for name in folders if Path(name).is_file())]
@@ -190,7 +182,7 @@ def check_flags(
 def _wanted(names: str | None) -> set[str] | None:
     if names is None:
         return None
-    resolved = registry().resolve([name.strip() for name in names.split(",") if name.strip()])
+    resolved = registry().resolve(names_in(names))
     return {leaf for leaves in resolved.values() for leaf in leaves}
 
 
@@ -204,21 +196,21 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
             remedy="write `adjudicator: human` in the jury file, or leave --decisions out",
         )
     found = take_decisions(path, runs, jury, keep=keep)
-    typer.echo(f"{path}: {found.taken:,} new decisions, {found.replaced:,} replaced", err=True)
+    say(f"{path}: {found.taken:,} new decisions, {found.replaced:,} replaced")
     for count, what in (
         (found.open, "are not decided on every point and stay in the queue"),
         (found.changed, "are about answers that are others now and do not count"),
         (found.agreed, "are not disputed; the assessors' mean stays"),
     ):
         if count:
-            typer.echo(f"{path}: {count:,} cases {what}", err=True)
+            say(f"{path}: {count:,} cases {what}")
 
 
 def _say_changed(run: Run, store: JudgementStore) -> None:
     """Name files that do not hold any more what they held when a call ended."""
     for task in store.changed:
         line = f"judgements/{task}.jsonl does not hold any more what it held when it was judged"
-        typer.echo(f"note: {line}; what is missing is asked again", err=True)
+        say(f"note: {line}; what is missing is asked again")
         run.manifest.note([line])
 
 
@@ -320,16 +312,16 @@ def _finish(
     _print_common(common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     if words := money_words(budget):
-        typer.echo(f"spent on these runs: {words}", err=True)
+        say(f"spent on these runs: {words}")
     for name, reason in stopped.items():
-        typer.echo(f"✗ judge {name}: {reason}", err=True)
+        say(f"✗ judge {name}: {reason}")
     if outcome and outcome.out_of_money:
-        typer.echo("✗ --max-cost is reached; a higher one continues", err=True)
+        say("✗ --max-cost is reached; a higher one continues")
     for run in runs.values():
         say_sent(run.folder)
-        typer.echo(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}", err=True)
+        say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
     if outcome and outcome.interrupted:
-        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
     waiting = [
         queue_file(run.folder, task.name)
@@ -338,14 +330,13 @@ def _finish(
         if any(item.pending for item in scores) and not jury.adjudicator
     ]
     if waiting:
-        typer.echo(
+        say(
             "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
             "  → medtasks human export --kind points FILE -o DIR, then medtasks human ingest; "
-            "medtasks judge RUN … --decisions decisions.jsonl",
-            err=True,
+            "medtasks judge RUN … --decisions decisions.jsonl"
         )
     if any(name != HUMAN for items in scored.values() for _, s in items for x in s for name in x.missing):
-        typer.echo(f"judgements are missing; {again}", err=True)
+        say(f"judgements are missing; {again}")
     return DONE if complete else INCOMPLETE
 
 
@@ -372,11 +363,7 @@ def _print_table(
 
     sample = any(case.case.synthetic for _, scores in scored for case in scores)
     titles = [run] if run else []
-    titles += ["SAMPLE DATA: synthetic rows, not a result"] if sample else []
-    table = Table(
-        box=box.SIMPLE_HEAD, title="\n".join(titles) or None, title_style="bold", title_justify="left"
-    )
-    table.add_column("task", no_wrap=True)
+    titles += [SAMPLE_DATA] if sample else []
     protocol = scored[0][0].rubric.protocol
     low, high = protocol.scale
     axes = list(dict.fromkeys(axis for task, _ in scored for axis in task.rubric.axes))
@@ -384,8 +371,8 @@ def _print_table(
     if protocol.dispute_above is not None:
         judges = [*jury.names[:N_ASSESSORS], jury.adjudicator_name]
         disputes = {"disputed": 2, "assessor_agreement": 2, "assessor_kappa": 2, "pending": 0}
-    for name in ("score", *judges, *axes, *disputes, "judged"):
-        table.add_column(name.removeprefix("assessor_"), justify="right")
+    figures = [name.removeprefix("assessor_") for name in ("score", *judges, *axes, *disputes, "judged")]
+    table = new_table(["task"], figures, "\n".join(titles), title_style="bold")
     for task, scores in scored:
         own = metrics[task.name]
         table.add_row(
@@ -419,12 +406,8 @@ def _print_figures(run: str, figures: Sequence[Figure]) -> None:
         if item.table == "judges" and item.item in (COMPOSITE, POOLED):
             pairs.setdefault((item.task, item.between), {})[item.measure] = item
     title = "agreement between judges" + (f" in {run}" if run else "")
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
-    table.add_column("task", no_wrap=True)
-    table.add_column("judges")
     measures = ("Spearman", "ICC(3,k)", "Cohen's kappa", "quadratic kappa")
-    for name in measures:
-        table.add_column(name, justify="right")
+    table = new_table(["task", "judges"], measures, title, title_style="bold")
     for (task, between), found in pairs.items():
         if all(item.value is None for item in found.values()):
             continue

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.app import AllowHost, command_app
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import ALLOW_HOST
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
 
@@ -48,7 +45,7 @@ def judge_eval(
         str | None, typer.Option("--jury", help="Jury file: ask these judges about each point; resumable.")
     ] = None,
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
-    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help=ALLOW_HOST)] = None,
+    allow_host: AllowHost = None,
     published: Annotated[
         bool, typer.Option("--published", help="Recompute what follows from the paper's own table.")
     ] = False,
@@ -95,7 +92,7 @@ def judge_eval(
     _print(found)
     typer.echo(f"{Path(out) / 'judge_eval.json'}")
     if interrupted:
-        typer.echo("medtasks: interrupted; the same command continues", err=True)
+        say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
     return INCOMPLETE if any(item.missing for item in found.values()) else COMPLETE
 
@@ -112,11 +109,8 @@ def _record(item: Evaluation, metric: str) -> dict[str, Any]:
 def _print(found: Mapping[str, Evaluation]) -> None:
     from medtasks_ext.studies.judge_evaluation import METRICS
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("judge", overflow="fold")
-    for name in METRICS:
-        table.add_column(_TITLES.get(name, name), justify="right", no_wrap=True)
-    table.add_column("points", justify="right")
+    titles = [_TITLES.get(name, name) for name in METRICS]
+    table = new_table(["judge"], [*titles, "points"], pad_edge=False)
     for judge, item in found.items():
         cells = []
         for name in METRICS:
@@ -139,13 +133,9 @@ def _print_published() -> None:
     from medtasks_ext.studies.judge_evaluation import METRICS, published_sizes, published_table
 
     rows = published_table()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="MLB, Table 5", title_justify="left")
-    table.add_column("judge")
-    table.add_column("SFT points", justify="right")
-    for name in METRICS:
-        table.add_column(_TITLES.get(name, name), justify="right")
-    for name in ("F1 of P and R", "kappa of A, P, R", "met"):
-        table.add_column(name, justify="right")
+    titles = [_TITLES.get(name, name) for name in METRICS]
+    figures = ["SFT points", *titles, "F1 of P and R", "kappa of A, P, R", "met"]
+    table = new_table(["judge"], figures, "MLB, Table 5", pad_edge=False)
     for row in rows:
         table.add_row(
             row.model,
@@ -175,9 +165,7 @@ def _ask(
     allow_hosts: Sequence[str],
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
-    from medtasks_ext.cli.judging import ask_all, check_installed
-
-    check_installed()
+    from medtasks_ext.cli.judging import ask_all
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
     from medtasks_ext.judge.budget import Budget
     from medtasks_ext.judge.engine import Engine
@@ -197,10 +185,10 @@ def _ask(
         engine.check(asks)
         outcome = ask_all(engine, asks) if asks else None
         for judge, reason in (outcome.stopped if outcome else {}).items():
-            typer.echo(f"✗ judge {judge}: {reason}", err=True)
+            say(f"✗ judge {judge}: {reason}")
         reasons = Counter(
             (ask.request.judge, store.failed.get(ask.key, NOT_ASKED)) for ask in engine.pending()
         )
         for (judge, reason), count in reasons.most_common():
-            typer.echo(f"missing: {judge}: {count:,} ({reason})", err=True)
+            say(f"missing: {judge}: {count:,} ({reason})")
         return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)

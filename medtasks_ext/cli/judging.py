@@ -6,21 +6,19 @@ import asyncio
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
 
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.judge.asks import Ask
     from medtasks_ext.judge.budget import Budget, Estimate
     from medtasks_ext.judge.engine import Engine, Outcome
@@ -28,29 +26,12 @@ if TYPE_CHECKING:
 LINE_SECONDS = 10.0
 
 
-def check_installed() -> None:
-    """Refuse, with the remedy, where a package that judging needs is missing."""
-    try:
-        import aiohttp  # noqa: F401
-    except ImportError as error:
-        raise MedtasksError(
-            f"judging needs a package that is not installed ({error.name})",
-            where="medtasks judge",
-            remedy="pip install 'medtasks[judge]'",
-        ) from None
-
-
-def say(line: str) -> None:
-    """A line for the user that is no result."""
-    typer.echo(line, err=True)
-
-
 def warn_withheld(engine: Engine, asks: Sequence[Ask]) -> None:
     """Say which texts a judge's server may not receive."""
     try:
         engine.check(asks)
     except MedtasksError as error:
-        typer.echo(f"warning: {error}", err=True)
+        say(f"warning: {error}")
 
 
 def money_words(budget: Budget) -> str:
@@ -63,12 +44,9 @@ def money_words(budget: Budget) -> str:
 
 def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("judge", no_wrap=True)
     batches = any(item.batch_cost is not None for item in estimates)
     columns = ["requests", "prompt tokens", "output tokens, at most", "USD, at most"]
-    for name in columns + ["as a batch"] * batches:
-        table.add_column(name, justify="right")
+    table = new_table(["judge"], columns + ["as a batch"] * batches)
     for item in estimates:
         table.add_row(
             item.judge,
@@ -139,7 +117,7 @@ class _Progress:
         if self.bar:
             self.bar.console.print(line, highlight=False, markup=False)
         else:
-            typer.echo(line, err=True)
+            say(line)
 
     def _line(self) -> None:
         self._said = time.monotonic()
@@ -149,7 +127,7 @@ class _Progress:
             for name, total in self.totals.items()
         ]
         parts += [f"{name} {self.done[name]}" for name in self.done if name not in self.totals]
-        typer.echo("asked: " + ", ".join(parts), err=True)
+        say("asked: " + ", ".join(parts))
 
 
 def ask_all(engine: Engine, asks: Sequence[Ask]) -> Outcome:

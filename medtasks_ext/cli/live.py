@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -11,15 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks_ext.cli.words import counted, duration
-from medtasks_ext.runner.tally import NOW_SECONDS, readable_share
+from medtasks_ext.runner.tally import NOW_SECONDS, Speed, Tally, TaskTally, readable_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from rich.console import ConsoleDimensions, RenderableType
 
     from medtasks_ext.runner.alarms import Alarms
-    from medtasks_ext.runner.tally import Speed, Tally, TaskTally
 
 #: Tasks under way that have a line each, and lines of the terminal that are left to other things.
 MAX_TASKS, _OTHER_LINES = 8, 12

@@ -8,6 +8,7 @@ import typer
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.words import say
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.folders import CHECKOUT, is_checkout, tasks_folder
 from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
@@ -47,10 +48,9 @@ def lock(
     ]
     for name, what in faults:
         later = f"{int(old[name].number) + 1}-A"
-        typer.echo(
+        say(
             f"{name}: {what} changed, and the version is still {new[name].version} → undo the change, or"
-            f" write `version: {later}` in task.yaml, name the task in CHANGELOG.md, and run `medtasks lock`",
-            err=True,
+            f" write `version: {later}` in task.yaml, name the task in CHANGELOG.md, and run `medtasks lock`"
         )
     if faults:
         return 1

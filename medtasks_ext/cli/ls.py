@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.registry import Dataset, Registry, Suite, registry
 from medtasks_ext.registry.select import select
 from medtasks_ext.rows.missing import origin_of
-from medtasks_ext.rows.sources import forced_origin
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.rows.sources import Origin
+from medtasks_ext.rows.sources import Origin, forced_origin
 
 app = command_app()
 
@@ -45,7 +41,7 @@ def ls(
         bool,
         typer.Option("--taxonomy", help="Show the suites' taxonomies, and the datasets that cover them."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """List datasets and whether their data is at hand.
 
@@ -81,10 +77,10 @@ def _list_tasks(words: list[str], *, as_json: bool) -> None:
 def _say_unreadable(tasks: Registry) -> None:
     """Name the datasets and suites whose files cannot be read."""
     for folder, reason in tasks.broken.items():
-        typer.echo(f"not listed: {folder.name}: {reason}", err=True)
+        say(f"not listed: {folder.name}: {reason}")
     said = {*tasks.broken.values()}  # by the datasets of a suite whose file cannot be read
     for reason in (reason for reason in tasks.suite_faults.values() if reason not in said):
-        typer.echo(reason, err=True)
+        say(reason)
 
 
 def _list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
@@ -200,9 +196,7 @@ def _print(records: list[dict[str, Any]]) -> None:
             + (f" and {twins} with permuted options, outside all groups" if twins else "")
             + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
         )
-    typer.echo(
-        f"next: medtasks preview {records[0]['task']} --data sample; medtasks data where TASK", err=True
-    )
+    say(f"next: medtasks preview {records[0]['task']} --data sample; medtasks data where TASK")
 
 
 def _cell(record: dict[str, Any], column: str) -> str:

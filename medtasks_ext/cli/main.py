@@ -10,22 +10,19 @@ import ast
 import os
 import sys
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from medtasks_ext import __version__
-from medtasks_ext.cli.words import near_options
+from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.telemetry import switch_off_telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -36,7 +33,7 @@ PANELS = {
     "Judges": ("judge", "human", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "sample"),
-    "Contribute": ("new", "validate", "build", "lock", "path"),
+    "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
 }
 #: Commands whose next call goes on where an interrupted one ended.
 _RESUMABLE = frozenset({"run", "contamination", "judge", "judge-eval"})
@@ -119,7 +116,7 @@ def _say_interrupted(command: str) -> None:
         from medtasks_ext.cli.end import shown_command
 
         how = f"; what came is kept, and the same command goes on:\n  {shown_command(sys.argv[1:])}"
-    typer.echo(f"medtasks: interrupted{how}", err=True)
+    say(f"medtasks: interrupted{how}")
 
 
 def _say_more(error: Any, option: str) -> None:
@@ -172,7 +169,7 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except MedtasksError as error:
-        typer.echo(f"medtasks: {error}", err=True)
+        say(f"medtasks: {error}")
         sys.exit(BAD_INPUT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -181,5 +178,5 @@ def main() -> None:
         if shows_text():
             raise
         typer.echo("".join(traceback.format_tb(error.__traceback__)), err=True, nl=False)
-        typer.echo(f"medtasks: {what_happened(error)} (MEDTASKS_SHOW_TEXT=1 shows all of it)", err=True)
+        say(f"medtasks: {what_happened(error)} (MEDTASKS_SHOW_TEXT=1 shows all of it)")
         sys.exit(1)

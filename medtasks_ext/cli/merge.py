@@ -10,6 +10,7 @@ import typer
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
+from medtasks_ext.cli.words import say
 from medtasks_ext.registry import registry
 from medtasks_ext.runs.manifest import TaskState
 
@@ -39,7 +40,7 @@ def merge(
         Path(out),
         registry(),
         partial=partial,
-        report=lambda task, what: typer.echo(f"{task}: {what}", err=True),
+        report=lambda task, what: say(f"{task}: {what}"),
     )
     missing = [entry for entry in run.manifest.tasks.values() if entry.state is TaskState.MISSING]
     return finish(run, len(missing))

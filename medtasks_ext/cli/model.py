@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from medtasks_ext.egress import shown_url
 from medtasks_ext.engines import choose
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runs.secrets import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
@@ -59,14 +58,10 @@ def output_folder(config: EvaluatorConfig) -> Path:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model, and the engine that it was loaded with.
+    """A model, and the engine that it was loaded with."""
 
-    Attributes:
-        lm: lm-eval's model.
-        own: the engine of a model that is loaded as one (vLLM); None for one that is put around the model.
-    """
-
-    lm: LM
+    lm: LM  # lm-eval's model
+    #: the engine of a model that is loaded as one (vLLM); None for one that is put around the model
     own: Engine | None = None
 
     def engine(
@@ -84,7 +79,6 @@ def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/compl
     """Load a model, or connect to it.
 
     Args:
-        config: lm-eval's configuration.
         endpoint: how the address of a server ends, for the message when none answers; None for a model
             whose server is not asked.
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.new_from import read, show
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.new import Question, draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
 from medtasks_ext.registry.tasks import Dataset, forget
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
 
 app = command_app()
 
@@ -47,17 +47,35 @@ def new(
     licence: Annotated[str | None, typer.Option("--licence", help="Under which terms.")] = None,
     citation: Annotated[str | None, typer.Option("--citation", help="BibTeX key.")] = None,
     n_test: Annotated[int | None, typer.Option("--n-test", min=1, help="Number of test documents.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE", help="File of rows, or ORG/DATASET of the hub, to start from."
+        ),
+    ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option("--answer", metavar="COLUMN", help="With --from: the column of gold answers."),
+    ] = None,
 ) -> int:
     """Start a dataset folder.
 
     Asks what the flags do not say; what may wait is marked TODO. Without a terminal nothing is asked.
+    `--from` reads columns, labels, language and number of rows off a file; no row is copied.
 
     Example: medtasks new --id medhelm_falls_clinic --kind exact_letter
     """
     given = context.params
     tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
-    flags = {key: value for key, value in given.items() if value and key != "axis"} | _axes(given.get("axis"))
+    said = {key: value for key, value in given.items() if value and key not in ("axis", "source", "answer")}
+    flags = said | _axes(given.get("axis"))
+    if answer and not source:
+        raise MedtasksError("names a column of no file", where="--answer", remedy="add --from FILE")
+    found = read(source, answer) if source else None
+    if found:
+        show(found)
+        flags = found.flags(tasks, flags) | flags
     if not tasks.own and (
         flags.get("suite") == NO_SUITE or str(flags.get("id", "")).startswith(f"{NO_SUITE}_")
     ):
@@ -66,19 +84,29 @@ def new(
             where=f"--suite {NO_SUITE}",
             remedy="mkdir my_tasks; export MEDTASKS_TASKS=my_tasks; then call it again",
         )
-    folder = draft(tasks, answered(tasks, flags, ask=sys.stdin.isatty()))
+    answers = answered(tasks, flags, ask=sys.stdin.isatty())
+    folder = draft(tasks, answers, found.template(answers["kind"]) if found else None)
     folder.write()
     typer.echo(f"wrote {folder.folder}: {', '.join(folder.files)}")
     forget()
     joined = Dataset(folder.folder).suite
     if joined.datasets and tasks.root not in folder.folder.parents:
         typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
-    typer.echo(
-        "\nnext:\n"
-        f"  1. in {folder.folder.name}/task.yaml and sample.jsonl, replace all that is marked TODO\n"
-        f"  2. medtasks preview {folder.task} --data sample     shows the prompts\n"
-        f"  3. medtasks validate {folder.task}                  says what is missing"
-    )
+    place = f"{joined.id}/{folder.folder.name}"
+    steps = [
+        f"in {folder.folder.name}/task.yaml and sample.jsonl, replace all that is marked TODO",
+        f"medtasks preview {folder.task} --data sample     shows the prompts",
+        f"medtasks validate {folder.task}                  says what is missing",
+    ]
+    if found and not found.hub:
+        name = f"test{Path(source or '').suffix}"
+        steps.append(f"cp {source} $MEDTASKS_DATA_DIR/{place}/{name}, then medtasks data check {folder.task}")
+    typer.echo("\nnext:\n" + "\n".join(f"  {number}. {step}" for number, step in enumerate(steps, start=1)))
+    if found and sys.stdin.isatty():
+        typer.echo()
+        from medtasks_ext.cli.preview import preview
+
+        return preview(folder.task, strategy="zero_shot", data="sample")
     return 0
 
 
@@ -166,7 +194,7 @@ def _asked(question: Question) -> Any:
         try:
             return question.read(_numbers_as_values(reply, values))
         except MedtasksError as error:
-            typer.echo(f"  {error.what}", err=True)
+            say(f"  {error.what}")
 
 
 def _numbers_as_values(reply: str, values: list[str]) -> str:

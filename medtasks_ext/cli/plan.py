@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.runner.evaluate import Settings
-from medtasks_ext.runner.plan import Context, OutputRule, count_task, gpus_for
+from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
 from medtasks_ext.runner.plan_estimate import Estimate, Hardware, estimate
 from medtasks_ext.runner.plan_model import Tokenizer, find_model
-from medtasks_ext.runner.plan_reasoning import reasoning_of
+from medtasks_ext.runner.plan_reasoning import Way, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.runner.plan import CountedTask, TaskPlan
-    from medtasks_ext.runner.plan_reasoning import Way
 
 app = command_app()
 
@@ -58,21 +51,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Plan:
-    """A way to run a model, and what the tasks take then.
+    """A way to run a model, and what the tasks take then."""
 
-    Attributes:
-        way: to run it.
-        context: of the model; None where it is not known.
-        budget: tokens of an answer; None for each task's own.
-        tasks: one by one.
-        total: of all of them.
-    """
-
-    way: Way
-    context: Context | None
-    budget: int | None
+    way: Way  # to run it
+    context: Context | None  # of the model; None where it is not known
+    budget: int | None  # tokens of an answer; None for each task's own
     tasks: list[TaskPlan]
-    total: Estimate
+    total: Estimate  # of all of them
 
     def sums(self) -> dict[str, int]:
         """Documents and tokens of all tasks."""
@@ -114,7 +99,7 @@ def plan(
         float | None,
         typer.Option("--throughput", min=1.0, help="Measured tokens per second, prompt and output together."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Estimate what a run takes: documents, tokens, GPU hours, cost.
 
@@ -140,11 +125,7 @@ def plan(
     tokenizer = Tokenizer.of(found)
     reasoning = reasoning_of(found, tokenizer, options.thinking)
     counted, faults = _counted(known, names, reasoning.planned, tokenizer)
-    for name, fault in faults.items():
-        typer.echo(f"✗ {name}: {fault}", err=True)
-    if not counted:
-        what = f"tasks that cannot be loaded: {len(faults)}"
-        raise MedtasksError(what, remedy="mend the files named above")
+    say_faults(faults, stop=not counted)
     plan = _plan(reasoning.planned, counted, tokenizer, options)
     other = _plan(reasoning.other, counted, tokenizer, options) if reasoning.other else None
     lines = [*rules_of(plan, reasoning, tokenizer, asked=options.thinking is not None), plan.total.rule]
@@ -217,7 +198,7 @@ def _selection(options: Options) -> str:
 
 
 def _names(options: Options) -> list[str]:
-    return [name.strip() for name in _selection(options).split(",") if name.strip()]
+    return names_in(_selection(options))
 
 
 def _command(
@@ -241,12 +222,13 @@ def _command(
 def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -> None:
     if any(task.sample for task in plan.tasks):
         console().print("SAMPLE DATA: synthetic rows, not a benchmark", style="bold")
-    title = f"{plan.way.model.name}: an estimate"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     one_by_one = len(plan.tasks) <= _LISTED
-    table.add_column("task" if one_by_one else "suite, strategy", overflow="fold")
-    for name in ("tasks", "documents", "prompt tokens", "output tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = new_table(
+        ["task" if one_by_one else "suite, strategy"],
+        ["tasks", "documents", "prompt tokens", "output tokens"],
+        f"{plan.way.model.name}: an estimate",
+        pad_edge=False,
+    )
     key = (lambda task: task.task) if one_by_one else (lambda task: f"{task.suite}, {task.strategy}")
     for name, rows in groupby(sorted(plan.tasks, key=key), key=key):
         table.add_row(name, *_row(list(rows)))

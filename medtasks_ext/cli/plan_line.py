@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.batching import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX
+from medtasks_ext.registry import SUFFIX, Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Registry
     from medtasks_ext.runner.plan_reasoning import Way
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.words import counted, duration
-from medtasks_ext.runner.plan import CHARACTERS_PER_TOKEN, DRAWN, FREE_TEXT, STEP_BY_STEP, TRACE
-from medtasks_ext.runner.plan_estimate import in_gpus, money
+from medtasks_ext.runner.plan import (
+    CHARACTERS_PER_TOKEN,
+    DRAWN,
+    FREE_TEXT,
+    STEP_BY_STEP,
+    TRACE,
+    Context,
+    TaskPlan,
+)
+from medtasks_ext.runner.plan_estimate import Estimate, in_gpus, money
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from medtasks_ext.cli.plan import Plan
-    from medtasks_ext.runner.plan import Context, TaskPlan
-    from medtasks_ext.runner.plan_estimate import Estimate
     from medtasks_ext.runner.plan_model import Tokenizer
     from medtasks_ext.runner.plan_reasoning import Reasoning
 
@@ -26,7 +31,6 @@ def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:
     """The figures of a plan in one line.
 
     Args:
-        plan: to put into words.
         alone: whether it is the only one.
         beside: the plan that it stands beside, if it says how to choose it.
     """

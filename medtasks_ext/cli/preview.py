@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.app import AsJson, command_app
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import SAMPLE_DATA, console
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.registry.suites import near
 from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
     from medtasks_ext.runner.chat import Chat
     from medtasks_ext.runner.preview import Answer, Preview
 
@@ -48,7 +47,7 @@ def preview(
         typer.Option("--chat-template", help="File with a chat template: Jinja, or tokenizer_config.json."),
     ] = None,
     response: Annotated[str | None, typer.Option("--response", help="A response to read and score.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show the prompts of a document, and how answers to it are read.
 
@@ -116,7 +115,7 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     sample = seen.loaded["origin"] == "sample"
     _say(f"{seen.task} ({seen.strategy})", "bold")
     if sample:
-        _say("SAMPLE DATA: synthetic rows, not a result", "bold yellow")
+        _say(SAMPLE_DATA, "bold yellow")
     _say(f"document {seen.place} of {seen.loaded['n_test']} (from 0), id {seen.id}; {seen.loaded['where']}")
     shots = f"{seen.shots} examples; " if seen.shots else ""
     _say(f"{shots}settings: {json.dumps(seen.generation, ensure_ascii=False)}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.live import Live
 
@@ -20,18 +20,15 @@ from medtasks_ext.cli.live import (
     speed_words,
     view,
 )
-from medtasks_ext.cli.words import counted, duration
-from medtasks_ext.runs.manifest import TaskState
+from medtasks_ext.cli.words import counted, duration, say
+from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import RenderableType
 
     from medtasks_ext.engines.records import Answer, Fault, Request
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.tally import Tally, TaskTally
-    from medtasks_ext.runs.manifest import TaskEntry
 
 #: Seconds between two lines about tasks that are not done, where there is no terminal.
 QUIET_SECONDS = 600
@@ -133,7 +130,7 @@ class Progress:
             with self._screen:
                 self._console.print(line, highlight=False, markup=False)
         else:
-            typer.echo(line, err=True)
+            say(line)
 
     def remind(self) -> None:
         """Say how far it is, if nothing was said for long."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from difflib import ndiff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,18 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.cli.words import say
+from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
 from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from medtasks_ext.prompts.documents import Document, Loaded
-    from medtasks_ext.registry import Dataset, Suite
     from medtasks_ext.registry.official import Artefact
-
-_SHOWN = 5  # names of tasks in one line
 
 app = command_app()
 
@@ -57,7 +54,7 @@ def fetch(
             path = artefacts.fetched(artefact, place)
         except MedtasksError as error:
             failed = True
-            typer.echo(f"✗ {suite.title}: {artefact.file}: {error}", err=True)
+            say(f"✗ {suite.title}: {artefact.file}: {error}")
         else:
             typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
     return 1 if failed else 0
@@ -149,8 +146,7 @@ def verify(
                 wrong_for.setdefault(why, []).append(verdict.dataset)
         for why, datasets in wrong_for.items():
             failed = True
-            more = f" and {len(datasets) - _SHOWN} more" if len(datasets) > _SHOWN else ""
-            typer.echo(f"✗ {', '.join(datasets[:_SHOWN])}{more}: {why}", err=True)
+            say(f"✗ {some(datasets)}: {why}")
         made_by = " ".join(proof.made_by.values())
         typer.echo(
             f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,"
@@ -210,11 +206,7 @@ def _from(record: Loaded) -> str:
 
 
 def say_wording(tasks: Mapping[str, Any]) -> None:
-    """Say in whose words tasks are asked, where both kinds occur or all are ours.
-
-    Args:
-        tasks: name -> task, as built.
-    """
+    """Say in whose words tasks are asked, where both kinds occur or all are ours."""
     from medtasks_ext.runner.run import loaded_record
 
     records = {name: loaded_record(task) for name, task in tasks.items()}
@@ -222,11 +214,9 @@ def say_wording(tasks: Mapping[str, Any]) -> None:
     known = [name for name in asked if records[name]["instruction"] == "own" and _has_official(name)]
     if not known:
         return
-    shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
-    typer.echo(
-        f"asked in our own words, though the suite's are known: {len(known)} of {len(asked)} tasks ({shown});"
-        " `medtasks prompts status` says why",
-        err=True,
+    say(
+        f"asked in our own words, though the suite's are known: {len(known)} of {len(asked)} tasks"
+        f" ({some(known)}); `medtasks prompts status` says why"
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import typer
-
+from medtasks_ext.cli.words import say
 from medtasks_ext.runner.plan_model import ready_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     from medtasks_ext.registry import Registry
@@ -53,4 +51,4 @@ def say_budget(config: EvaluatorConfig, tasks: Registry, names: Iterable[str]) -
         and reasons(config) is None
         and any(official_budget(*tasks.tasks[n]) for n in names)
     ):
-        typer.echo(_UNKNOWN, err=True)
+        say(_UNKNOWN)

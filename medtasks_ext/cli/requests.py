@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.arguments import lm_eval_config, own_flags, quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files
 from medtasks_ext.cli.model import create_model, output_folder
-from medtasks_ext.cli.run import (
-    check_conversations,
-    finish,
-    fitted,
-    open_run,
-    own_flags,
-    run_config,
-    wanted_tasks,
-)
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.run import REFUSED, Wanted, check_conversations, finish, fitted, open_run, wanted_tasks
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from lm_eval.config.evaluate_config import EvaluatorConfig
     from lm_eval.models.api_models import TemplateAPI
 
-    from medtasks_ext.cli.run import Wanted
     from medtasks_ext.engines.batch import Interface, Written
     from medtasks_ext.runner.batch import Amount
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runner.tally import Tally
 
 app = command_app()
 
@@ -102,11 +93,11 @@ def requests_command(arguments: list[str]) -> int:
         if server := _server(config, model):
             wanted.egress.check(server, [text_of(task) for task in waiting.values()])
         with BatchFiles(Path(own.o)) as files:
-            amount, watch = write_requests(run, model, waiting, settings, files)
+            amount, tally = write_requests(run, model, waiting, settings, files)
             if amount.requests:  # noted before the files are there, so that the folder keeps its settings
                 run.manifest.batches.append(Batch(file=own.o, requests=amount.requests))
                 run.save()
-        code = _say_missing(run, wanted, watch.faults)
+        code = _say_missing(run, wanted, tally)
         if not files.written:
             return _nothing_left(run, wanted) or code
     _say_written(run, files.written, amount, interface, config, model)
@@ -114,7 +105,7 @@ def requests_command(arguments: list[str]) -> int:
 
 
 def _nothing_left(run: Run, wanted: Wanted) -> int:
-    typer.echo("nothing is left to ask", err=True)
+    say("nothing is left to ask")
     return finish(run, len(wanted.missing))
 
 
@@ -141,6 +132,7 @@ def _say_written(
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = own_flags()
+    own_parser.add_argument("--prompts")
     own_parser.add_argument("-o", default="requests.jsonl")
     own_parser.add_argument("--shard")
     own, rest = own_parser.parse_known_args(arguments)
@@ -148,7 +140,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
         raise MedtasksError(
             f"is not for `medtasks requests`: {_SHARD}", where="--shard", remedy="leave it out"
         )
-    return own, run_config(rest, "requests", _DESCRIPTION, _EXAMPLE)
+    return own, lm_eval_config(rest, "requests", _DESCRIPTION, _EXAMPLE, REFUSED, in_files=True)
 
 
 def _check_model(config: EvaluatorConfig) -> None:
@@ -176,12 +168,12 @@ def _server(config: EvaluatorConfig, model: TemplateAPI) -> str:
     return "" if not root or is_loopback(root) else root
 
 
-def _say_missing(run: Run, wanted: Wanted, faults: Mapping[str, int]) -> int:
+def _say_missing(run: Run, wanted: Wanted, tally: Tally) -> int:
     """Name what could not be written; returns the exit code."""
-    for reason, n in faults.items():
-        typer.echo(f"✗ {counted(n, 'request')} cannot be put: {reason}", err=True)
+    for (_, reason), n in tally.reasons.items():
+        say(f"✗ {counted(n, 'request')} cannot be put: {reason}")
     states = {name: run.state(name) for name in wanted.built}
     failed = {name: entry for name, entry in states.items() if entry.state is TaskState.FAILED}
     for name, entry in failed.items():
-        typer.echo(f"✗ {name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})", err=True)
-    return 1 if faults or failed or wanted.missing else 0
+        say(f"✗ {name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})")
+    return 1 if tally.reasons or failed or wanted.missing else 0

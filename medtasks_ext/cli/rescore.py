@@ -10,6 +10,7 @@ import typer
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -49,5 +50,5 @@ def rescore(
         fault = unknown_tasks(list(run.manifest.tasks), folder)
         raise MedtasksError(fault.what, where=fault.where, remedy="call it with the folder of these tasks")
     with Lease(run.folder, "medtasks rescore"):
-        run.rescore(lambda task, what: typer.echo(f"{task}: {what}", err=True))
+        run.rescore(lambda task, what: say(f"{task}: {what}"))
         return finish(run, 0)

@@ -11,7 +11,7 @@ from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import hide_bars, quiet
 from medtasks_ext.cli.batch import say_report
 from medtasks_ext.cli.run import finish
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -58,14 +58,13 @@ def responses(
                 sound = sound and report.is_sound
         finally:
             intake.close()
-        intake.score(lambda task, what: typer.echo(f"{task}: {what}", err=True))
+        intake.score(lambda task, what: say(f"{task}: {what}"))
         code = finish(run, 0, how=_AGAIN)
     if intake.beyond:
-        typer.echo(
+        say(
             f"note: {counted(intake.beyond, 'answer')} to documents that later calls left out with --limit "
             "or --samples: stored, and scored by the same `medtasks requests` or `run` command that chooses "
-            "them",
-            err=True,
+            "them"
         )
     _say_left(intake.left)
     return code if sound else 1
@@ -73,8 +72,8 @@ def responses(
 
 def _say_left(left: Left) -> None:
     if left.without_result:
-        typer.echo(f"missing: {counted(left.without_result, 'request')} without a result", err=True)
+        say(f"missing: {counted(left.without_result, 'request')} without a result")
     for reason, n in left.faults.most_common():
-        typer.echo(f"missing: {counted(n, 'request')} failed: {reason}", err=True)
+        say(f"missing: {counted(n, 'request')} failed: {reason}")
     if left:
-        typer.echo("the same `medtasks requests` command writes them again", err=True)
+        say("the same `medtasks requests` command writes them again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,21 +12,27 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import lm_eval_config, quiet, requested_tasks, say_missing
+from medtasks_ext.cli.arguments import (
+    at_hand,
+    lm_eval_config,
+    own_flags,
+    quiet,
+    requested_tasks,
+    say_faults,
+)
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import reasons, say_budget
+from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
@@ -63,7 +70,7 @@ Without --output_path the run goes to runs/MODEL.
 """
 _NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 #: lm-eval flags that have no meaning where every response is stored and tasks run one by one.
-_REFUSED = {
+REFUSED = {
     "use_cache": "responses are always stored and reused",
     "cache_requests": "prompts are built once per run",
     "check_integrity": "use `medtasks validate`",
@@ -76,27 +83,16 @@ _REFUSED = {
 
 @dataclass
 class Wanted:
-    """What a call asks for.
-
-    Attributes:
-        registry: of tasks.
-        names: as the user gave them.
-        leaves: the tasks that they stand for.
-        settings: of the run.
-        choices: task -> which of its documents.
-        built: the tasks whose rows are here.
-        missing: task -> why it cannot be asked.
-        egress: which servers may receive which text.
-    """
+    """What a call asks for."""
 
     registry: Registry
-    names: list[str]
-    leaves: list[str]
+    names: list[str]  # as the user gave them
+    leaves: list[str]  # the tasks that they stand for
     settings: Settings
-    choices: dict[str, Choice]
-    built: dict[str, Any]
-    missing: dict[str, str]
-    egress: Egress
+    choices: dict[str, Choice]  # task -> which of its documents
+    built: dict[str, Any]  # the tasks whose rows are here
+    missing: dict[str, str]  # task -> why it cannot be asked
+    egress: Egress  # which servers may receive which text
 
 
 @app.command(
@@ -149,26 +145,15 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
     Raises:
         MedtasksError: no task can be asked, or not all of them can and --strict is given.
     """
-    from medtasks_ext.runner.run import build_tasks, check_data, nothing_to_run
+    from medtasks_ext.runner.run import build_tasks
 
     egress = Egress.of(own.allow_host)
     tasks, resolved = requested_tasks(config)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
-    availability = check_data(tasks, leaves, settings)
-    if availability.missing:
-        say_missing(availability.missing, len(leaves), strict=own.strict)
-        if own.strict:
-            raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
-    if not availability.present:
-        raise nothing_to_run(settings)
+    availability = at_hand(tasks, leaves, settings, strict=own.strict)
     built, faults = build_tasks(tasks, availability.present, settings)
-    for name, fault in faults.items():
-        typer.echo(f"✗ {name}: {fault}", err=True)
-    if faults and (own.strict or not built):
-        raise MedtasksError(
-            f"tasks that cannot be loaded: {len(faults)}", remedy="mend the files named above"
-        )
+    say_faults(faults, stop=own.strict or not built)
     say_budget(config, tasks, built)
     missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
     return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
@@ -196,7 +181,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
     run.save()
     if len(waiting) < len(built):
         done = len(built) - len(waiting)
-        typer.echo(f"{done} of {len(built)} tasks are done already in {run.folder}", err=True)
+        say(f"{done} of {len(built)} tasks are done already in {run.folder}")
     _say_changed(run, waiting)
     _say_there(run, waiting, choices)
     return waiting
@@ -219,13 +204,12 @@ def _say_there(run: Run, waiting: dict[str, Any], choices: dict[str, Choice]) ->
     ]
     if other:
         anew = "scored anew over those of this call, and " if run.scores else ""
-        typer.echo(
+        say(
             f"{len(other)} of {len(waiting)} tasks stand over other documents: {anew}no answer is asked for "
-            "again",
-            err=True,
+            "again"
         )
     if there:
-        typer.echo(f"{there:,} of {wanted:,} answers are there already", err=True)
+        say(f"{there:,} of {wanted:,} answers are there already")
 
 
 def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
@@ -233,7 +217,7 @@ def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
     for name in waiting:
         if run.state(name).state is not TaskState.WAITING and not run.is_sealed(name):
             line = f"responses/{name}.jsonl does not hold any more what it held when {name} was finished"
-            typer.echo(f"note: {line}; what is missing is asked again", err=True)
+            say(f"note: {line}; what is missing is asked again")
             run.manifest.note([line])
 
 
@@ -243,11 +227,9 @@ def _say_without_gold(built: dict[str, Any]) -> None:
     records = {name: loaded_record(task) for name, task in built.items()}
     blind = [name for name, record in records.items() if record["n_without_gold"] == record["n_test"]]
     if blind:
-        shown = ", ".join(blind[:5]) + (f" and {len(blind) - 5} more" if len(blind) > 5 else "")
-        typer.echo(
-            f"no gold answers for {len(blind)} of {len(built)} tasks ({shown}): "
-            "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files",
-            err=True,
+        say(
+            f"no gold answers for {len(blind)} of {len(built)} tasks ({some(blind)}): "
+            "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files"
         )
 
 
@@ -255,11 +237,8 @@ def _keep_judgements(run: Run) -> None:
     """Put scores of judges back beside metrics that were computed anew."""
     if not run.files.judgements.is_dir():
         return
-    try:
-        from medtasks_ext.judge.scores import reattach
-    except ImportError:
-        typer.echo("note: judgements are left out: pip install 'medtasks[judge]' and rescore", err=True)
-        return
+    from medtasks_ext.judge.scores import reattach
+
     reattach(run)
 
 
@@ -296,7 +275,7 @@ def _print_shard(run: ShardRun) -> None:
         "scores, since metrics of a part are not the task's"
     )
     base = str(run.folder).removesuffix(f"-shard-{run.shard.index}-of-{run.shard.of}")
-    typer.echo(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}", err=True)
+    say(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}")
 
 
 def _execute(
@@ -316,7 +295,7 @@ def _execute(
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
     engine = loaded.engine(
         quotes=lambda request: public[request.task] or shows_text(),
-        say=_say,
+        say=say,
         egress=wanted.egress.recording(SentLog(run.folder).add),
     )
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
@@ -382,10 +361,6 @@ def _score_of(run: Run, task: str) -> str:
     return f"{'SAMPLE ' if 'SAMPLE_DATA' in metrics else ''}score {metrics['score']:.4f}"
 
 
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
 def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
     """Refuse a model that takes conversations where none is made."""
     if "chat" in config.model and not settings.apply_chat_template:
@@ -413,7 +388,7 @@ def fitted(run: Run, model: LM, waiting: dict[str, Any], wanted: Wanted) -> tupl
     check_budget(model, waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
-        typer.echo(f"note: {_NO_SYSTEM_TURN}", err=True)
+        say(f"note: {_NO_SYSTEM_TURN}")
         run.manifest.note([_NO_SYSTEM_TURN])
         run.manifest.system_role = False
         settings = replace(settings, system_role=False)
@@ -446,55 +421,31 @@ def _preflight(
     if done := run.manifest.preflight:
         _warn(done["warnings"])
         return
-    typer.echo("preflight: asking one question …", err=True)
+    say("preflight: asking one question …")
     found = preflight(run, model, engine, tasks, places, settings)
     if not found.failed:  # else the next call asks again
-        typer.echo(f"preflight: {found.summary()}", err=True)
+        say(f"preflight: {found.summary()}")
         run.manifest.preflight = found.record()
         run.manifest.note(found.warnings)
         run.save()
     _warn(found.warnings)
     if found.warnings and (end := found.shown_end()):
-        typer.echo(f"  the response ends: {end}", err=True)
+        say(f"  the response ends: {end}")
 
 
 def _warn(warnings: list[str]) -> None:
     for warning in warnings:
-        typer.echo(f"preflight: ! {warning}", err=True)
+        say(f"preflight: ! {warning}")
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = own_flags()
+    own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--shard")
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    return own, run_config(rest, "run", _DESCRIPTION, example)
-
-
-def own_flags() -> argparse.ArgumentParser:
-    """The flags besides lm-eval's of commands that ask all documents of tasks."""
-    own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    own_parser.add_argument("--strict", action="store_true")
-    own_parser.add_argument("--data")
-    own_parser.add_argument("--allow-host", action="append", default=[])
-    own_parser.add_argument("--prompts")
-    return own_parser
-
-
-def run_config(arguments: list[str], command: str, description: str, example: str) -> EvaluatorConfig:
-    """lm-eval's flags, of those that have a meaning here (see `lm_eval_config`).
-
-    Raises:
-        MedtasksError: one is unknown, has none, or has a value that leaves nothing to do.
-    """
-    config, _ = lm_eval_config(arguments, command, description, example, _REFUSED)
-    if config.limit is not None and config.limit <= 0:
-        raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
-    for name, why in _REFUSED.items():
-        if getattr(config, name):
-            raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
-    return config
+    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True)
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:

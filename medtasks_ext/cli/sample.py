@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
 from medtasks_ext.seed import SEED
-from medtasks_ext.studies.difficulty import read_grading
+from medtasks_ext.studies.difficulty import Grading, read_grading
 from medtasks_ext.studies.sample import Item, Sample, draw, parse_ratio
 from medtasks_ext.studies.strata import strata_of
-
-if TYPE_CHECKING:
-    from medtasks_ext.studies.difficulty import Grading
 
 app = command_app()
 
@@ -85,7 +81,7 @@ def sample(
         _print(grading, drawn[grading.task], by)
     typer.echo(f"{path}: for --samples; {report_path}: what was aimed at and drawn")
     model = "--model vllm --model_args pretrained=ORG/MODEL"
-    typer.echo(f"next: medtasks run {','.join(drawn)} --samples {path} {model}", err=True)
+    say(f"next: medtasks run {','.join(drawn)} --samples {path} {model}")
     missed = any(count.drawn != count.wanted for sample in drawn.values() for count in sample.levels.values())
     return INEXACT if missed else EXACT
 
@@ -111,10 +107,7 @@ def _strata(grading: Grading, by: str | None, rows: str | None) -> dict[str, str
 def _print(grading: Grading, sample: Sample, by: str | None) -> None:
     mark = " (SAMPLE DATA: synthetic rows)" if grading.origin == "sample" else ""
     typer.echo(f"{grading.task}{mark}: {len(sample.ids):,} of {len(grading.questions):,} questions")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("level")
-    for name in ("pool", "wanted", "by coverage alone", "drawn"):
-        table.add_column(name, justify="right")
+    table = new_table(["level"], ["pool", "wanted", "by coverage alone", "drawn"], pad_edge=False)
     for level, count in sample.levels.items():
         table.add_row(level, *(f"{number:,}" for number in count))
     console().print(table, markup=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from medtasks_ext.cli.words import counted
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.results.rollup import Row
 
 
@@ -28,23 +27,37 @@ def console() -> Console:
     return Console(width=None if known else 140, highlight=False)
 
 
+#: Stands above whatever was computed of sample rows.
+SAMPLE_DATA = "SAMPLE DATA: synthetic rows, not a result"
+
+
+def new_table(words: Sequence[str], figures: Sequence[str], title: str = "", **settings: Any) -> Table:
+    """A table with words at the left, which break where the terminal is narrow, and figures at the right.
+
+    Args:
+        words: headings of the first columns.
+        figures: headings of the others; the one that is empty is for remarks.
+        settings: of Rich's table.
+    """
+    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", **settings)
+    for name in words:
+        table.add_column(name, overflow="fold")
+    for name in figures:
+        table.add_column(name, justify="right" if name else "left", no_wrap=bool(name))
+    return table
+
+
 #: Columns of a terminal that the figures of a row take.
 _FIGURES = 58
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the roll-up table: a heading, or a row under a label.
-
-    Attributes:
-        label: what it is of.
-        row: None for a heading.
-        depth: characters by which the label is set in.
-    """
+    """A line of the roll-up table: a heading, or a row under a label."""
 
     label: str
-    row: Row | None = None
-    depth: int = 0
+    row: Row | None = None  # None for a heading
+    depth: int = 0  # characters by which the label is set in
 
 
 def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
@@ -62,7 +75,7 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
         box=box.SIMPLE_HEAD,
         collapse_padding=True,
         pad_edge=False,
-        title="SAMPLE DATA: synthetic rows, not a result" if sample else None,
+        title=SAMPLE_DATA if sample else None,
         title_style="bold",
         title_justify="left",
     )

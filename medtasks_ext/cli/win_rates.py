@@ -6,14 +6,13 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.conditions import may_stand_beside
 from medtasks_ext.results.suite_figures import (
+    Price,
     cost_bound,
     group_means,
     minimum_detectable_effect,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from medtasks_ext.cli.figures import Figures
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.results.run_files import RunResults
-    from medtasks_ext.results.suite_figures import Price
 
 
 def print_figures(asked: Figures) -> None:
@@ -95,14 +93,12 @@ def _print_table(
     category = {name: asked.tasks.datasets[name].values(asked.suite, axis)[0] for name in common}
     categories = sorted(set(category.values()))
     which = "with a score in every run" + (", asked as the published models were" if ranked else "")
-    table = Table(
-        box=box.SIMPLE_HEAD,
+    table = new_table(
+        ["model"],
+        ["win rate", "s.d.", "macro average", "s.d.", *(name.replace("_", " ") for name in categories)],
+        f"{asked.suite.title}, {len(common)} of {len(asked.suite.datasets)} benchmarks (those {which})",
         pad_edge=False,
-        title=f"{asked.suite.title}, {len(common)} of {len(asked.suite.datasets)} benchmarks (those {which})",
-        title_justify="left",
     )
-    for name in ("model", "win rate", "s.d.", "macro average", "s.d.", *categories):
-        table.add_column(name.replace("_", " "), justify="left" if name == "model" else "right")
 
     def add(model: str, item: dict[str, float], *figures: str) -> None:
         means = group_means({name: item[name] for name in common}, category)

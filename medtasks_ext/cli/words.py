@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+import typer
 
-#: Help of an option that several commands have.
-ALLOW_HOST = "Send text that is gated or private to this host, too; repeatable."
+
+def say(line: str) -> None:
+    """Print a remark: to standard error, so that results can be piped."""
+    typer.echo(line, err=True)
 
 
 def counted(n: int, noun: str) -> str:
@@ -28,6 +29,11 @@ def duration(seconds: float) -> str:
     if hours < 48:
         return f"{minutes // 60} h {minutes % 60} min"
     return f"{hours // 24} d {hours % 24} h"
+
+
+def names_in(text: str | None) -> list[str]:
+    """The names between commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def near_options(given: str, known: Iterable[str]) -> str:

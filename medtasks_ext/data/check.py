@@ -125,7 +125,8 @@ def _files(dataset: Dataset, folder: Path) -> list[str]:
 def _checked(dataset: Dataset, files: list[str]) -> Checked:
     found = check_rows(dataset, "local")
     n_test, n_fewshot, faults = len(found.test), len(found.fewshot), found.faults
-    notes = [f"column {name} holds nothing in {n:,} rows" for name, n in found.blanks.items()]
+    notes = [f"column {name} holds nothing in {rows(n)}" for name, n in found.blanks.items()]
+    notes += [f"{rows(n)} {what}" for what, n in found.notes.items()]
     if not faults and 0 < n_fewshot < SHOTS:
         notes.append(f"{n_fewshot} few-shot rows: the 5-shot task needs {SHOTS}")
     if not faults and not n_fewshot and n_test <= SHOTS:
@@ -136,6 +137,11 @@ def _checked(dataset: Dataset, files: list[str]) -> Checked:
     if blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
     return Checked(dataset.id, files, n_test, n_fewshot, faults, notes)
+
+
+def rows(n: int) -> str:
+    """So many rows, in words."""
+    return f"{n:,} row{'' if n == 1 else 's'}"
 
 
 def _fault(error: MedtasksError) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -17,23 +18,18 @@ from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
-from medtasks_ext.egress import Egress, is_loopback, keep_from_proxies
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.egress import Egress, Place, is_loopback, keep_from_proxies
+from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.http import Client, Clock, Retry, Server
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lm_eval.api.model import LM
 
-    from medtasks_ext.egress import Place
-    from medtasks_ext.engines.engine import Done, Feed
-    from medtasks_ext.engines.records import Outcome, Request
 
 #: How long a thread waits for the feed before it looks whether the run has ended.
 WAIT_SECONDS = 0.2
@@ -50,15 +46,9 @@ class ApiEngine(Engine):
     A fault that no other request would escape (the key, the account, the model's name) ends the run: `run`
     returns, what it has not taken from the feed has no outcome, and `ended` holds the fault.
 
-    Attributes:
-        ended: why the last run ended before its feed did; None if it did not.
-
     Args:
         lm: a model that `takes` says yes to.
         quotes: whether the fault of a request may quote the server, which may quote the row.
-        say: called with a line for the user.
-        clock: of pauses.
-        egress: which servers may receive which text; the environment's policy by default.
 
     Raises:
         MedtasksError: model, address or key is missing.
@@ -82,7 +72,7 @@ class ApiEngine(Engine):
         self.window = self._server.connections
         self.address, self.egress = self._server.url, egress or Egress.of()
         self.local = is_loopback(self.address)
-        self.ended: Fault | None = None
+        self.ended: Fault | None = None  # why the last run ended before its feed did; None if it did not
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Client | None = None
 

@@ -13,22 +13,18 @@ import os
 import re
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from medtasks_ext.atomic import cannot_write, sync_folder, umask
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.faults import Asked, said, status_fault
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from medtasks_ext.engines.records import Outcome
 
 #: What OpenAI takes in one file, the smallest of the large providers' limits.
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
@@ -45,15 +41,10 @@ _ENDED = {
 
 @dataclass(frozen=True)
 class Interface:
-    """What one kind of request looks like in a batch.
+    """What one kind of request looks like in a batch."""
 
-    Attributes:
-        url: of the request in OpenAI's format; empty for Anthropic's.
-        read: makes an answer of the reply to it.
-    """
-
-    url: str
-    read: Reader
+    url: str  # of the request in OpenAI's format; empty for Anthropic's
+    read: Reader  # makes an answer of the reply to it
 
     def line(self, custom_id: str, body: dict[str, Any]) -> bytes:
         """One request. Half of a surrogate pair, for which whole files are refused, becomes `?`."""
@@ -185,13 +176,7 @@ class NoResultError(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """One line of results.
-
-    Attributes:
-        number: of the line.
-        custom_id: of the request.
-        record: the line.
-    """
+    """One line of results."""
 
     number: int
     custom_id: str
@@ -248,26 +233,17 @@ def _result(number: int, line: bytes) -> Result:
 
 @dataclass
 class FileReport:
-    """What was in a file of results.
-
-    Attributes:
-        answers: that are new.
-        faults: results without an answer.
-        there: results that were stored before.
-        repeated: results that came before in this call, with the same content.
-        different: ids that came before in this call, with another content; the first result counts.
-        unknown: ids of requests that are none of ours.
-        broken: lines that hold no result, and why.
-    """
+    """What was in a file of results."""
 
     path: Path
-    answers: int = 0
-    faults: int = 0
-    there: int = 0
-    repeated: int = 0
+    answers: int = 0  # that are new
+    faults: int = 0  # results without an answer
+    there: int = 0  # results that were stored before
+    repeated: int = 0  # results that came before in this call, with the same content
+    #: ids that came before in this call, with another content; the first result counts
     different: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)  # ids of requests that are none of ours
+    broken: list[str] = field(default_factory=list)  # lines that hold no result, and why
 
     @property
     def is_sound(self) -> bool:

@@ -10,12 +10,11 @@ fitted is kept for the rest of the run, as rows times tokens.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lm_eval.api.model import LM
 
 #: Rows that `auto` takes on a CPU at most: more gain little, and a system without memory kills the process.
@@ -28,7 +27,6 @@ class BatchSize:
 
     Args:
         model: of lm-eval, with `batch_size_per_gpu` (a number or `auto`) and `max_batch_size`.
-        say: called with a line for the user.
 
     Attributes:
         most: rows of a batch at most.

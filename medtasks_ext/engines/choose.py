@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.lm import LmEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lm_eval.api.model import LM
 
     from medtasks_ext.egress import Egress
@@ -28,8 +27,6 @@ def engine_of(
     Args:
         model: of lm-eval.
         quotes: whether a fault may quote what a server says of a request, which may quote the row.
-        say: called with a line for the user.
-        egress: which servers may receive which text; the environment's policy by default.
 
     Raises:
         MedtasksError: address or key of a server is missing.

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeAlias
 
-from medtasks_ext.egress import Egress
-from medtasks_ext.engines.records import Fault
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from medtasks_ext.egress import Text
-    from medtasks_ext.engines.records import Outcome, Request
+from medtasks_ext.egress import Egress, Text
+from medtasks_ext.engines.records import Fault, Outcome, Request
 
 #: Called with each request and its outcome, in the thread that runs the engine.
 Done: TypeAlias = Callable[["Request", "Outcome"], None]
@@ -42,21 +36,14 @@ class Feed(Protocol):
 
 
 class Engine(ABC):
-    """Answers requests.
+    """Answers requests."""
 
-    Attributes:
-        window: requests that the engine has under way at most; the feed holds as many ready.
-        batch: requests that the engine answers together, and whose slowest answer all of them wait for.
-        local: whether the model runs on this machine, so that requests that are given up cost nothing.
-        address: of the server that gets the prompts; empty where no server does.
-        egress: which servers may receive which text; None for the environment's policy.
-    """
-
-    window: int = 64
-    batch: int = 1
+    window: int = 64  # requests that the engine has under way at most; the feed holds as many ready
+    batch: int = 1  # requests that the engine answers together, and whose slowest answer all of them wait for
+    #: whether the model runs on this machine, so that requests that are given up cost nothing
     local: bool = True
-    address: str = ""
-    egress: Egress | None = None
+    address: str = ""  # of the server that gets the prompts; empty where no server does
+    egress: Egress | None = None  # which servers may receive which text; None for the environment's policy
 
     def check(self, texts: Iterable[Text]) -> None:
         """Refuse texts that the server may not receive, before any is sent.

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medtasks_ext.egress import remedy_for
+from medtasks_ext.egress import Place, Text, remedy_for
 from medtasks_ext.engines.records import Fault, FaultKind
-
-if TYPE_CHECKING:
-    from medtasks_ext.egress import Place, Text
 
 #: Characters of a server's own message that are quoted.
 QUOTED = 160
@@ -39,17 +36,11 @@ _FLAGGED = re.compile(r"moderation|flagged|content.?(?:policy|filter)", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How messages name what was asked.
+    """How messages name what was asked."""
 
-    Attributes:
-        url: without secrets.
-        model: as the server is asked for it.
-        key: for example `the key in OPENAI_API_KEY`.
-    """
-
-    url: str
-    model: str = ""
-    key: str = "a request without a key"
+    url: str  # without secrets
+    model: str = ""  # as the server is asked for it
+    key: str = "a request without a key"  # for example `the key in OPENAI_API_KEY`
 
 
 def withheld(place: Place, text: Text) -> Fault:

@@ -13,6 +13,7 @@ import random
 import socket
 import ssl
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -21,18 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress
-from medtasks_ext.engines.address import shown
+from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Place, Text, shown_url
 from medtasks_ext.engines.faults import Asked, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from aiohttp.abc import ResolveResult
 
-    from medtasks_ext.egress import Place, Text
     from medtasks_ext.engines.completion import Reader
 
 CONNECT_SECONDS = 15.0
@@ -46,42 +43,25 @@ LONGEST_HOLD, TOLD_FROM = 60.0, 5.0
 
 @dataclass(frozen=True)
 class Server:
-    """Where requests go.
+    """Where requests go."""
 
-    Attributes:
-        url: of all requests, or what their paths are put behind.
-        model: as messages name it.
-        key: as messages name it, for example `the key in OPENAI_API_KEY`.
-        headers: of every request.
-        connections: requests under way at most.
-        timeout: seconds that a request may take, reply included.
-        verify: whether certificates are checked.
-        ca_file: certificates to check them against, in place of the system's.
-    """
-
-    url: str
-    model: str = ""
-    key: str = "a request without a key"
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    connections: int = 8
-    timeout: float = 300.0
-    verify: bool = True
-    ca_file: str | None = None
+    url: str  # of all requests, or what their paths are put behind
+    model: str = ""  # as messages name it
+    key: str = "a request without a key"  # as messages name it, for example `the key in OPENAI_API_KEY`
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # of every request
+    connections: int = 8  # requests under way at most
+    timeout: float = 300.0  # seconds that a request may take, reply included
+    verify: bool = True  # whether certificates are checked
+    ca_file: str | None = None  # certificates to check them against, in place of the system's
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Which requests are sent again, and after how long.
+    """Which requests are sent again, and after how long."""
 
-    Attributes:
-        max_retries: of one request, after its first try.
-        first_pause: seconds; doubled for each further try.
-        longest_pause: seconds.
-    """
-
-    max_retries: int = 3
-    first_pause: float = FIRST_PAUSE
-    longest_pause: float = LONGEST_PAUSE
+    max_retries: int = 3  # of one request, after its first try
+    first_pause: float = FIRST_PAUSE  # seconds; doubled for each further try
+    longest_pause: float = LONGEST_PAUSE  # seconds
 
     def again(self, fault: Fault, tries: int) -> bool:
         """Whether a request that was tried so often is sent once more."""
@@ -108,27 +88,18 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with status 2xx.
+    """A reply with status 2xx."""
 
-    Attributes:
-        body: read as JSON.
-        seconds: from sending to its end.
-    """
-
-    body: Any
-    seconds: float
+    body: Any  # read as JSON
+    seconds: float  # from sending to its end
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """One try that failed.
-
-    Attributes:
-        fault: why.
-        after: seconds that the server asks to wait, at most `LONGEST_HOLD`; None if it does not.
-    """
+    """One try that failed."""
 
     fault: Fault
+    #: seconds that the server asks to wait, at most `LONGEST_HOLD`; None if it does not
     after: float | None = None
 
 
@@ -136,11 +107,7 @@ class Client:
     """Sends requests to one server. An asynchronous context manager.
 
     Args:
-        server: where they go.
         retry: the rule for `answer`.
-        say: called with a line for the user.
-        clock: of pauses.
-        egress: which servers may receive which text; the environment's policy by default.
     """
 
     def __init__(
@@ -153,7 +120,7 @@ class Client:
         egress: Egress | None = None,
     ) -> None:
         self.server, self.retry = server, retry or Retry()
-        self.asked = Asked(shown(server.url), server.model, server.key)
+        self.asked = Asked(shown_url(server.url), server.model, server.key)
         self._say, self._clock = say, clock or Clock()
         self._stopped = asyncio.Event()
         self._held_until = -math.inf
@@ -238,7 +205,6 @@ class Client:
         Args:
             body: of the request.
             read: makes an answer of the reply.
-            path: behind the server's address.
             quote: whether a fault may quote the server's own words, which may quote the request.
             text: whose text the body holds.
         """
@@ -285,8 +251,6 @@ class Client:
         """Send one request.
 
         Args:
-            method: of HTTP.
-            path: behind the server's address.
             body: anything that JSON can hold.
             seconds: that it may take, if not the server's usual time.
             quote: see `answer`.

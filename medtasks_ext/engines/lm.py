@@ -6,6 +6,7 @@ import inspect
 import json
 import traceback
 from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +14,14 @@ from lm_eval.api.instance import Instance
 
 from medtasks_ext.egress import Egress, keep_from_proxies
 from medtasks_ext.engines.batch_size import BatchSize, free_memory
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import withheld
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Prompt, Request, Usage
 from medtasks_ext.privacy import what_happened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from lm_eval.api.model import LM
 
-    from medtasks_ext.engines.engine import Done, Feed
-    from medtasks_ext.engines.records import Prompt, Request
 
 #: Requests that the model gets in one call: it sorts them by length and forms its own batches.
 GROUP = 4096
@@ -57,8 +54,6 @@ class LmEngine(Engine):
 
     Args:
         model: of lm-eval.
-        say: called with a line for the user.
-        egress: which servers may receive which text; the environment's policy by default.
     """
 
     window = GROUP

@@ -8,20 +8,16 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.api_models import JsonChatStr, TemplateAPI
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 from lm_eval.models.utils import postprocess_generated_text
 
-from medtasks_ext.engines.completion import chat_answer, message_answer, text_answer
-from medtasks_ext.engines.records import Fault, FaultKind
+from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
+from medtasks_ext.engines.records import Fault, FaultKind, Request
 from medtasks_ext.privacy import what_happened
-
-if TYPE_CHECKING:
-    from medtasks_ext.engines.completion import Reader
-    from medtasks_ext.engines.records import Request
 
 
 def reader_of(kind: Any) -> Reader | None:

@@ -15,70 +15,45 @@ Prompt: TypeAlias = str | list[dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question to a model.
+    """One question to a model."""
 
-    Attributes:
-        key: identifies model, task, document, prompt and settings.
-        task: its name.
-        document: key of the document within the task.
-        prompt: as the model gets it.
-        settings: lm-eval's `generation_kwargs`: `until`, `max_gen_toks`, `temperature`, ….
-        row: the lm-eval document, for models that answer from it (the built-in ones).
-        tokens: of the prompt, where the engine takes tokens.
-        text: whose text the prompt holds, which decides about the servers that may receive it.
-    """
-
-    key: str
+    key: str  # identifies model, task, document, prompt and settings
     task: str
-    document: str
-    prompt: Prompt
-    settings: Mapping[str, Any]
+    document: str  # key of the document within the task
+    prompt: Prompt  # as the model gets it
+    settings: Mapping[str, Any]  # lm-eval's `generation_kwargs`: `until`, `max_gen_toks`, `temperature`, …
+    #: the lm-eval document, for models that answer from it (the built-in ones)
     row: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    #: of the prompt, where the engine takes tokens
     tokens: list[int] | None = field(default=None, repr=False, compare=False)
+    #: whose text the prompt holds, which decides about the servers that may receive it
     text: Text = field(default=UNKNOWN_TEXT, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request.
+    """Tokens of one request."""
 
-    Attributes:
-        prompt: of the prompt, those taken from a cache included.
-        completion: of the response, its reasoning included.
-        reasoning: of the reasoning, where the server says so.
-        cached: of the prompt that the server took from a cache, where it says so.
-        counted: False for an estimate.
-    """
-
-    prompt: int
-    completion: int
-    reasoning: int | None = None
-    cached: int | None = None
-    counted: bool = True
+    prompt: int  # of the prompt, those taken from a cache included
+    completion: int  # of the response, its reasoning included
+    reasoning: int | None = None  # of the reasoning, where the server says so
+    cached: int | None = None  # of the prompt that the server took from a cache, where it says so
+    counted: bool = True  # False for an estimate
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response that arrived.
+    """A response that arrived."""
 
-    Attributes:
-        text: what the model said; empty only if the model ended at once, was cut within its reasoning, or a
-            filter of its server took the text away (`finish` says which).
-        finish: why the response ended: `stop`, `length`, `content_filter`, …; empty where nobody says.
-        usage: tokens, where they were counted.
-        reasoning: what the server returns apart from the text.
-        model: that answered, as the server calls it.
-        request_id: of the server.
-        seconds: from sending to the last token.
-    """
-
+    #: what the model said; empty only if the model ended at once, was cut within its reasoning, or a filter
+    #: of its server took the text away (`finish` says which)
     text: str
-    finish: str = ""
-    usage: Usage | None = None
-    reasoning: str = ""
-    model: str = ""
-    request_id: str = ""
-    seconds: float | None = None
+    finish: str = ""  # why the response ended: `stop`, `length`, `content_filter`, …; empty where nobody says
+    usage: Usage | None = None  # tokens, where they were counted
+    reasoning: str = ""  # what the server returns apart from the text
+    model: str = ""  # that answered, as the server calls it
+    request_id: str = ""  # of the server
+    seconds: float | None = None  # from sending to the last token
 
 
 class FaultKind(str, Enum):
@@ -120,25 +95,15 @@ class FaultKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A request without an answer.
-
-    Attributes:
-        kind: why.
-        reason: in words, without text of the row.
-        remedy: what to do, where that is known.
-        status: of HTTP, if a reply came.
-        tries: how often the request was sent.
-        maybe_paid: how many of these the server may have worked on and counted.
-        details: a traceback, which may quote the row; never shown.
-    """
+    """A request without an answer."""
 
     kind: FaultKind
-    reason: str
-    remedy: str = ""
-    status: int | None = None
-    tries: int = 1
-    maybe_paid: int = 0
-    details: str = field(default="", repr=False)
+    reason: str  # in words, without text of the row
+    remedy: str = ""  # what to do, where that is known
+    status: int | None = None  # of HTTP, if a reply came
+    tries: int = 1  # how often the request was sent
+    maybe_paid: int = 0  # how many of these the server may have worked on and counted
+    details: str = field(default="", repr=False)  # a traceback, which may quote the row; never shown
 
 
 Outcome: TypeAlias = Answer | Fault

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,27 +11,17 @@ import numpy as np
 from medtasks_ext.stats.agreement import kappa
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.stats.statistic import Array
 
 
 class Agreement(NamedTuple):
-    """How far some experts agree about some subjects.
+    """How far some experts agree about some subjects."""
 
-    Attributes:
-        measure: `fleiss_kappa` or `cohen_kappa`.
-        between: the experts.
-        value: None where it is undefined: all votes are the same, or there are none.
-        observed: share of the pairs of votes on a subject that are equal.
-        n: subjects on which all of them voted.
-    """
-
-    measure: str
-    between: tuple[str, ...]
-    value: float | None
-    observed: float | None
-    n: int
+    measure: str  # `fleiss_kappa` or `cohen_kappa`
+    between: tuple[str, ...]  # the experts
+    value: float | None  # None where it is undefined: all votes are the same, or there are none
+    observed: float | None  # share of the pairs of votes on a subject that are equal
+    n: int  # subjects on which all of them voted
 
 
 def fleiss_kappa(counts: Sequence[Sequence[int]] | Array) -> tuple[float | None, float | None]:

@@ -9,20 +9,18 @@ import json
 import re
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.kinds import Kind, KindName, Language, load_kind, page_words
 from medtasks_ext.human.page import render_page
 from medtasks_ext.jsonfile import read_json, write_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 SCHEMA = 1
 KEY_FILE = "key.json"
@@ -34,35 +32,22 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Item:
-    """What one row asks about.
+    """What one row asks about."""
 
-    Attributes:
-        page: rows with the same value stand on one page.
-        about: what the row is about; it stays in the key.
-        texts: text of the kind -> what is shown.
-    """
-
-    page: str
-    about: Mapping[str, Any]
-    texts: Mapping[str, str]
+    page: str  # rows with the same value stand on one page
+    about: Mapping[str, Any]  # what the row is about; it stays in the key
+    texts: Mapping[str, str]  # text of the kind -> what is shown
 
 
 @dataclass(frozen=True)
 class Export:
-    """What is to be written.
-
-    Attributes:
-        kind: of the form.
-        language: of everything but the texts.
-        forms: expert -> items, in the order of that expert.
-        notices: names of `page/words.yaml` that every form shows.
-        record: what the key says about where the texts are from.
-    """
+    """What is to be written."""
 
     kind: KindName
-    language: Language
-    forms: Mapping[str, Sequence[Item]]
-    notices: Sequence[str] = ()
+    language: Language  # of everything but the texts
+    forms: Mapping[str, Sequence[Item]]  # expert -> items, in the order of that expert
+    notices: Sequence[str] = ()  # names of `page/words.yaml` that every form shows
+    #: what the key says about where the texts are from
     record: Mapping[str, Any] = field(default_factory=dict)
 
 

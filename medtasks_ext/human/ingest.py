@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import text_digest
 from medtasks_ext.human.kinds import Kind, load_kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _SHOWN = 5  # faults that a message spells out
 _UNDO = "take the row from the file as it was exported and fill in the answers alone"
@@ -21,36 +19,23 @@ _UNDO = "take the row from the file as it was exported and fill in the answers a
 
 @dataclass(frozen=True)
 class Filled:
-    """A row with all its answers.
+    """A row with all its answers."""
 
-    Attributes:
-        form: the expert.
-        row: its id.
-        about: what the key says that it is about.
-        answers: question -> value.
-    """
-
-    form: str
-    row: str
-    about: Mapping[str, Any]
-    answers: Mapping[str, str]
+    form: str  # the expert
+    row: str  # its id
+    about: Mapping[str, Any]  # what the key says that it is about
+    answers: Mapping[str, str]  # question -> value
 
 
 @dataclass
 class Ingested:
-    """What forms held.
+    """What forms held."""
 
-    Attributes:
-        rows: complete rows, by expert and in the order of the key.
-        absent: expert -> rows without any answer.
-        incomplete: expert -> rows of which some questions are open.
-        empty: files without any answer, which were left aside.
-    """
-
-    rows: list[Filled] = field(default_factory=list)
-    absent: dict[str, list[str]] = field(default_factory=dict)
+    rows: list[Filled] = field(default_factory=list)  # complete rows, by expert and in the order of the key
+    absent: dict[str, list[str]] = field(default_factory=dict)  # expert -> rows without any answer
+    #: expert -> rows of which some questions are open
     incomplete: dict[str, list[str]] = field(default_factory=dict)
-    empty: list[Path] = field(default_factory=list)
+    empty: list[Path] = field(default_factory=list)  # files without any answer, which were left aside
 
     @property
     def n_missing(self) -> int:

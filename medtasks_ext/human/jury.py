@@ -7,6 +7,7 @@ the comparison is a tie for that judge (Zheng et al. 2023, Section 3.4).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.human.agreement import agreements
@@ -21,8 +22,6 @@ from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.rates import OUTCOMES, TIE, Votes, rates
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.human.pairs import Drawn, Pair
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
@@ -34,31 +33,21 @@ ORDERS = ("first run is A", "second run is A")
 
 @dataclass
 class Verdicts:
-    """What a jury says about one criterion of one task.
+    """What a jury says about one criterion of one task."""
 
-    Attributes:
-        criterion: its figures; `by` is a judge, `mean` or `majority`.
-        same_in_both_orders: judge -> share of the comparisons that it was asked about in which both
-            orders gave the same outcome.
-    """
-
-    criterion: Criterion
+    criterion: Criterion  # its figures; `by` is a judge, `mean` or `majority`
+    #: judge -> share of the comparisons that it was asked about in which both orders gave the same outcome
     same_in_both_orders: dict[str, float]
 
 
 @dataclass
 class JuryFigures:
-    """The figures of all tasks.
+    """The figures of all tasks."""
 
-    Attributes:
-        verdicts: by task and criterion.
-        missing: judge -> comparisons without a verdict in both orders, which count nowhere.
-        decided: comparisons in which an answer was empty: it loses, and nobody was asked.
-    """
-
-    verdicts: list[Verdicts] = field(default_factory=list)
+    verdicts: list[Verdicts] = field(default_factory=list)  # by task and criterion
+    #: judge -> comparisons without a verdict in both orders, which count nowhere
     missing: dict[str, int] = field(default_factory=dict)
-    decided: int = 0
+    decided: int = 0  # comparisons in which an answer was empty: it loses, and nobody was asked
 
 
 def comparisons(drawn: Drawn) -> list[JudgedTask]:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import Export, Item, clean
-from medtasks_ext.human.kinds import page_words
+from medtasks_ext.human.kinds import Language, page_words
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runner.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from medtasks_ext.human.kinds import Language
     from medtasks_ext.registry import Registry
 
 #: ClinicBench, Section 3.5: 100 samples of each task, three experts
@@ -25,19 +23,12 @@ DOCUMENTS, EXPERTS = 100, 3
 
 @dataclass(frozen=True)
 class Document:
-    """One document of a run with the model's answer.
+    """One document of a run with the model's answer."""
 
-    Attributes:
-        question: what was asked.
-        compared: what must be the same in both runs, field -> value.
-        answer: without its reasoning; empty where there is none.
-        synthetic: it comes from sample rows.
-    """
-
-    question: str
-    compared: Mapping[str, str]
-    answer: str
-    synthetic: bool
+    question: str  # what was asked
+    compared: Mapping[str, str]  # what must be the same in both runs, field -> value
+    answer: str  # without its reasoning; empty where there is none
+    synthetic: bool  # it comes from sample rows
 
 
 @dataclass(frozen=True)
@@ -52,21 +43,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The pairs that are compared.
+    """The pairs that are compared."""
 
-    Attributes:
-        pairs: by task, the documents of a task sorted.
-        language: of the tasks, if forms come in it.
-        gated: tasks whose data is not open.
-        synthetic: some pairs come from sample rows.
-        record: seed, runs, and task -> dataset and numbers of documents.
-    """
-
-    pairs: list[Pair]
-    language: Language
-    gated: list[str]
-    synthetic: bool
-    record: dict[str, Any]
+    pairs: list[Pair]  # by task, the documents of a task sorted
+    language: Language  # of the tasks, if forms come in it
+    gated: list[str]  # tasks whose data is not open
+    synthetic: bool  # some pairs come from sample rows
+    record: dict[str, Any]  # seed, runs, and task -> dataset and numbers of documents
 
 
 def draw_pairs(
@@ -77,7 +60,6 @@ def draw_pairs(
     Args:
         folders: of the evaluated run and of the run that it is compared with.
         names: tasks, groups or tags, finished in both runs.
-        registry: of the tasks.
         documents: of each task; all, where there are fewer.
         seed: of the draw.
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import Export, Item, clean
-from medtasks_ext.human.kinds import page_words
+from medtasks_ext.human.kinds import Language, page_words
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from medtasks_ext.human.kinds import Language
 
 
 class Point(Strict):

@@ -6,7 +6,9 @@ import csv
 import io
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file
@@ -17,9 +19,6 @@ from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.rates import LOSS, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.human.ingest import Filled, Ingested
 
 MERGING = (
@@ -41,18 +40,14 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Decision:
-    """What experts decided about a scoring point.
-
-    Attributes:
-        met: the majority's decision, or the only expert's; None where there is no majority or no vote.
-        votes: expert -> met.
-    """
+    """What experts decided about a scoring point."""
 
     case: str
     point: str
     weight: float
+    #: the majority's decision, or the only expert's; None where there is no majority or no vote
     met: bool | None
-    votes: Mapping[str, bool]
+    votes: Mapping[str, bool]  # expert -> met
 
 
 def criteria(rows: Iterable[Filled], key: Mapping[str, Any]) -> list[Criterion]:

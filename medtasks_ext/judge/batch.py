@@ -45,7 +45,6 @@ def write_requests(judges: Iterable[Judge], asks: Iterable[Ask], path: Path) -> 
 
     Args:
         judges: in the order of the jury.
-        asks: what is to be asked.
         path: FILE; those of a judge are FILE-JUDGE.
 
     Raises:

@@ -18,24 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is still to be asked of one judge.
-
-    Attributes:
-        requests: to send.
-        prompt_tokens: estimated.
-        completion_tokens: at most.
-        cost: USD at most, or None where no price is known.
-        batch_cost: the same through the provider's batch interface, or None where none is known.
-        measured: whether prompt tokens follow from this judge's own counts so far.
-    """
+    """What is still to be asked of one judge."""
 
     judge: str
-    requests: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-    batch_cost: float | None
-    measured: bool
+    requests: int  # to send
+    prompt_tokens: int  # estimated
+    completion_tokens: int  # at most
+    cost: float | None  # USD at most, or None where no price is known
+    batch_cost: float | None  # the same through the provider's batch interface, or None where none is known
+    measured: bool  # whether prompt tokens follow from this judge's own counts so far
 
 
 def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> Estimate:
@@ -109,7 +100,6 @@ def budget_of(limit: float | None, jury: Jury, stores: Iterable[JudgementStore])
     Args:
         limit: USD, or None.
         jury: whose prices hold for replies that were recorded without a cost.
-        stores: of the folders.
     """
     judges = {judge.name: judge for judge in jury.models}
     spent = unsure = 0.0

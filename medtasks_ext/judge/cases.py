@@ -29,29 +29,17 @@ NO_GOLD = "no gold answer to show"
 
 @dataclass(frozen=True)
 class Case:
-    """One answer of the evaluated model.
+    """One answer of the evaluated model."""
 
-    Attributes:
-        document: key within its task.
-        run: the run of the benchmark that it belongs to (subset, condition), or None.
-        texts: `question`, `response` and, where judges see them, `points` and `gold`.
-        rubric: the task's, with the document's own points where it has some.
-        points: the document's scoring points, {id, text, weight}.
-        blank: the answer is empty, which needs no judge: all ratings are the lowest.
-        gap: why it cannot be judged, or empty.
-        synthetic: it comes from sample rows.
-        cluster: what its question is about, if others are, too; intervals draw them together.
-    """
-
-    document: str
-    run: str | None
-    texts: Mapping[str, str]
-    rubric: Rubric
-    points: Sequence[Mapping[str, Any]] = ()
-    blank: bool = False
-    gap: str = ""
-    synthetic: bool = False
-    cluster: str | None = None
+    document: str  # key within its task
+    run: str | None  # the run of the benchmark that it belongs to (subset, condition), or None
+    texts: Mapping[str, str]  # `question`, `response` and, where judges see them, `points` and `gold`
+    rubric: Rubric  # the task's, with the document's own points where it has some
+    points: Sequence[Mapping[str, Any]] = ()  # the document's scoring points, {id, text, weight}
+    blank: bool = False  # the answer is empty, which needs no judge: all ratings are the lowest
+    gap: str = ""  # why it cannot be judged, or empty
+    synthetic: bool = False  # it comes from sample rows
+    cluster: str | None = None  # what its question is about, if others are, too; intervals draw them together
 
     @property
     def asked(self) -> bool:
@@ -110,7 +98,6 @@ def judged_tasks(folder: Path, registry: Registry, names: Iterable[str]) -> list
     """The tasks among some that models judge, with their answers.
 
     Args:
-        folder: of the run.
         registry: the tasks on disk, whose rubric is used.
         names: finished tasks of the run.
 

@@ -46,13 +46,7 @@ class Pace:
 
 
 class Endpoint:
-    """Sends chat completions to one judge.
-
-    Attributes:
-        judge: as the jury file describes it.
-        takes_schema: False once the server has refused a schema.
-        stopped: why the judge is given up; empty while it is not.
-    """
+    """Sends chat completions to one judge."""
 
     def __init__(
         self,
@@ -60,9 +54,9 @@ class Endpoint:
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
     ) -> None:
-        self.judge = judge
-        self.takes_schema = True
-        self.stopped = ""
+        self.judge = judge  # as the jury file describes it
+        self.takes_schema = True  # False once the server has refused a schema
+        self.stopped = ""  # why the judge is given up; empty while it is not
         self._pace = Pace(judge.requests_per_minute)
         key = judge.api_key
         server = Server(
@@ -137,7 +131,6 @@ class Endpoint:
         A server that refuses the schema is asked without, then and from then on.
 
         Args:
-            messages: the conversation.
             schema: of the verdict.
             quote: whether a fault may quote the server's own words, which may quote the conversation.
             text: whose text the conversation holds.
@@ -165,8 +158,6 @@ def chat_body(
     """A request to a judge.
 
     Args:
-        judge: as the jury file describes it.
-        messages: the conversation.
         schema: of the verdict; None to ask without.
         limit: tokens of the reply; those of the jury file by default.
     """

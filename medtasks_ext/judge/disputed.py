@@ -92,21 +92,13 @@ class _Place(NamedTuple):
 
 @dataclass
 class Decided:
-    """What became of a file of decisions.
+    """What became of a file of decisions."""
 
-    Attributes:
-        taken: decisions that are new.
-        replaced: decisions that were there already and say something else now.
-        open: cases with a point on which nothing was decided; they stay in the queue.
-        changed: decisions about an answer that is another one now.
-        agreed: decisions about cases that are not disputed.
-    """
-
-    taken: int = 0
-    replaced: int = 0
-    open: int = 0
-    changed: int = 0
-    agreed: int = 0
+    taken: int = 0  # decisions that are new
+    replaced: int = 0  # decisions that were there already and say something else now
+    open: int = 0  # cases with a point on which nothing was decided; they stay in the queue
+    changed: int = 0  # decisions about an answer that is another one now
+    agreed: int = 0  # decisions about cases that are not disputed
 
 
 def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: bool = True) -> Decided:

@@ -40,44 +40,29 @@ SYNC_SECONDS = 1.0
 
 
 class Took(NamedTuple):
-    """What became of a request, apart from the verdict.
+    """What became of a request, apart from the verdict."""
 
-    Attributes:
-        requests: that were sent for it.
-        usage: of the reply; None where nothing is charged here.
-        settles: US dollars of its intent, if that is settled.
-    """
-
-    requests: int
-    usage: Usage | None = None
-    settles: float | None = None
+    requests: int  # that were sent for it
+    usage: Usage | None = None  # of the reply; None where nothing is charged here
+    settles: float | None = None  # US dollars of its intent, if that is settled
 
 
 @dataclass
 class Outcome:
-    """How a call ended.
+    """How a call ended."""
 
-    Attributes:
-        stopped: judge -> why it was given up.
-        interrupted: a signal ended it.
-        out_of_money: the limit ended it.
-    """
-
-    stopped: dict[str, str] = field(default_factory=dict)
-    interrupted: bool = False
-    out_of_money: bool = False
+    stopped: dict[str, str] = field(default_factory=dict)  # judge -> why it was given up
+    interrupted: bool = False  # a signal ended it
+    out_of_money: bool = False  # the limit ended it
 
 
 class Engine:
     """Asks the judges of a jury about runs.
 
     Args:
-        jury: the judges.
         runs: what to judge, each with its open store.
         budget: what it may cost.
         report: called with (judge, whether it gave a judgement) after each request.
-        say: called with a line for the user.
-        egress: which servers may receive which text; the environment's policy by default.
     """
 
     def __init__(
@@ -314,8 +299,6 @@ class Engine:
         """Record what a batch gave for a request; whether it is a verdict.
 
         Args:
-            ask: the request.
-            outcome: of it.
             charged: False where the same reply is recorded in another run.
         """
         if isinstance(outcome, Fault):

@@ -18,34 +18,22 @@ N_ASSESSORS = 2
 
 
 class Subject(NamedTuple):
-    """What is judged.
+    """What is judged."""
 
-    Attributes:
-        texts: name -> text.
-        weights: what each axis or scoring point weighs.
-        points: scoring point -> the texts shown to a judge that is asked about it alone; none where axes
-            are rated.
-    """
-
-    texts: Mapping[str, str]
-    weights: Mapping[str, float]
+    texts: Mapping[str, str]  # name -> text
+    weights: Mapping[str, float]  # what each axis or scoring point weighs
+    #: scoring point -> the texts shown to a judge that is asked about it alone; none where axes are rated
     points: Mapping[str, Mapping[str, str]] = {}
 
 
 class Panel(NamedTuple):
-    """Who judges.
+    """Who judges."""
 
-    Attributes:
-        judges: names, in the order of the jury file.
-        adjudicator: who decides where assessors differ.
-        dispute_above: difference of two assessments, on the rating scale, above which they do.
-        points_one_by_one: the adjudicator gets a request for each scoring point.
-    """
-
-    judges: Sequence[str]
-    adjudicator: str
+    judges: Sequence[str]  # names, in the order of the jury file
+    adjudicator: str  # who decides where assessors differ
+    #: difference of two assessments, on the rating scale, above which they do
     dispute_above: Fraction = Fraction(0)
-    points_one_by_one: bool = False
+    points_one_by_one: bool = False  # the adjudicator gets a request for each scoring point
 
 
 class Request(NamedTuple):

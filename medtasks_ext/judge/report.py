@@ -30,28 +30,17 @@ COMPOSITE, POOLED = "mean of axes", "all axes"
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of an agreement table.
+    """One number of an agreement table."""
 
-    Attributes:
-        table: judges, sub_juries, robustness or clinicians.
-        task: or `all tasks`.
-        between: whom it is about, joined by ` + `.
-        item: an axis, `mean of axes`, `all axes`, or `score`.
-        measure: of agreement.
-        value: None where it is undefined.
-        low: lower limit of the 95 % interval, if there is one.
-        high: upper limit.
-        n: number of instances (ratings for kappa, pairs for the clinicians' baseline, models for ranks).
-    """
-
-    table: str
-    task: str
-    between: str
-    item: str
-    measure: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
+    table: str  # judges, sub_juries, robustness or clinicians
+    task: str  # or `all tasks`
+    between: str  # whom it is about, joined by ` + `
+    item: str  # an axis, `mean of axes`, `all axes`, or `score`
+    measure: str  # of agreement
+    value: float | None  # None where it is undefined
+    low: float | None = None  # lower limit of the 95 % interval, if there is one
+    high: float | None = None  # upper limit
+    #: number of instances (ratings for kappa, pairs for the clinicians' baseline, models for ranks)
     n: int = 0
 
 

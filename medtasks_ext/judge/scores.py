@@ -46,22 +46,14 @@ WAITS = "waits for a physician"
 
 @dataclass(frozen=True)
 class DocumentScore:
-    """What judges said about one answer.
+    """What judges said about one answer."""
 
-    Attributes:
-        case: the answer.
-        judged: the requests that were answered; all ratings the lowest where the answer is empty.
-        rating: their aggregate on the rating scale, or None where there is none.
-        complete: whether nothing is missing.
-        missing: judge -> why judgements of it are missing, one reason for each.
-        disputed: whether two assessors differ too much; None where that is not known or not asked.
-    """
-
-    case: Case
-    judged: list[Judged]
-    rating: float | None
-    complete: bool
-    missing: dict[str, list[str]]
+    case: Case  # the answer
+    judged: list[Judged]  # the requests that were answered; all ratings the lowest where the answer is empty
+    rating: float | None  # their aggregate on the rating scale, or None where there is none
+    complete: bool  # whether nothing is missing
+    missing: dict[str, list[str]]  # judge -> why judgements of it are missing, one reason for each
+    #: whether two assessors differ too much; None where that is not known or not asked
     disputed: bool | None = None
 
     @property
@@ -88,7 +80,6 @@ def document_scores(
     Args:
         task: with its answers.
         jury: whose judgements count.
-        store: of the run.
         stopped: judge -> why it was given up in this call.
     """
     protocol = task.rubric.protocol

@@ -19,27 +19,17 @@ from medtasks_ext.runs.judgements import About, Intent, Said, Usage
 
 
 class JudgementStore:
-    """The judgements of one run folder.
-
-    Attributes:
-        by_key: what was judged.
-        failed: key -> why the last try gave no verdict.
-        refused: keys of requests in a batch that the server did not take.
-        read_before: the server's numbers of replies in a batch that hold no verdict.
-        usage: judge -> what its replies took.
-        changed: tasks whose files do not hold any more what was sealed.
-        sent: which hosts got text of which tasks.
-    """
+    """The judgements of one run folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = RunFolder(folder).judgements
-        self.sent = SentLog(folder)
-        self.by_key: dict[str, Judgement] = {}
-        self.failed: dict[str, str] = {}
-        self.refused: set[str] = set()
-        self.read_before: set[str] = set()
-        self.usage: dict[str, list[Usage]] = {}
-        self.changed: list[str] = []
+        self.sent = SentLog(folder)  # which hosts got text of which tasks
+        self.by_key: dict[str, Judgement] = {}  # what was judged
+        self.failed: dict[str, str] = {}  # key -> why the last try gave no verdict
+        self.refused: set[str] = set()  # keys of requests in a batch that the server did not take
+        self.read_before: set[str] = set()  # the server's numbers of replies in a batch that hold no verdict
+        self.usage: dict[str, list[Usage]] = {}  # judge -> what its replies took
+        self.changed: list[str] = []  # tasks whose files do not hold any more what was sealed
         self._logs: dict[str, JudgementLog] = {}
 
     def open(self, *, write: bool = True, sealed: Mapping[str, Seal] | None = None) -> None:

@@ -178,7 +178,7 @@ def bert_scorer() -> Callable[..., Any]:
     """`bert_score.score`, which is loaded only where BERTScore is switched on.
 
     Raises:
-        MedtasksError: the extra `report` is not installed.
+        MedtasksError: the extra `bertscore` is not installed.
     """
     try:
         import bert_score
@@ -186,7 +186,7 @@ def bert_scorer() -> Callable[..., Any]:
         raise MedtasksError(
             "BERTScore is switched on but not installed",
             where="MEDTASKS_BERTSCORE",
-            remedy="pip install 'medtasks[report]', or unset it",
+            remedy="pip install 'medtasks[bertscore]', or unset it",
         ) from None
     score: Callable[..., Any] = bert_score.score
     return score
@@ -197,7 +197,7 @@ def _bertscores(items: tuple[tuple[str, tuple[str, ...], str], ...]) -> list[flo
     """BERTScore F1 of each text, no rescaling, no idf; an empty text scores 0.
 
     Raises:
-        MedtasksError: the extra `report` is not installed.
+        MedtasksError: the extra `bertscore` is not installed.
     """
     score = bert_scorer()
     scores = dict.fromkeys(range(len(items)), 0.0)
@@ -213,5 +213,5 @@ def _bertscores(items: tuple[tuple[str, tuple[str, ...], str], ...]) -> list[flo
 
 
 #: mean BERTScore F1, empty texts counting 0. Switched on by `MEDTASKS_BERTSCORE=1`, since it loads a
-#: model; needs the extra `report`.
+#: model; needs the extra `bertscore`.
 bertscore_f1 = Statistic("bertscore_f1", _bertscore_counts, share)

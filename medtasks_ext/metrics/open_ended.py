@@ -80,7 +80,7 @@ def _bertscores(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[float, float,
     distilbert-base-uncased, no rescaling, no idf, as HELM runs it for these benchmarks.
 
     Raises:
-        MedtasksError: the extra `report` is not installed.
+        MedtasksError: the extra `bertscore` is not installed.
     """
     score = bert_scorer()
     scores = dict.fromkeys(range(len(pairs)), (0.0, 0.0, 0.0))

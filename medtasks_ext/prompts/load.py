@@ -107,13 +107,15 @@ class RowCheck:
         test: documents of the rows without faults.
         fewshot: the pool.
         faults: what is wrong. A fault that concerns no single row leaves no documents.
-        blanks: column -> rows in which a column that must be there holds nothing.
+        blanks: column -> rows in which it holds nothing, where that is allowed.
+        notes: what is right but worth knowing of rows -> how many.
     """
 
     test: Documents = field(default_factory=Documents)
     fewshot: Documents = field(default_factory=Documents)
     faults: list[MedtasksError] = field(default_factory=list)
     blanks: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
 
 
 def check_rows(dataset: Dataset, origin: str | None = None) -> RowCheck:
@@ -122,8 +124,8 @@ def check_rows(dataset: Dataset, origin: str | None = None) -> RowCheck:
     try:
         splits = _documents(dataset, forced_origin(origin), _Use(False, 0, True, "own"), faults)
     except MedtasksError as error:
-        return RowCheck(faults=faults.kept or [error], blanks=faults.blanks)
-    return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks)
+        return RowCheck(faults=faults.kept or [error], blanks=faults.blanks, notes=faults.notes)
+    return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
 
 
 def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Faults) -> dict[str, Documents]:
@@ -142,7 +144,7 @@ def _rendered(
     renderer = Renderer(
         dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, wish=use.wish
     )
-    reader = FieldReader(dataset, source, rows, faults)
+    reader = FieldReader(dataset, spec, rows, faults)
     read = reader.read(rows.test, "test")
     read_pool = reader.read(pool_rows(rows.fewshot, draw=source.draw_fewshot), "few-shot", keep_split=False)
     for split in (read.rows, read_pool.rows):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
@@ -17,10 +18,6 @@ from medtasks_ext.registry.listing import check_suites
 from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import TASK_FILE, Dataset, Registry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 #: Metrics of a group's row.
 _OF_GROUPS = ("score", "scored", "SAMPLE_DATA")
@@ -31,7 +28,6 @@ def build(registry: Registry, folder: Path, *, tasks: str | None = None) -> list
     """Bring a folder that lm-eval can index up to date. Files that stay as they are are not touched.
 
     Args:
-        registry: of the hand-written tasks.
         folder: what is in it and does not belong there is deleted.
         tasks: the folder of the hand-written tasks as seen from the folder of a dataset in `folder`; by
             default its absolute path.

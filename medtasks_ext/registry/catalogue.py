@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.citations import entries_of
-from medtasks_ext.registry.suites import TERMS
+from medtasks_ext.registry.citations import Entry, entries_of
+from medtasks_ext.registry.suites import TERMS, Suite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from medtasks_ext.registry.citations import Entry
     from medtasks_ext.registry.metadata import Metadata
-    from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Dataset, Registry
 
 #: axes that the index counts: metadata field -> heading, column

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,8 +12,6 @@ from typing import TYPE_CHECKING
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Dataset
 
@@ -27,17 +26,11 @@ _NAMED_AUTHORS = 3
 
 @dataclass(frozen=True)
 class Entry:
-    """One BibTeX entry.
+    """One BibTeX entry."""
 
-    Attributes:
-        kind: article, inproceedings, misc.
-        key: by which metadata names it.
-        fields: name -> value, with the braces that keep capitals.
-    """
-
-    kind: str
-    key: str
-    fields: dict[str, str]
+    kind: str  # article, inproceedings, misc
+    key: str  # by which metadata names it
+    fields: dict[str, str]  # name -> value, with the braces that keep capitals
 
     @property
     def text(self) -> str:
@@ -111,7 +104,6 @@ def entries_of(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dic
     dataset or the one above, which is its suite's.
 
     Args:
-        datasets: that cite.
         suites: that cite, too, such as those that list datasets of others.
 
     Raises:
@@ -130,7 +122,6 @@ def cited_by(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[
     """What a use of datasets rests on.
 
     Args:
-        datasets: that are used.
         suites: that are used as such; those of the datasets' folders always are.
 
     Returns:

@@ -6,16 +6,14 @@ YAML without importing lm-eval.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.yamlfile import read_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
 #: What every task reports besides its family's metrics.
@@ -32,25 +30,15 @@ REPAIRED = "score_repaired"
 
 @dataclass(frozen=True)
 class Family:
-    """How one kind of answers is scored.
+    """How one kind of answers is scored."""
 
-    Attributes:
-        name: of its file.
-        answers: kinds of answers.
-        judge: `axes` or `points` where judges score with these, else empty.
-        runs: whether rows belong to several runs, whose mean is the score.
-        primary: the metric that `score` repeats; empty where it differs from dataset to dataset.
-        process_results: dotted name of the function that scores a document.
-        metric_list: as lm-eval takes it; functions are `!function NAME`.
-    """
-
-    name: str
-    answers: tuple[str, ...]
-    judge: str
-    runs: bool
-    primary: str
-    process_results: str
-    metric_list: tuple[dict[str, Any], ...]
+    name: str  # of its file
+    answers: tuple[str, ...]  # kinds of answers
+    judge: str  # `axes` or `points` where judges score with these, else empty
+    runs: bool  # whether rows belong to several runs, whose mean is the score
+    primary: str  # the metric that `score` repeats; empty where it differs from dataset to dataset
+    process_results: str  # dotted name of the function that scores a document
+    metric_list: tuple[dict[str, Any], ...]  # as lm-eval takes it; functions are `!function NAME`
 
 
 @lru_cache(maxsize=1)
@@ -77,10 +65,6 @@ def _read(path: Path) -> Family:
 def family_of(said: Mapping[str, Any], *, where: object) -> Family:
     """The family of a task, by the kind of its answers, its judge, and whether its rows have runs.
 
-    Args:
-        said: what the task file says.
-        where: the file.
-
     Raises:
         MedtasksError: there is none.
     """
@@ -104,7 +88,6 @@ def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
 
     Args:
         said: what the task file says, includes resolved.
-        where: the file.
 
     Raises:
         MedtasksError: no family has such answers, `metric_list` lacks a metric that documents get, or
@@ -139,10 +122,6 @@ def answer_kinds() -> list[str]:
 
 def check_kind(kind: object, *, where: object) -> None:
     """Refuse a kind of answers that there is not.
-
-    Args:
-        kind: what the task file says.
-        where: the file.
 
     Raises:
         MedtasksError: there is no such kind.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent

@@ -6,13 +6,12 @@ dataset joins by its metadata alone. Names carry the strategy's suffix.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.registry.suites import Suite
     from medtasks_ext.registry.tasks import Dataset, Registry
 
@@ -107,7 +106,6 @@ def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Sui
     """The tasks that the mean of a suite's group is taken over.
 
     Args:
-        registry: of the tasks.
         leaves: tasks of the group.
         group: its zero-shot name.
         suite: whose group it is.

@@ -25,19 +25,12 @@ Unit = Literal["words", "tokens", "prompt_tokens"]
 
 @dataclass(frozen=True)
 class Lengths:
-    """Mean lengths of the texts of a dataset.
+    """Mean lengths of the texts of a dataset."""
 
-    Attributes:
-        unit: of both figures.
-        input: mean over the inputs of the test documents.
-        output: mean over their gold answers; None where it is not published.
-        source: who publishes the figures.
-    """
-
-    unit: Unit
-    input: float
-    output: float | None
-    source: str
+    unit: Unit  # of both figures
+    input: float  # mean over the inputs of the test documents
+    output: float | None  # mean over their gold answers; None where it is not published
+    source: str  # who publishes the figures
 
 
 @lru_cache(maxsize=1)

@@ -28,19 +28,12 @@ from medtasks_ext.strict import Strict
 
 @dataclass(frozen=True)
 class Facts:
-    """What a record is read with.
+    """What a record is read with."""
 
-    Attributes:
-        suite: whose dataset it is.
-        kind: the dataset's answer kind, as far as it is known.
-        download: whether its rows come with a download.
-        primary: the metric that `score` repeats, where the family of the answers says one.
-    """
-
-    suite: Suite
-    kind: str | None = None
-    download: bool = False
-    primary: str = ""
+    suite: Suite  # whose dataset it is
+    kind: str | None = None  # the dataset's answer kind, as far as it is known
+    download: bool = False  # whether its rows come with a download
+    primary: str = ""  # the metric that `score` repeats, where the family of the answers says one
 
 
 def _facts(info: ValidationInfo) -> Facts:
@@ -182,7 +175,6 @@ class Metadata(Strict):
         """The record of a dataset.
 
         Args:
-            record: what the task file says.
             facts: what else decides what it means.
 
         Raises:

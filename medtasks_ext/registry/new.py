@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -19,19 +20,15 @@ from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.registry.languages import code_of, three_letter_names
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.strategies import SUFFIX
-from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, near
+from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite, near
 from medtasks_ext.registry.tasks import TASK_CLASS, TASK_FILE, Registry, facts_of
 from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from medtasks_ext.registry.suites import Suite
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What stands where a person must write something. `medtasks validate` asks for it to be replaced.
 PLACEHOLDER = "TODO:"
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+_PINNED = re.compile(r"^  download:", flags=re.MULTILINE)
 _N_FEWSHOT, _N_TEST = 5, 6
 _OWN_TASKS = (
     "work in a clone of the repository, or in a folder of your own: mkdir my_tasks; "
@@ -49,25 +46,15 @@ _OPEN = {
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that has to be known of a new dataset.
+    """One thing that has to be known of a new dataset."""
 
-    Attributes:
-        key: its name as a flag and in the file.
-        text: what is asked.
-        choices: value -> meaning; None where any text will do.
-        many: whether there may be several values.
-        required: whether the file cannot be written without it.
-        offered: values that are shown, where there are too many choices.
-        axis: whether it is an axis of the suite's own.
-    """
-
-    key: str
-    text: str
-    choices: Mapping[str, str] | None = None
-    many: bool = False
-    required: bool = True
-    offered: tuple[str, ...] | None = None
-    axis: bool = False
+    key: str  # its name as a flag and in the file
+    text: str  # what is asked
+    choices: Mapping[str, str] | None = None  # value -> meaning; None where any text will do
+    many: bool = False  # whether there may be several values
+    required: bool = True  # whether the file cannot be written without it
+    offered: tuple[str, ...] | None = None  # values that are shown, where there are too many choices
+    axis: bool = False  # whether it is an axis of the suite's own
 
     @property
     def flag(self) -> str:
@@ -106,7 +93,6 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
     """What has to be known of a new dataset, in order; later questions depend on earlier answers.
 
     Args:
-        tasks: the registry, whose suites are offered.
         answers: key -> answer, filled by the caller before the next question is taken.
     """
     yield Question("id", "Name of the dataset in lower case, such as falls_clinic")
@@ -147,23 +133,14 @@ def suite_of(tasks: Registry, task: str) -> str | None:
 
 @dataclass(frozen=True)
 class Template:
-    """A file of `templates`: what a task file begins with, for answers of one kind.
+    """A file of `templates`: what a task file begins with, for answers of one kind."""
 
-    Attributes:
-        kind: of the answers. Answers that may be scored in several ways have a template for each.
-        about: what an answer looks like.
-        block: the task file up to `about`.
-        rows: patterns of sample rows.
-        files: what stands beside the task file: name -> content.
-        oracle_max: what a perfect answer gets, where it is not 1.
-    """
-
-    kind: str
-    about: str
-    block: str
-    rows: tuple[Mapping[str, Any], ...]
-    files: Mapping[str, str]
-    oracle_max: str | None
+    kind: str  # of the answers. Answers that may be scored in several ways have a template for each
+    about: str  # what an answer looks like
+    block: str  # the task file up to `about`
+    rows: tuple[Mapping[str, Any], ...]  # patterns of sample rows
+    files: Mapping[str, str]  # what stands beside the task file: name -> content
+    oracle_max: str | None  # what a perfect answer gets, where it is not 1
 
 
 @lru_cache(maxsize=1)
@@ -190,17 +167,11 @@ def kinds(suite: Suite) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Draft:
-    """A dataset folder that has not been written.
+    """A dataset folder that has not been written."""
 
-    Attributes:
-        task: the dataset's id.
-        folder: where it goes.
-        files: name -> content.
-    """
-
-    task: str
-    folder: Path
-    files: dict[str, str]
+    task: str  # the dataset's id
+    folder: Path  # where it goes
+    files: dict[str, str]  # name -> content
 
     def write(self) -> None:
         """Make the folder at once: a reader, or a crash, sees all of it or nothing.
@@ -230,12 +201,12 @@ class Draft:
                 shutil.rmtree(made, ignore_errors=True)
 
 
-def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
+def draft(tasks: Registry, answers: Mapping[str, Any], template: Template | None = None) -> Draft:
     """The folder of a new dataset, with placeholders where a person must write something.
 
     Args:
-        tasks: the registry that it joins.
         answers: key -> answer, to all required `questions`; besides them `_OPEN`'s keys and `n_test`.
+        template: in place of the one that the kind of answer has.
 
     Raises:
         MedtasksError: the name is taken or no name, or the tasks are those of an installed package.
@@ -247,7 +218,7 @@ def draft(tasks: Registry, answers: Mapping[str, Any]) -> Draft:
     if PACKAGE in folder.parents:
         raise MedtasksError("the installed tasks are replaced by updates", where=home, remedy=_OWN_TASKS)
     _check_name(tasks, task, name, folder)
-    template = templates()[answers["kind"]]
+    template = template or templates()[answers["kind"]]
     written = _task_file(task, suite, template, answers)
     said = yaml_text(written)
     Metadata.read(said["about"], facts_of(suite, said))  # as it will be read
@@ -323,7 +294,8 @@ def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str
             f"task: {task}",
             f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
             "",
-            (download if answers["access"] == "open" else "") + template.block,
+            (download if answers["access"] == "open" and not _PINNED.search(template.block) else "")
+            + template.block,
             "about:",
             *(f"  {key}: {value}".replace(": \n", ":\n") for key, value in record),
             "",

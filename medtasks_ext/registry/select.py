@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.metadata import Metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from medtasks_ext.registry.tasks import Dataset, Registry
 
 #: what people call a field -> its name
@@ -25,7 +24,6 @@ def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
     """The tasks that words stand for; all datasets' zero-shot tasks without any name.
 
     Args:
-        tasks: the registry.
         words: each a task, tag, group, glob or part of a name, which are joined; or `KEY=VALUE` on a metadata
             field, and what does not match any one of these is left out.
 

@@ -10,9 +10,10 @@ import difflib
 import importlib
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -28,15 +29,12 @@ from pydantic import (
     model_validator,
 )
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import SuiteOfficial
 from medtasks_ext.registry.yamlfile import read_mapping
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.
@@ -76,8 +74,6 @@ RESERVED = frozenset(
 
 AssignedBy = Literal["paper", "medtasks"]
 Terms = dict[str, str]
-#: Datasets that a message names.
-_NAMED = 3
 
 
 @lru_cache(maxsize=1)
@@ -127,45 +123,27 @@ Reference = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)+$")]
 
 
 class Release(_Strict):
-    """A suite's public release of inputs on the hub: two archives of a dataset repository.
+    """A suite's public release of inputs on the hub: two archives of a dataset repository."""
 
-    Attributes:
-        repo: name of the dataset repository.
-        rows: archive of the test inputs.
-        examples: archive of the few-shot rows.
-    """
-
-    repo: str
-    rows: str
-    examples: str
+    repo: str  # name of the dataset repository
+    rows: str  # archive of the test inputs
+    examples: str  # archive of the few-shot rows
 
 
 class Part(_Strict):
-    """A value of an axis that lies within another.
+    """A value of an axis that lies within another."""
 
-    Attributes:
-        title: what readers see.
-        tasks: what the paper's taxonomy counts there.
-    """
-
-    title: str
-    tasks: list[str] = []
+    title: str  # what readers see
+    tasks: list[str] = []  # what the paper's taxonomy counts there
 
 
 class Axis(_Strict):
-    """An axis that only this suite has.
+    """An axis that only this suite has."""
 
-    Attributes:
-        title: what readers see; by default its name.
-        values: value -> title, in the order of display.
-        within: the axis whose values it divides.
-        parts: value of that axis -> value of this one -> what it is.
-    """
-
-    title: str | None = None
-    values: dict[Identifier, str] = {}
-    within: str | None = None
-    parts: dict[str, dict[Identifier, Part]] = {}
+    title: str | None = None  # what readers see; by default its name
+    values: dict[Identifier, str] = {}  # value -> title, in the order of display
+    within: str | None = None  # the axis whose values it divides
+    parts: dict[str, dict[Identifier, Part]] = {}  # value of that axis -> value of this one -> what it is
 
     @model_validator(mode="after")
     def _either(self) -> Axis:
@@ -190,31 +168,19 @@ class Axis(_Strict):
 
 
 class Lines(_Strict):
-    """The one line in which prompts of the strategies differ.
+    """The one line in which prompts of the strategies differ."""
 
-    Attributes:
-        answer: asks for the answer at once.
-        reason: asks to reason first.
-    """
-
-    answer: str
-    reason: str
+    answer: str  # asks for the answer at once
+    reason: str  # asks to reason first
 
 
 class PublishedConditions(_Strict):
-    """How the suite's paper asked its models, as far as it says.
+    """How the suite's paper asked its models, as far as it says."""
 
-    Attributes:
-        source: where it says so.
-        decoding: of all models but the exceptions.
-        except_models: beginnings of names of models that were decoded otherwise.
-        jury: the judges of open answers, as the bundled jury names them.
-    """
-
-    source: str
-    decoding: str | None = None
-    except_models: list[str] = []
-    jury: str | None = None
+    source: str  # where it says so
+    decoding: str | None = None  # of all models but the exceptions
+    except_models: list[str] = []  # beginnings of names of models that were decoded otherwise
+    jury: str | None = None  # the judges of open answers, as the bundled jury names them
 
     def decoding_of(self, model: str) -> str | None:
         """The decoding of a model; None where the paper does not say."""
@@ -222,91 +188,58 @@ class PublishedConditions(_Strict):
 
 
 class Published(_Strict):
-    """What the suite's paper prints of models.
+    """What the suite's paper prints of models."""
 
-    Attributes:
-        conditions: how they were asked.
-        entries: function of (registry, suite) that gives the models as lines of a leaderboard.
-        note: what to know before a row of one's own is set beside a published one.
-        figures: function behind `medtasks figures`; (registry, suite, runs by label, settings).
-        costs: function of (suite) that gives model -> (US dollars, the rule in words).
-        aliases: names of datasets in the published tables -> ours.
-    """
-
-    entries: Reference
-    note: str
-    conditions: PublishedConditions | None = None
+    entries: Reference  # function of (registry, suite) that gives the models as lines of a leaderboard
+    note: str  # what to know before a row of one's own is set beside a published one
+    conditions: PublishedConditions | None = None  # how the models were asked
+    #: function behind `medtasks figures`; (registry, suite, runs by label, settings)
     figures: Reference | None = None
-    costs: Reference | None = None
-    aliases: dict[str, str] = {}
+    costs: Reference | None = None  # function of (suite) that gives model -> (US dollars, the rule in words)
+    aliases: dict[str, str] = {}  # names of datasets in the published tables -> ours
 
 
 class Suite(_Strict):
-    """A benchmark suite, as `suite.yaml` declares it. docs/metadata.md describes the keys for readers.
+    """A benchmark suite, as `suite.yaml` declares it. docs/metadata.md describes the keys for readers."""
 
-    Attributes:
-        title: as its paper writes it.
-        about: one line for who adds a dataset.
-        citation: BibTeX key of its paper.
-        order: place among the suites.
-        axes: axes that only this suite has; each of its datasets has a value on each.
-        groups: axis -> what the names of its groups begin with, after the suite's own name.
-        tags: axis -> the same, where values are tags and form no group.
-        short: value -> its name in groups.
-        sets: axis -> name of a group -> the values that it holds.
-        partition: axes without overlap, whose groups are the members of the suite's own group.
-        main_axes: axes that tables on a terminal show.
-        sections: the axis that divides the suite's page of the catalogue.
-        averaged_over: the axis over whose values the suite's own figure is the mean, each counting once.
-        left_out: axis -> datasets that the means of its groups leave out.
-        mean_rule: both in words.
-        assigned_by: who says what a dataset's specialties and stage are.
-        access: the suite's own word for who gets data -> ours; null where it does not say.
-        vocabulary: list -> value -> title, besides the shared vocabulary.
-        strategy_lines: language -> lines of the strategies.
-        answers: the kinds of answers that its datasets have; by default any.
-        jury: the bundled jury for open-ended answers.
-        official_files: whether the authors' file of rows is named as each dataset of the paper.
-        official: where its own words stand, and how they become prompts.
-        release: where inputs of open datasets are published without gold.
-        official_interval: whether the paper's own interval stands beside ours.
-        departments: whether rows may name departments.
-        published: what the paper prints of models.
-        leaderboard: function of (run, out, registry, suite) that writes the layout of a leaderboard.
-        datasets: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's
-            own groups are the means over these.
-        placed: `SUITE/NAME` of another suite -> axis -> its value on that axis of this suite.
-    """
-
-    title: str
-    about: str
-    citation: str
-    order: int = 100
+    title: str  # as its paper writes it
+    about: str  # one line for who adds a dataset
+    citation: str  # BibTeX key of its paper
+    order: int = 100  # place among the suites
+    #: axes that only this suite has; each of its datasets has a value on each
     axes: dict[Identifier, Axis] = {}
-    groups: dict[str, str]
-    tags: dict[str, str] = {}
-    short: dict[str, Identifier] = {}
-    sets: dict[str, dict[Identifier, list[str]]] = {}
+    groups: dict[str, str]  # axis -> what the names of its groups begin with, after the suite's own name
+    tags: dict[str, str] = {}  # axis -> the same, where values are tags and form no group
+    short: dict[str, Identifier] = {}  # value -> its name in groups
+    sets: dict[str, dict[Identifier, list[str]]] = {}  # axis -> name of a group -> the values that it holds
+    #: axes without overlap, whose groups are the members of the suite's own group
     partition: list[str] = Field(min_length=1)
-    main_axes: list[str] = []
-    sections: str
+    main_axes: list[str] = []  # axes that tables on a terminal show
+    sections: str  # the axis that divides the suite's page of the catalogue
+    #: the axis over whose values the suite's own figure is the mean, each counting once
     averaged_over: str | None = None
-    left_out: dict[str, list[str]] = {}
-    mean_rule: str = ""
-    assigned_by: AssignedBy
+    left_out: dict[str, list[str]] = {}  # axis -> datasets that the means of its groups leave out
+    mean_rule: str = ""  # both in words
+    assigned_by: AssignedBy  # who says what a dataset's specialties and stage are
+    #: the suite's own word for who gets data -> ours; null where it does not say
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
+    #: list -> value -> title, besides the shared vocabulary
     vocabulary: dict[Literal["task_types", "specialties", "stages", "documents"], Terms] = {}
-    strategy_lines: dict[str, Lines] = {}
-    answers: list[str] = []
-    jury: str | None = None
-    official_files: bool = False
-    official: SuiteOfficial | None = None
-    release: Release | None = None
-    official_interval: bool = False
-    departments: bool = False
-    published: Published | None = None
+    strategy_lines: dict[str, Lines] = {}  # language -> lines of the strategies
+    answers: list[str] = []  # the kinds of answers that its datasets have; by default any
+    jury: str | None = None  # the bundled jury for open-ended answers
+    official_files: bool = False  # whether the authors' file of rows is named as each dataset of the paper
+    official: SuiteOfficial | None = None  # where its own words stand, and how they become prompts
+    release: Release | None = None  # where inputs of open datasets are published without gold
+    official_interval: bool = False  # whether the paper's own interval stands beside ours
+    departments: bool = False  # whether rows may name departments
+    published: Published | None = None  # what the paper prints of models
+    #: function of (run, out, registry, suite) that writes the layout of a leaderboard
     leaderboard: Reference | None = None
+    #: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's own groups
+    #: are the means over these
     datasets: list[str] = []
+    #: `SUITE/NAME` of another suite -> axis -> its value on that axis of this suite
     placed: dict[str, dict[str, str]] = {}
 
     _folder: Path = PrivateAttr(default=Path())
@@ -435,11 +368,7 @@ class Suite(_Strict):
         without = [key for key in self.of_others if key not in self.placed] if self.axes else []
         if without:
             values = ", ".join(f"{axis}: VALUE" for axis in self.axes)
-            yield (
-                f"placed: no values for {', '.join(without[:_NAMED])}"
-                + (f" and {len(without) - _NAMED} more" if len(without) > _NAMED else "")
-                + f": write {without[0]}: {{{values}}} there"
-            )
+            yield f"placed: no values for {some(without, 3)}: write {without[0]}: {{{values}}} there"
         for key in self.of_others:
             for fault in self.axis_faults(self.placed[key]) if key in self.placed else ():
                 yield f"placed.{key}.{fault}"

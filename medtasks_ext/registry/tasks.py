@@ -6,11 +6,12 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -35,9 +36,6 @@ from medtasks_ext.registry.suites import (
 )
 from medtasks_ext.registry.yamlfile import read_yaml
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 #: What the key `class` of a task file names.
 TASK_CLASS = "medtasks_ext.task.MedicalTask"
 #: The hand-written file of a dataset folder.
@@ -48,17 +46,12 @@ BLOCKS = ("rows", "prompt", "answer", "judge", "official")
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset folder: its hand-written `task.yaml` and what stands beside it.
+    """One dataset folder: its hand-written `task.yaml` and what stands beside it."""
 
-    Attributes:
-        folder: the folder.
-        given: what is said in place of the folder's own file, by a task that includes it and changes a part.
-        source: the file of that task.
-    """
-
-    folder: Path
+    folder: Path  # the folder
+    #: what is said in place of the folder's own file, by a task that includes it and changes a part
     given: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    source: Path | None = field(default=None, compare=False)
+    source: Path | None = field(default=None, compare=False)  # the file of that task
 
     @property
     def file(self) -> Path:
@@ -248,15 +241,11 @@ def _visible(folder: Path, pattern: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class Registry:
-    """All datasets, and the names that stand for them.
+    """All datasets, and the names that stand for them."""
 
-    Attributes:
-        root: the folder `SUITE/DATASET/task.yaml` of the built-in ones.
-        own: folders with datasets and suites of one's own: `task.yaml`, `DATASET/task.yaml` or
-            `SUITE/DATASET/task.yaml`. A dataset without `suite.yaml` beside its folder belongs to no suite.
-    """
-
-    root: Path
+    root: Path  # the folder `SUITE/DATASET/task.yaml` of the built-in ones
+    #: folders with datasets and suites of one's own: `task.yaml`, `DATASET/task.yaml` or
+    #: `SUITE/DATASET/task.yaml`. A dataset without `suite.yaml` beside its folder belongs to no suite
     own: tuple[Path, ...] = ()
 
     @cached_property

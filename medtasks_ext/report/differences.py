@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
-from medtasks_ext.results.conditions import unlike_the_paper
+from medtasks_ext.results.conditions import comparable, unlike_the_paper
 from medtasks_ext.results.experiments import differing
 
 if TYPE_CHECKING:
@@ -165,8 +166,7 @@ def _between_namesakes(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _between(entries: Sequence[Entry]) -> Iterator[str]:
-    """Tasks that entries share and were not asked alike: prompts, rows, versions."""
-    words = {"prompt": "prompt", "rows": "documents", "version": "version of the task", "jury": "jury"}
+    """Tasks that entries share and were not asked alike, by what differs."""
     by_task: dict[str, list[Experiment]] = {}
     for entry in entries:
         for name, item in entry.experiments.items():
@@ -174,18 +174,16 @@ def _between(entries: Sequence[Entry]) -> Iterator[str]:
                 by_task.setdefault(name, []).append(item)
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name, items in by_task.items():
-        for setting in differing([item.settings for item in items]):
-            if setting in words:
-                key = (items[0].dataset.metadata.suite, items[0].strategy, setting)
-                groups.setdefault(key, []).append(name)
-    for (suite, strategy, setting), names in groups.items():
-        note = {
-            "prompt": "entries are not compared on them",
-            "rows": "entries are not compared on them",
-            "version": "scores of different versions are not comparable",
-            "jury": "entries are not compared on them",
-        }[setting]
-        yield (f"{_title(suite, strategy)}: entries differ in the {words[setting]} of {_some(names)}; {note}")
+        ways = dict.fromkeys(item.asked for item in items)
+        unlike = (found for pair in combinations(ways, 2) for found in comparable(*pair).differences)
+        for condition in dict.fromkeys(found.condition for found in unlike if found.grade == "other"):
+            key = (items[0].dataset.metadata.suite, items[0].strategy, condition)
+            groups.setdefault(key, []).append(name)
+    for (suite, strategy, condition), names in groups.items():
+        yield (
+            f"{_title(suite, strategy)}: entries differ in the {condition} of {_some(names)}; such "
+            "entries are not ranked or tested against each other on them"
+        )
 
 
 def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> Iterator[str]:

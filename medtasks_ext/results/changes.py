@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.experiments import Fault, differing
 from medtasks_ext.results.rollup import mean
 from medtasks_ext.stats.bootstrap import mean_over_tasks, resample
@@ -139,7 +140,7 @@ def _task_change(one: Experiment, other: Experiment) -> TaskChange:
         n=n,
         alone=len(before.documents) + len(after.documents) - 2 * n,
         flips=_flips(one.task, before, after, places),
-        differs=tuple(differing([one.settings, other.settings])),
+        differs=comparable(one.asked, other.asked).known,
         resampled=(draws[0], draws[1]),
     )
 

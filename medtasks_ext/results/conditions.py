@@ -134,6 +134,12 @@ class Comparability:
     differences: tuple[Difference, ...]
 
     @property
+    def known(self) -> tuple[str, ...]:
+        """The conditions in which the two are known to differ."""
+        unlike = (item.condition for item in self.differences if "unknown" not in (item.one, item.other))
+        return tuple(dict.fromkeys(unlike))
+
+    @property
     def reasons(self) -> list[str]:
         """The differences that can move a score, in words."""
         return [str(item) for item in self.differences if item.grade == "other"]

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import (
@@ -258,10 +258,10 @@ def _medtasks_task(
 
 def unknown_tasks(names: Sequence[str], where: str) -> Fault:
     """The fault of results whose tasks are not known."""
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return Fault(
         where,
-        f"no task of this registry is called {shown} (tasks of your own: medtasks --tasks-dir FOLDER …)",
+        f"no task of this registry is called {some(names)}"
+        " (tasks of your own: medtasks --tasks-dir FOLDER …)",
         "left out; `medtasks ls` lists the names",
     )
 
@@ -307,7 +307,8 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     # lm-eval records what it was given, keys and tokens included
     arguments = dropped_secrets(_arguments(run.get("model_args")))
     settings = {
-        "apply_chat_template": bool(content.get("chat_template")),
+        # lm-eval records its text: empty where a server applies its own, null where none is applied
+        "apply_chat_template": content["chat_template"] is not None if "chat_template" in content else None,
         "fewshot_as_multiturn": content.get("fewshot_as_multiturn"),
         "system_instruction": content.get("system_instruction"),
         "gen_kwargs": dropped_secrets(_arguments(run.get("gen_kwargs"))),
@@ -489,7 +490,7 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
     return {
         "backend": str(identity["model"]["model"]),
         "model arguments": _words(chosen),
-        "chat template": template if isinstance(template, str) else "yes" if template else "no",
+        **({} if template is None else {"chat template": _template(template)}),
         "instruction in": "system turn" if system_role else "user turn",
         "system instruction": str(settings.get("system_instruction") or "none"),
         "shots as turns": "yes" if (bool(template) if multiturn is None else multiturn) else "no",
@@ -498,6 +499,10 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
         "rows": "synthetic" if any(item.sample for item in experiments.values()) else "real",
         **({"jury": " or ".join(sorted(juries))} if juries else {}),
     }
+
+
+def _template(given: bool | str) -> str:
+    return given if isinstance(given, str) else "yes" if given else "no"
 
 
 def _words(values: Mapping[str, Any]) -> str:

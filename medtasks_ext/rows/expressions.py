@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jinja2
-from jinja2 import meta
+from jinja2 import meta, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.docx import blocks
 from medtasks_ext.rows.masking import masked
 from medtasks_ext.rows.objects import json_objects
@@ -26,6 +28,23 @@ _LONGEST_RANGE = 10_000
 _REMEDY = "mend the Jinja there"
 
 
+def _shown(value: Any) -> Any:
+    """A value that a template prints: never null, NaN, a list or an object, which no prompt means to show."""
+    if isinstance(value, str | jinja2.Undefined):
+        return value
+    if value is None or isinstance(value, list | dict) or (isinstance(value, float) and math.isnan(value)):
+        raise RowValueError(f"{excerpt(value)} stands where text belongs")
+    return value
+
+
+def _int(value: Any) -> int:
+    """The filter `int` without a silent 0 for what is no integer."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise RowValueError(f"{excerpt(value)} is no integer") from None
+
+
 def _range(*limits: int) -> range:
     """`range` of a template, which may not keep the machine busy."""
     wanted = range(*limits)
@@ -35,18 +54,24 @@ def _range(*limits: int) -> range:
 
 
 _environment = ImmutableSandboxedEnvironment(
-    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False, finalize=_shown
 )
 _environment.globals["range"] = _range
 _environment.filters.update(
     as_letters=as_letters,
     blocks=blocks,
+    int=_int,
     json_objects=json_objects,
     lettered=lettered,
     masked=masked,
     spans=spans,
     split_options=split_options,
 )
+
+
+def parsed(text: str) -> nodes.Template:
+    """The syntax tree of a template."""
+    return _environment.parse(text)
 
 
 class _Evaluate(Protocol):
@@ -84,7 +109,7 @@ class Template:
 
     def variables(self) -> set[str]:
         """The names that the template reads."""
-        return meta.find_undeclared_variables(_environment.parse(self.text))
+        return meta.find_undeclared_variables(parsed(self.text))
 
 
 class Expression:

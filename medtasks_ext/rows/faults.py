@@ -24,12 +24,14 @@ class Faults:
     Attributes:
         check: keep faults, leave out their rows and go on; otherwise the first fault is raised.
         kept: the faults so far.
-        blanks: in a check, column -> rows in which a column that must be there holds nothing.
+        blanks: column -> rows in which it holds nothing, where that is allowed.
+        notes: what is right but worth knowing of rows -> how many.
     """
 
     check: bool = False
     kept: list[MedtasksError] = field(default_factory=list)
     blanks: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
 
     def add(self, fault: RowError) -> None:
         """Keep the fault, or raise it."""

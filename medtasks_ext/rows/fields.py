@@ -10,6 +10,8 @@ import jinja2
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import columns_found, shows_text, what_happened
 from medtasks_ext.registry.suites import vocabulary
+from medtasks_ext.rows.closed import columns_of
+from medtasks_ext.rows.columns import CellReader, Column, is_blank
 from medtasks_ext.rows.expressions import UNFIT, Expression, expression
 from medtasks_ext.rows.faults import REMEDY
 from medtasks_ext.rows.spec import RowSchema
@@ -19,14 +21,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.columns import Cells
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.files import Row
     from medtasks_ext.rows.points import Point
     from medtasks_ext.rows.sources import Rows
-    from medtasks_ext.rows.spec import Source
+    from medtasks_ext.rows.spec import DatasetSpec
 
-#: The schema of BRIDGE's own files.
-OFFICIAL = RowSchema(columns=["task", "split", "input", "output"])
+#: The schema of BRIDGE's own files. Rows with a blank gold are left out, or predicted if none has one.
+OFFICIAL = RowSchema(
+    columns=["task", "split", "input", "output"],
+    optional={"instruction": "what is to be done", "output_list": "all references"},
+    types={
+        "split": ["train", "val", "valid", "validation", "dev", "test"],
+        "output": Column(nullable=True),
+        "output_list": "texts",
+    },
+)
 #: Language codes that official files use besides ISO 639-1.
 _OTHER_CODES = {"cn": "zh", "jp": "ja"}
 
@@ -83,8 +94,9 @@ def words(value: object) -> str:
 class FieldReader:
     """Reads the rows of one dataset."""
 
-    def __init__(self, dataset: Dataset, source: Source, rows: Rows, faults: Faults) -> None:
-        self.dataset, self.source, self.rows, self.faults = dataset, source, rows, faults
+    def __init__(self, dataset: Dataset, spec: DatasetSpec, rows: Rows, faults: Faults) -> None:
+        self.dataset, self.spec, self.rows, self.faults = dataset, spec, rows, faults
+        self.source = spec.rows
 
     def read(self, rows: list[Row], split: str, *, keep_split: bool = True) -> ReadRows:
         """The rows of a split.
@@ -101,7 +113,16 @@ class FieldReader:
         if not rows:
             return ReadRows([])
         where = (self.rows.fewshot_where if split == "few-shot" else None) or self.rows.where
-        reader = _SchemaReader(self._schema(rows[0]), self.dataset, where, self.faults, keep_split=keep_split)
+        public = self.rows.origin in ("hub", "release")
+        reader = _SchemaReader(
+            self._schema(rows[0]),
+            self.spec,
+            self.dataset,
+            where,
+            self.faults,
+            keep_split=keep_split,
+            keeps_blanks=public,
+        )
         found: list[ReadRow] = []
         for number, row in enumerate(rows, start=1):
             place = f"{split} row {number}"
@@ -111,7 +132,10 @@ class FieldReader:
             alike = {tuple(str(row.fields[name]) for name in schema.distinct): row for row in found}
             found = list(alike.values())
         kept = _without_blanks(found, "output" if schema is OFFICIAL else self.source.skip_blank)
-        return ReadRows(kept, len(found) - len(kept), schema.rebuilt and self.rows.origin != "sample")
+        n_blank = reader.n_blank + len(found) - len(kept)
+        if n_blank:
+            self.faults.notes["left out, since the gold is blank"] += n_blank
+        return ReadRows(kept, n_blank, schema.rebuilt and self.rows.origin != "sample")
 
     def _schema(self, row: Row) -> RowSchema:
         schemas = [*([OFFICIAL] if self.source.official_name else []), *self.source.schemas]
@@ -135,13 +159,28 @@ def _without_blanks(rows: list[ReadRow], name: str | None) -> list[ReadRow]:
 
 
 class _SchemaReader:
-    """Reads the rows of one file, all of them in one schema."""
+    """Reads the rows of one file, all of them in one schema.
+
+    Attributes:
+        n_blank: rows that cannot be used and whose gold is blank, so that nothing is lost with them.
+    """
 
     def __init__(
-        self, schema: RowSchema, dataset: Dataset, where: str, faults: Faults, *, keep_split: bool
+        self,
+        schema: RowSchema,
+        spec: DatasetSpec,
+        dataset: Dataset,
+        where: str,
+        faults: Faults,
+        *,
+        keep_split: bool,
+        keeps_blanks: bool,
     ) -> None:
         self.schema, self.dataset, self.where, self.faults = schema, dataset, where, faults
         self.official, self.keep_split = schema is OFFICIAL, keep_split
+        self.blank, self.n_blank = spec.rows.skip_blank, 0
+        columns, optional = columns_of(spec, schema)
+        self.cells = CellReader(columns, optional, keeps_blanks=keeps_blanks)
         file: Path = dataset.file
         self.derived = {name: expression(text, file) for name, text in schema.fields.items()}
         self.each = expression(schema.each, file) if schema.each else None
@@ -171,9 +210,15 @@ class _SchemaReader:
                 column=missing[0],
                 where=self.where,
                 remedy=f"every row needs: {', '.join(columns)}",
+                cause=f"no column {', '.join(missing)}",
             )
-        if self.faults.check:
-            self.faults.blanks.update(name for name in columns if _is_blank(row[name]))
+        cells = self.cells.read(row)
+        row = cells.row
+        if cells.faults:
+            self._refuse(cells, place)
+            return
+        if cells.blanks:
+            self.faults.blanks.update(cells.blanks)
         number = place.rpartition(" ")[2]
         whole = {"id": number, **row}
         items = [(place, whole)]
@@ -189,6 +234,25 @@ class _SchemaReader:
         for at, item in items:
             if self.wanted is None or self._value(self.wanted, item, at, "where"):
                 yield at, item
+            else:
+                self.faults.notes["left out, since they do not satisfy the schema's condition"] += 1
+
+    def _refuse(self, cells: Cells, place: str) -> None:
+        """Faults of a row's cells; none where the suite leaves out the row, since its gold is blank."""
+        if self.blank in cells.row and is_blank(cells.row[self.blank]):
+            self.n_blank += 1
+            return
+        for fault in cells.faults:
+            self.faults.add(
+                RowError(
+                    f"{place}, column {fault.column} {fault.found}, {fault.cause.partition(', ')[2]}",
+                    row=place,
+                    column=fault.column,
+                    where=self.where,
+                    remedy=fault.remedy,
+                    cause=f"column {fault.column} {fault.cause}",
+                )
+            )
 
     def _value(self, wanted: Expression, row: Row, place: str, name: str) -> Any:
         try:
@@ -217,7 +281,3 @@ class _SchemaReader:
                 where=self.where,
                 remedy="put the task's own file there",
             )
-
-
-def _is_blank(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.official import Official
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ class RowSchema(Strict):
         columns: the columns that a row must have, as a list or each with what it holds; the first
             schema whose columns are all there is used.
         optional: columns that it may have, each with what it holds.
+        types: column -> its type, the values that it may hold, or both and more (`rows.columns.Column`).
+            Columns are text otherwise. What prompts and answers say of a column's values need not be
+            repeated here.
         each: expression that gives a list of objects; each of them becomes a row, with the columns
             of the row that held it.
         where: expression that rows must satisfy.
@@ -36,11 +40,18 @@ class RowSchema(Strict):
 
     columns: Annotated[list[str] | dict[str, str], Field(min_length=1)]
     optional: dict[str, str] = {}
+    types: dict[str, ColumnType | list[Value] | Column] = {}
     each: str | None = None
     where: str | None = None
     fields: dict[str, str] = {}
     distinct: list[str] = []
     rebuilt: bool = False
+
+    @model_validator(mode="after")
+    def _knows_its_columns(self) -> RowSchema:
+        if unknown := [name for name in self.types if name not in {"id", *self.columns, *self.optional}]:
+            raise ValueError(f"`types` names {', '.join(unknown)}, which is no column")
+        return self
 
 
 class Database(Strict):

@@ -3,46 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.batch import CHAT, MESSAGES, TEXT, Became, Intake
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.batch import CHAT, MESSAGES, TEXT, BatchFiles, Became, Intake, Interface
+from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import Asked
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault
+from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text
-from medtasks_ext.runner.evaluate import build_task
+from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.requests import read_asked, read_asked_file
-from medtasks_ext.runner.run import failed, loaded_record
+from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stream import Stream
+from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.work import TaskOutcomes
 from medtasks_ext.runs.manifest import TaskState
-from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
+from medtasks_ext.runs.outcomes import Intent, OutcomeLog, read_outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from lm_eval.api.task import Task
     from lm_eval.models.api_models import TemplateAPI
 
-    from medtasks_ext.engines.batch import BatchFiles, Interface
-    from medtasks_ext.engines.engine import Done, Feed
-    from medtasks_ext.engines.records import Outcome, Request
-    from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.manifest import TaskEntry
-    from medtasks_ext.runs.outcomes import Intent
 
 _PAUSE = 0.05
 
 
 def interface_of(model: str) -> Interface:
     """What batches of a type of model look like.
-
-    Args:
-        model: as `--model` names it.
 
     Raises:
         MedtasksError: it is not asked over OpenAI's or Anthropic's interface.
@@ -70,29 +60,16 @@ def interface_of(model: str) -> Interface:
 
 @dataclass
 class Amount:
-    """What was written.
-
-    Attributes:
-        requests: number of them.
-        prompt_bytes: of all prompts.
-        most_tokens: that all answers may have.
-        tasks: whose requests they are.
-    """
+    """What was written."""
 
     requests: int = 0
-    prompt_bytes: int = 0
-    most_tokens: int = 0
-    tasks: set[str] = field(default_factory=set)
+    prompt_bytes: int = 0  # of all prompts
+    most_tokens: int = 0  # that all answers may have
+    tasks: set[str] = field(default_factory=set)  # whose requests they are
 
 
 class BatchEngine(Engine):
-    """Writes requests to files in place of asking them, so that those that can be put have no outcome.
-
-    Args:
-        lm: gives the payload.
-        interface: of its requests.
-        files: open.
-    """
+    """Writes requests to files in place of asking them, so that those that can be put have no outcome."""
 
     window = 1024
 
@@ -127,57 +104,23 @@ class BatchEngine(Engine):
         amount.tasks.add(request.task)
 
 
-class Watch:
-    """What a stream of requests into files shows.
-
-    Attributes:
-        n_stored: requests that were answered before.
-        faults: reason -> requests that cannot be put.
-    """
-
-    def __init__(self) -> None:
-        self.n_stored = 0
-        self.faults = Counter[str]()
-
-    def began(self, task: str) -> None:
-        """Nothing is asked."""
-
-    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
-        """Count requests that were answered before."""
-        self.n_stored += n
-
-    def elsewhere(self, task: str, n: int) -> None:
-        """One process writes."""
-
-    def answered(self, request: Request, answer: Answer) -> None:
-        """Nothing is."""
-
-    def faulted(self, request: Request, fault: Fault) -> None:
-        """Count a request that cannot be put."""
-        self.faults[fault.reason] += 1
-
-    def finished(self, task: str, entry: TaskEntry) -> None:
-        """The manifest has it."""
-
-
 def write_requests(
     run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, files: BatchFiles
-) -> tuple[Amount, Watch]:
-    """Write the requests of all documents that have no answer yet.
+) -> tuple[Amount, Tally]:
+    """Write the requests of all documents that have no answer yet; what cannot be put is counted.
 
     Args:
         run: its folder, open, its lease held.
         lm: that would be asked.
         tasks: built, those that are not done.
-        settings: of the run.
-        files: open.
 
     Raises:
         MedtasksError: the model is not asked in batches, or the disk takes no more.
     """
-    engine, watch = BatchEngine(lm, interface_of(run.manifest.identity.model["model"]), files), Watch()
-    Stream(run, lm, engine, tasks, settings, watch, instant=True).go()
-    return engine.amount, watch
+    engine = BatchEngine(lm, interface_of(run.manifest.identity.model["model"]), files)
+    tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
+    Stream(run, lm, engine, tasks, settings, tally, instant=True).go()
+    return engine.amount, tally
 
 
 # ---------------------------------------------------------------------- results in
@@ -185,40 +128,29 @@ def write_requests(
 
 @dataclass
 class Left:
-    """What is missing when all is taken.
+    """What is missing when all is taken."""
 
-    Attributes:
-        without_result: requests that were written and have no outcome.
-        faults: the last outcomes of requests without an answer.
-    """
-
-    without_result: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
+    without_result: int = 0  # requests that were written and have no outcome
+    faults: Counter[str] = field(default_factory=Counter)  # the last outcomes of requests without an answer
 
     def __bool__(self) -> bool:
         return bool(self.without_result or self.faults)
 
 
 class _Open(TaskOutcomes):
-    """A task that waits for results.
-
-    Attributes:
-        documents: key of each request -> its document; requests of former choices are among them.
-        asked: keys of the requests that the task's result needs; none where it has its result.
-        last: key -> last outcome of a request without an answer.
-        taken: whether a result of it was stored.
-        beyond: answers that were stored to requests that its result does not need.
-    """
+    """A task that waits for results."""
 
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(OutcomeLog(run.files.responses, name))
         self.name = name
         asked = {item.key: item.document for item in read_asked(run.files, name)}
+        #: keys of the requests that the task's result needs; none where it has its result
         self.asked = set(asked)
+        #: key of each request -> its document; requests of former choices are among them
         self.documents = {**_earlier(run, name), **asked}
-        self.last: dict[str, Fault] = {}
-        self.taken = False
-        self.beyond = 0
+        self.last: dict[str, Fault] = {}  # key -> last outcome of a request without an answer
+        self.taken = False  # whether a result of it was stored
+        self.beyond = 0  # answers that were stored to requests that its result does not need
         for stored in self.log.read():
             self._see(stored.key, stored.entry)
 
@@ -342,11 +274,7 @@ class RunIntake(Intake):
         self._run.save()
 
     def score(self, report: Callable[[str, str], None]) -> None:
-        """Score the tasks whose answers are all there.
-
-        Args:
-            report: called with (task, what happened).
-        """
+        """Score the tasks whose answers are all there."""
         for name, task in self._open.items():
             if not task.asked or task.settle()[0] is not TaskState.ANSWERED:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,25 +17,17 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runner.prompts import Counter, counter_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jinja2 import nodes
     from jinja2.parser import Parser
 
 
 @dataclass(frozen=True)
 class Chat:
-    """How a conversation becomes a prompt.
+    """How a conversation becomes a prompt."""
 
-    Attributes:
-        name: of the tokenizer or file.
-        render: turns -> prompt; takes `add_generation_prompt`.
-        count: texts -> number of tokens of each; None without a tokenizer.
-    """
-
-    name: str
-    render: Callable[..., str]
-    count: Counter | None = None
+    name: str  # of the tokenizer or file
+    render: Callable[..., str]  # turns -> prompt; takes `add_generation_prompt`
+    count: Counter | None = None  # texts -> number of tokens of each; None without a tokenizer
 
 
 def tokenizer_chat(name: str, template: str | None = None) -> Chat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from medtasks_ext.runs.choice import Choice
 from medtasks_ext.task import MedicalTask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
@@ -28,30 +27,21 @@ _CUT_BACK = "exact_letter"
 
 @dataclass(frozen=True)
 class Settings:
-    """What besides the model decides a task's prompts and responses. Part of a run's identity.
+    """What besides the model decides a task's prompts and responses. Part of a run's identity."""
 
-    Attributes:
-        num_fewshot: shots of zero-shot and 5-shot prompts; None: as many as the task says.
-        apply_chat_template: whether, or which.
-        fewshot_as_multiturn: whether shots are turns of a conversation; None: with a chat template.
-        system_instruction: further text of the system turn.
-        system_role: whether instructions stand in the system turn.
-        data: origin of the rows; None: the first that is there.
-        gen_kwargs: settings of generation in place of the tasks' own.
-        seed: of lm-eval's shots.
-        official_budget: whether answers have the tokens that they have in the suites' own runs of models that
-            do not reason (`official_budget`), where `gen_kwargs` do not say.
-    """
-
-    num_fewshot: int | None = None
-    apply_chat_template: bool | str = False
+    num_fewshot: int | None = None  # shots of zero-shot and 5-shot prompts; None: as many as the task says
+    apply_chat_template: bool | str = False  # whether, or which
+    #: whether shots are turns of a conversation; None: with a chat template
     fewshot_as_multiturn: bool | None = None
-    system_instruction: str | None = None
-    system_role: bool = True
-    data: str | None = None
+    system_instruction: str | None = None  # further text of the system turn
+    system_role: bool = True  # whether instructions stand in the system turn
+    data: str | None = None  # origin of the rows; None: the first that is there
     prompts: str | None = None
+    #: settings of generation in place of the tasks' own
     gen_kwargs: dict[str, Any] = field(default_factory=dict)
-    seed: int | None = 1234
+    seed: int | None = 1234  # of lm-eval's shots
+    #: whether answers have the tokens that they have in the suites' own runs of models that do not reason
+    #: (`official_budget`), where `gen_kwargs` do not say
     official_budget: bool = False
 
     @property
@@ -64,21 +54,14 @@ class Settings:
 
 @dataclass
 class TaskResult:
-    """What one task gave.
-
-    Attributes:
-        metrics: metric -> value, without lm-eval's filter suffix.
-        samples: lm-eval's records, one per document.
-        config: lm-eval's record of the task's configuration.
-        loaded: what was loaded (origin, revision, prompt hash, counts).
-    """
+    """What one task gave."""
 
     task: str
     version: str
-    metrics: dict[str, float]
-    samples: list[Sample]
-    config: dict[str, Any]
-    loaded: dict[str, Any]
+    metrics: dict[str, float]  # metric -> value, without lm-eval's filter suffix
+    samples: list[Sample]  # lm-eval's records, one per document
+    config: dict[str, Any]  # lm-eval's record of the task's configuration
+    loaded: dict[str, Any]  # what was loaded (origin, revision, prompt hash, counts)
 
 
 def official_budget(dataset: Dataset, strategy: str) -> int | None:

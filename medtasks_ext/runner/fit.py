@@ -6,14 +6,13 @@ end of the prompt, which holds the instruction.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
@@ -37,7 +36,6 @@ class PromptFitter:
         """The prompt of a document, and what was cut of it: `shots`, `input`, or nothing.
 
         Args:
-            document: one of the task's test documents.
             settings: generation settings, which say how much room the answer takes.
 
         Returns:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.answers.formats import answer_format
+from medtasks_ext.answers.formats import AnswerFormat, answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.prompts.documents import Document, document_key
@@ -22,12 +24,8 @@ from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from lm_eval.api.task import Task
 
-    from medtasks_ext.answers.formats import AnswerFormat
     from medtasks_ext.registry import Dataset, Registry
 
 LOCK_FILE = "tasks.lock"
@@ -41,14 +39,10 @@ _DIGITS = 9
 
 @dataclass(frozen=True)
 class Locked:
-    """One dataset.
+    """One dataset."""
 
-    Attributes:
-        version: `N-X`.
-        rows: hash of a row -> (hash of its prompts, hash of readings and scores).
-    """
-
-    version: str
+    version: str  # `N-X`
+    #: hash of a row -> (hash of its prompts, hash of readings and scores)
     rows: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -117,7 +111,6 @@ def responses(target: str, other: str) -> list[str]:
 
     Args:
         target: the gold answer as written.
-        other: another row's.
     """
     half = len(target) // 2
     return [

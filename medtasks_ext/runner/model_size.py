@@ -7,10 +7,7 @@ import re
 import struct
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
 _TOTAL = re.compile(r"(?<![A-Za-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORECASE)
@@ -19,17 +16,11 @@ _ACTIVE = re.compile(r"(?<![A-Za-z0-9])A(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORE
 
 @dataclass(frozen=True)
 class Size:
-    """Parameters of a model.
-
-    Attributes:
-        total: all of them.
-        active: those that a token passes through; fewer than all in a mixture of experts.
-        source: where the figures come from, in words.
-    """
+    """Parameters of a model."""
 
     total: float
-    active: float
-    source: str
+    active: float  # those that a token passes through; fewer than all in a mixture of experts
+    source: str  # where the figures come from, in words
 
 
 def size_of(name: str, folder: Path | None = None, counted: int | None = None) -> Size | None:

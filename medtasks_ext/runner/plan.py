@@ -19,18 +19,16 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.lengths import published_lengths
 from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.sources import forced_origin
-from medtasks_ext.runner.evaluate import build_task
+from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.plan_published import with_published_lengths
-from medtasks_ext.runner.prompts import rendered_prompt
+from medtasks_ext.runner.prompts import ChatTemplate, Counter, rendered_prompt
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Registry
-    from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.model_size import Size
-    from medtasks_ext.runner.prompts import ChatTemplate, Counter
 
 #: Documents of a task whose prompts are counted; of more, they are drawn evenly and the sum is scaled.
 DRAWN = 100
@@ -55,89 +53,58 @@ GIGABYTES_PER_GPU, BYTES_PER_PARAMETER = 64, 2
 
 @dataclass(frozen=True)
 class OutputRule:
-    """What decides how much a model writes.
+    """What decides how much a model writes."""
 
-    Attributes:
-        reasons: whether it reasons by itself before it answers.
-        budget: tokens that an answer may have at most; None for the task's own.
-    """
-
-    reasons: bool = False
-    budget: int | None = None
+    reasons: bool = False  # whether it reasons by itself before it answers
+    budget: int | None = None  # tokens that an answer may have at most; None for the task's own
 
 
 @dataclass(frozen=True)
 class Context:
-    """How much a model takes at once.
+    """How much a model takes at once."""
 
-    Attributes:
-        tokens: of prompt and answer together.
-        cuts: whether a run cuts prompts to it; a server refuses those that are too long.
-    """
-
-    tokens: int
-    cuts: bool = True
+    tokens: int  # of prompt and answer together
+    cuts: bool = True  # whether a run cuts prompts to it; a server refuses those that are too long
 
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """What one task will take.
-
-    Attributes:
-        documents: to ask.
-        prompt_tokens: of all of them together, as far as they fit the context.
-        output_tokens: expected.
-        most_output_tokens: if every answer filled its budget.
-        at_hand: whether the rows are here.
-        lengths: whose texts were counted: those of the rows, published means, or those of the sample rows.
-        counted: documents whose tokens were counted.
-        mean_prompt: tokens of a prompt before anything is cut.
-        room: tokens that the context leaves for a prompt; None where the context is not known.
-        shots_dropped: prompts that do not fit with all their examples. Of published lengths only the mean is
-            known: then it is all of them or none.
-        inputs_cut: prompts that do not fit without examples, either; counted likewise.
-        sample: whether sample rows were asked for as the data.
-    """
+    """What one task will take."""
 
     task: str
     suite: str
     strategy: str
-    documents: int
-    prompt_tokens: int
-    output_tokens: int
-    most_output_tokens: int
-    at_hand: bool
+    documents: int  # to ask
+    prompt_tokens: int  # of all of them together, as far as they fit the context
+    output_tokens: int  # expected
+    most_output_tokens: int  # if every answer filled its budget
+    at_hand: bool  # whether the rows are here
+    #: whose texts were counted: those of the rows, published means, or those of the sample rows
     lengths: Literal["rows", "published", "sample"]
-    counted: int
-    mean_prompt: int
+    counted: int  # documents whose tokens were counted
+    mean_prompt: int  # tokens of a prompt before anything is cut
+    #: tokens that the context leaves for a prompt; None where the context is not known
     room: int | None = None
+    #: prompts that do not fit with all their examples. Of published lengths only the mean is known: then it
+    #: is all of them or none
     shots_dropped: int | None = None
-    inputs_cut: int | None = None
-    sample: bool = False
+    inputs_cut: int | None = None  # prompts that do not fit without examples, either; counted likewise
+    sample: bool = False  # whether sample rows were asked for as the data
 
 
 @dataclass(frozen=True)
 class CountedTask:
-    """One task with its texts in tokens; what it takes depends on the answers and on the context, too.
-
-    Attributes:
-        documents: to ask.
-        prompts: tokens of each prompt that was counted.
-        shots: tokens of the examples that each of them carries.
-        answers: tokens of each answer, without what a model writes before it.
-        steps: whether the prompt asks for reasoning.
-        budget: tokens that the task gives an answer.
-    """
+    """One task with its texts in tokens; what it takes depends on the answers and on the context, too."""
 
     task: str
     suite: str
     strategy: str
-    documents: int
-    prompts: Sequence[float]
-    shots: float
-    answers: Sequence[float]
-    steps: bool
-    budget: int
+    documents: int  # to ask
+    prompts: Sequence[float]  # tokens of each prompt that was counted
+    shots: float  # tokens of the examples that each of them carries
+    answers: Sequence[float]  # tokens of each answer, without what a model writes before it
+    steps: bool  # whether the prompt asks for reasoning
+    budget: int  # tokens that the task gives an answer
     at_hand: bool
     lengths: Literal["rows", "published", "sample"]
     counted: int
@@ -190,9 +157,6 @@ def count_task(
     """Count the texts of one task.
 
     Args:
-        registry: of tasks.
-        name: of the task.
-        settings: of the run.
         count: the model's tokenizer, or what stands in for it.
         chat_template: the model's, used where the settings ask for it.
 

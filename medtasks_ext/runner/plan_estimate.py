@@ -2,55 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, gpu_hours, gpus_for
+from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, TaskPlan, gpu_hours, gpus_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.runner.model_size import Size
-    from medtasks_ext.runner.plan import TaskPlan
     from medtasks_ext.runner.plan_model import PlannedModel
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What the user says of the machine.
+    """What the user says of the machine."""
 
-    Attributes:
-        gpus: that work together.
-        gpu_hour_price: US dollars for an hour of one of them.
-        throughput: measured tokens per second, prompt and output, of all of them.
-    """
-
-    gpus: int | None = None
-    gpu_hour_price: float | None = None
-    throughput: float | None = None
+    gpus: int | None = None  # that work together
+    gpu_hour_price: float | None = None  # US dollars for an hour of one of them
+    throughput: float | None = None  # measured tokens per second, prompt and output, of all of them
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a plan comes to; None where it is not known.
+    """What a plan comes to; None where it is not known."""
 
-    Attributes:
-        rule: how the figures came about, in words.
-        gpus: that work together; None where a provider answers.
-        gpu_hours: of all of them.
-        hours: from beginning to end.
-        cost: US dollars, of the GPUs or of the provider's tokens.
-        most_cost: of a provider, if every answer filled its budget.
-        batch_cost: of a provider that takes batches.
-    """
-
-    rule: str
-    gpus: int | None = None
-    gpu_hours: float | None = None
-    hours: float | None = None
-    cost: float | None = None
-    most_cost: float | None = None
-    batch_cost: float | None = None
+    rule: str  # how the figures came about, in words
+    gpus: int | None = None  # that work together; None where a provider answers
+    gpu_hours: float | None = None  # of all of them
+    hours: float | None = None  # from beginning to end
+    cost: float | None = None  # US dollars, of the GPUs or of the provider's tokens
+    most_cost: float | None = None  # of a provider, if every answer filled its budget
+    batch_cost: float | None = None  # of a provider that takes batches
 
 
 def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, given: Hardware) -> Estimate:
@@ -58,7 +40,6 @@ def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, 
 
     Args:
         model: whose configuration may name prices and GPUs.
-        plans: of the tasks.
         size: of the model, if known.
         given: by the user; goes before what the configuration says.
     """

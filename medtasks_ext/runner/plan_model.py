@@ -29,17 +29,11 @@ _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_l
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A model as a plan knows it.
+    """A model as a plan knows it."""
 
-    Attributes:
-        name: on the hub, of the provider, or a path.
-        config: `--config` that runs it; None where no file names it.
-        content: of that file.
-    """
-
-    name: str
-    config: str | None
-    content: dict[str, Any]
+    name: str  # on the hub, of the provider, or a path
+    config: str | None  # `--config` that runs it; None where no file names it
+    content: dict[str, Any]  # of that file
 
     @property
     def engine(self) -> str:
@@ -172,19 +166,12 @@ def _config_file(model: PlannedModel) -> Path:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """How tokens are counted, and what else the model's files say.
+    """How tokens are counted, and what else the model's files say."""
 
-    Attributes:
-        count: texts -> tokens.
-        loaded: the model's own tokenizer; None where it is not at hand.
-        why_not: why it is not used; empty where it is.
-        size: parameters, if known.
-    """
-
-    count: Counter
-    loaded: Any
-    why_not: str
-    size: Size | None
+    count: Counter  # texts -> tokens
+    loaded: Any  # the model's own tokenizer; None where it is not at hand
+    why_not: str  # why it is not used; empty where it is
+    size: Size | None  # parameters, if known
 
     @classmethod
     def of(cls, model: PlannedModel) -> Tokenizer:

@@ -7,17 +7,15 @@ words is multiplied by the tokens that a word of the sample rows has.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.lengths import count_words
+from medtasks_ext.registry.lengths import Lengths, count_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.registry.lengths import Lengths
     from medtasks_ext.runner.plan import CountedTask
     from medtasks_ext.runner.prompts import Counter
 
@@ -35,7 +33,6 @@ def with_published_lengths(
 
     Args:
         counted: on the sample rows.
-        lengths: of the dataset.
         documents: the sample rows that were counted.
         shots: the examples that their prompts carry.
         count: texts -> tokens.

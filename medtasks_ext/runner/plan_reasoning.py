@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.batching import BATCHING_MODELS
-from medtasks_ext.runner.plan_model import ready_files
-
-if TYPE_CHECKING:
-    from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer
+from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, ready_files
 
 _PROBE = [{"role": "user", "content": "user probe"}]
 #: The switch of chat templates for which lm-eval's models have an argument.
@@ -20,17 +17,11 @@ _ON = {_SWITCH: True, "think_end_token": "</think>"}
 
 @dataclass(frozen=True)
 class Way:
-    """A way to run a model.
+    """A way to run a model."""
 
-    Attributes:
-        model: with the file that runs it.
-        thinks: whether it reasons then.
-        changes: of the file's `model_args`; None takes a key out.
-    """
-
-    model: PlannedModel
-    thinks: bool
-    changes: dict[str, Any] = field(default_factory=dict)
+    model: PlannedModel  # with the file that runs it
+    thinks: bool  # whether it reasons then
+    changes: dict[str, Any] = field(default_factory=dict)  # of the file's `model_args`; None takes a key out
 
     @property
     def switches(self) -> dict[str, Any]:
@@ -45,24 +36,17 @@ class Way:
 
 @dataclass(frozen=True)
 class Reasoning:
-    """How a model is planned, and how it could also be run.
+    """How a model is planned, and how it could also be run."""
 
-    Attributes:
-        planned: the way that the figures are for.
-        other: the other way; None where only one is known.
-        why: how it is known, in words.
-    """
-
-    planned: Way
-    other: Way | None
-    why: str
+    planned: Way  # the way that the figures are for
+    other: Way | None  # the other way; None where only one is known
+    why: str  # how it is known, in words
 
 
 def reasoning_of(model: PlannedModel, tokenizer: Tokenizer, asked: bool | None) -> Reasoning:
     """Find out whether a model reasons.
 
     Args:
-        model: to plan.
         tokenizer: whose chat template may tell.
         asked: what the user says, who goes before everyone.
     """

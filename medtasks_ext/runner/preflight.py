@@ -8,33 +8,28 @@ could be answered the run is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.feed import ListFeed
-from medtasks_ext.engines.records import Answer, Fault
+from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
-from medtasks_ext.runner.evaluate import Reader
+from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.prompts import Counter, counter_of, rendered_prompt
-from medtasks_ext.runner.requests import RequestBuilder, text_of
-from medtasks_ext.runner.run import loaded_record
+from medtasks_ext.runner.requests import Asked, RequestBuilder, text_of
+from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.stored import readable
 from medtasks_ext.runner.trouble import stopped
 from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
     from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Outcome, Request
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.requests import Asked
-    from medtasks_ext.runner.run import Run
 
 #: Tokens that the answer may take here, if the budget is larger.
 ENOUGH = 1024
@@ -64,37 +59,21 @@ _ROLE_MARKERS = re.compile(
 
 @dataclass
 class Preflight:
-    """What was asked before the run, and what is to be said of it.
+    """What was asked before the run, and what is to be said of it."""
 
-    Attributes:
-        task: whose document was asked.
-        place: of the document in its test file.
-        limit: tokens that the answer could take.
-        budget: tokens that an answer of the run can take.
-        prompt_tokens: of the prompt; None where the model has no tokenizer here.
-        response_tokens: likewise.
-        stored: whether the response is the run's own, so that it is not asked for again.
-        reasons: whether the model reasons before it answers.
-        valid: whether an answer could be read; None where the response was cut.
-        warnings: in words, each with its remedy.
-        response: never written to a manifest, since it may quote the row.
-        public: whether messages may quote the response.
-        failed: whether the model gave no response at all.
-    """
-
-    task: str
-    place: int
-    limit: int
-    budget: int
-    prompt_tokens: int | None = None
-    response_tokens: int | None = None
-    stored: bool = False
-    reasons: bool = False
-    valid: bool | None = None
-    warnings: list[str] = field(default_factory=list)
-    response: str = field(default="", repr=False)
-    public: bool = field(default=False, repr=False)
-    failed: bool = field(default=False, repr=False)
+    task: str  # whose document was asked
+    place: int  # of the document in its test file
+    limit: int  # tokens that the answer could take
+    budget: int  # tokens that an answer of the run can take
+    prompt_tokens: int | None = None  # of the prompt; None where the model has no tokenizer here
+    response_tokens: int | None = None  # likewise
+    stored: bool = False  # whether the response is the run's own, so that it is not asked for again
+    reasons: bool = False  # whether the model reasons before it answers
+    valid: bool | None = None  # whether an answer could be read; None where the response was cut
+    warnings: list[str] = field(default_factory=list)  # in words, each with its remedy
+    response: str = field(default="", repr=False)  # never written to a manifest, since it may quote the row
+    public: bool = field(default=False, repr=False)  # whether messages may quote the response
+    failed: bool = field(default=False, repr=False)  # whether the model gave no response at all
 
     def record(self) -> dict[str, Any]:
         """What a manifest keeps."""
@@ -178,11 +157,8 @@ def preflight(
 
     Args:
         run: its folder, open.
-        model: loaded.
         engine: that answers with it.
-        tasks: those that are waiting; at least one of them has a document to ask.
         places: task -> places of the documents to ask.
-        settings: of the run.
 
     Raises:
         MedtasksError: the context takes no prompt whole, whatever the task; or no request to this server can

@@ -36,79 +36,48 @@ class _Says(Baseline):
 
 @dataclass(frozen=True)
 class Answer:
-    """A response and what is made of it.
+    """A response and what is made of it."""
 
-    Attributes:
-        name: whose response it is.
-        response: the whole text.
-        parsed: the answer that is scored; None where there is none.
-        valid: whether it could be read.
-        reader: whose reading that is: `official`, or `repaired` where the suite has released none.
-        span: (first, last + 1) of it in the response, where the reader says so.
-        why: by which sign it was found.
-        repaired: the repaired reading; None where it finds no answer.
-        repaired_span: as `span`.
-        repaired_why: as `why`, or why there is none.
-        metrics: metric -> its value on this document alone; `score` is missing where judges give it.
-    """
-
-    name: str
-    response: str
-    parsed: Any
-    valid: bool
-    reader: str
-    span: tuple[int, int] | None
-    why: str
-    repaired: Any
-    repaired_span: tuple[int, int] | None
-    repaired_why: str
+    name: str  # whose response it is
+    response: str  # the whole text
+    parsed: Any  # the answer that is scored; None where there is none
+    valid: bool  # whether it could be read
+    reader: str  # whose reading that is: `official`, or `repaired` where the suite has released none
+    span: tuple[int, int] | None  # (first, last + 1) of it in the response, where the reader says so
+    why: str  # by which sign it was found
+    repaired: Any  # the repaired reading; None where it finds no answer
+    repaired_span: tuple[int, int] | None  # as `span`
+    repaired_why: str  # as `why`, or why there is none
+    #: metric -> its value on this document alone; `score` is missing where judges give it
     metrics: dict[str, float]
 
 
 @dataclass(frozen=True)
 class Preview:
-    """One document in one strategy.
+    """One document in one strategy."""
 
-    Attributes:
-        task: with the strategy's suffix.
-        strategy: zero_shot, cot or five_shot.
-        loaded: what was loaded (origin, file, counts, prompt hash).
-        place: of the document in the test file, from 0.
-        id: of the document.
-        own_text: the document's own turn, with which the prompt ends.
-        prompt: without a chat template, as a base model gets it.
-        chat_prompt: with the chat template, if one is given.
-        system_turn: whether the template takes a system turn; else the instruction is in the first user turn.
-        tokens: of `chat_prompt`, special tokens that are not in its text left out; None without a tokenizer.
-        target: the gold answer as it is written in prompts; empty where there is none.
-        gold: the gold answer as it is compared.
-        shots: examples in the prompt.
-        trial: which of several askings of one question this is.
-        judged: whether judges give the score.
-        generation: lm-eval's settings of the request.
-        official_budget: tokens that the answer of a model that does not reason may have in a run; None where
-            they are those of `generation`.
-        answers: example answers, read and scored.
-    """
-
-    task: str
-    strategy: str
-    loaded: dict[str, Any]
-    place: int
-    id: str
-    own_text: str
-    prompt: str
-    target: str
-    gold: Any
-    shots: int
-    generation: dict[str, Any]
-    judged: bool
+    task: str  # with the strategy's suffix
+    strategy: str  # zero_shot, cot or five_shot
+    loaded: dict[str, Any]  # what was loaded (origin, file, counts, prompt hash)
+    place: int  # of the document in the test file, from 0
+    id: str  # of the document
+    own_text: str  # the document's own turn, with which the prompt ends
+    prompt: str  # without a chat template, as a base model gets it
+    target: str  # the gold answer as it is written in prompts; empty where there is none
+    gold: Any  # the gold answer as it is compared
+    shots: int  # examples in the prompt
+    generation: dict[str, Any]  # lm-eval's settings of the request
+    judged: bool  # whether judges give the score
+    #: tokens that the answer of a model that does not reason may have in a run; None where they are those of
+    #: `generation`
     official_budget: int | None = None
-    trial: int | None = None
-    chat_prompt: str | None = None
+    trial: int | None = None  # which of several askings of one question this is
+    chat_prompt: str | None = None  # with the chat template, if one is given
+    #: whether the template takes a system turn; else the instruction is in the first user turn
     system_turn: bool = True
+    #: of `chat_prompt`, special tokens that are not in its text left out; None without a tokenizer
     tokens: int | None = None
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)  # example answers, read and scored
 
 
 def preview(
@@ -123,7 +92,6 @@ def preview(
     """Build one task and look at one document of it.
 
     Args:
-        registry: that holds the task.
         name: of the task, with its strategy's suffix.
         data: origin of the rows; None takes what a run would.
         place: of the document in the test file, from 0.

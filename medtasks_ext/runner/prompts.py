@@ -28,9 +28,6 @@ def rendered_prompt(
     """The prompt of one document.
 
     Args:
-        task: as built.
-        document: one of its test documents.
-        settings: of the run.
         chat_template: the model's, used where the settings ask for it.
         shots: how many; by default what the task carries.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -26,8 +27,6 @@ from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Dataset, Registry, Suite
@@ -39,19 +38,14 @@ _BEFORE, _AFTER = "Read the text.\n", "answer: text"
 
 
 class _Proof(BaseModel):
-    """What the official code made of one dataset.
-
-    Attributes:
-        messages: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list.
-        max_tokens: budget of the requests; None where the official code does not say.
-        stop: their stop sequences.
-    """
+    """What the official code made of one dataset."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    #: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list
     messages: dict[str, list[str]]
-    max_tokens: int | None = None
-    stop: list[str] = []
+    max_tokens: int | None = None  # budget of the requests; None where the official code does not say
+    stop: list[str] = []  # their stop sequences
 
 
 class _Proofs(BaseModel):
@@ -65,23 +59,15 @@ class _Proofs(BaseModel):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a dataset's prompts compare with the official ones.
+    """How a dataset's prompts compare with the official ones."""
 
-    Attributes:
-        dataset: its id.
-        same: message lists that are identical.
-        n: message lists that were compared.
-        same_budget: whether the budget is the official one; None where the official code does not say.
-        same_stop: whether the stop sequences are.
-        why: why nothing was compared; else nothing.
-    """
-
-    dataset: str
-    same: int = 0
-    n: int = 0
+    dataset: str  # its id
+    same: int = 0  # message lists that are identical
+    n: int = 0  # message lists that were compared
+    #: whether the budget is the official one; None where the official code does not say
     same_budget: bool | None = None
-    same_stop: bool = True
-    why: str = ""
+    same_stop: bool = True  # whether the stop sequences are
+    why: str = ""  # why nothing was compared; else nothing
 
     @property
     def ok(self) -> bool:
@@ -110,8 +96,6 @@ def verify(registry: Registry, suite: Suite, ways: Collection[str] = ()) -> Iter
     """Compare the official prompts of a suite's sample rows with what its own code made of them.
 
     Args:
-        registry: of tasks.
-        suite: the suite.
         ways: of asking that are compared; by default all.
     """
     proofs = proof_of(suite)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from lm_eval.api.model import LM
 
 #: Seconds without a sign of life after which a rank is taken for dead.
@@ -61,18 +60,14 @@ class Ranks:
 
     Args:
         rank: of this process; the first has 0, writes the manifest and scores.
-        size: how many there are.
         counts: that they share; by default, `meet` makes them where there are several.
-
-    Attributes:
-        silent: ranks that ended without a word.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, counts: Counts | None = None) -> None:
         self.rank, self.size = rank, size
         self._counts: Counts | None = counts or (_OwnCounts() if size == 1 else None)
         self._seen: dict[int, tuple[int, float]] = {}
-        self.silent: list[int] = []
+        self.silent: list[int] = []  # ranks that ended without a word
 
     @property
     def shared(self) -> bool:
@@ -219,17 +214,11 @@ def _connected(first: bool, plan: str) -> tuple[Counts, str]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Documents of one task that one rank asks.
+    """Documents of one task that one rank asks."""
 
-    Attributes:
-        task: number of the task.
-        start: first document.
-        stop: after the last one.
-    """
-
-    task: int
-    start: int
-    stop: int
+    task: int  # number of the task
+    start: int  # first document
+    stop: int  # after the last one
 
 
 def blocks(sizes: Sequence[int], ranks: int, batch: int) -> list[Block]:

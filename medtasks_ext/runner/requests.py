@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.lm import lm_eval_prompt
-from medtasks_ext.engines.records import Request
+from medtasks_ext.engines.records import Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.documents import Loaded, document_key
 from medtasks_ext.runner.fit import PromptFitter
 from medtasks_ext.task import MedicalTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
-    from medtasks_ext.engines.records import Prompt
-    from medtasks_ext.prompts.documents import Loaded
     from medtasks_ext.registry import Dataset
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.folder import RunFolder
@@ -35,10 +32,7 @@ def request_key(identity: str, task: str, document: str, prompt: Prompt, setting
 
     Args:
         identity: digest of the model and of what can change its responses.
-        task: its name.
         document: its key within the task.
-        prompt: as sent.
-        settings: generation settings.
     """
     parts = (identity, task, document, _canonical(prompt), _canonical(settings))
     return sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
@@ -50,19 +44,12 @@ def _canonical(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One document's request as `RUN/prompts/TASK.jsonl` keeps it.
-
-    Attributes:
-        key: of the request.
-        document: its key.
-        prompt: as sent.
-        cut: what did not fit: `shots`, `input`, or nothing.
-    """
+    """One document's request as `RUN/prompts/TASK.jsonl` keeps it."""
 
     key: str
-    document: str
-    prompt: Prompt
-    cut: str = ""
+    document: str  # its key
+    prompt: Prompt  # as sent
+    cut: str = ""  # what did not fit: `shots`, `input`, or nothing
 
     def line(self) -> bytes:
         """As it is stored."""
@@ -118,10 +105,7 @@ class RequestBuilder:
     """Builds the requests of one task.
 
     Args:
-        model: gives the chat template, and counts tokens where it can.
         task: as built, with all its documents.
-        settings: of the run.
-        identity: digest of the model.
     """
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
@@ -142,7 +126,6 @@ class RequestBuilder:
         """The request itself.
 
         Args:
-            asked: as built.
             place: of the document in the test file.
             budget: tokens that the answer may have; those of the task by default.
         """

@@ -12,10 +12,12 @@ import socket
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
@@ -58,9 +60,6 @@ from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_
 from medtasks_ext.stats.bootstrap import interval_record, task_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Registry
@@ -93,23 +92,14 @@ def check_data(registry: Registry, tasks: Iterable[str], settings: Settings) -> 
 
 @dataclass(frozen=True)
 class Records:
-    """What a task is scored from.
+    """What a task is scored from."""
 
-    Attributes:
-        responses: document -> response.
-        prompts: document -> prompt as lm-eval records it, where it is known.
-        keys: document -> key of its request, where it is known.
-        cut: counts of prompts and answers that did not fit.
-        tokens: of all prompts and answers, where they were counted.
-        served: models that answered, as servers call them.
-    """
-
-    responses: Mapping[str, str]
-    prompts: Mapping[str, Any]
-    keys: Mapping[str, str]
-    cut: Mapping[str, int]
-    tokens: Mapping[str, int] | None
-    served: tuple[str, ...] = ()
+    responses: Mapping[str, str]  # document -> response
+    prompts: Mapping[str, Any]  # document -> prompt as lm-eval records it, where it is known
+    keys: Mapping[str, str]  # document -> key of its request, where it is known
+    cut: Mapping[str, int]  # counts of prompts and answers that did not fit
+    tokens: Mapping[str, int] | None  # of all prompts and answers, where they were counted
+    served: tuple[str, ...] = ()  # models that answered, as servers call them
 
 
 class Run:
@@ -129,8 +119,6 @@ class Run:
         """Name a run.
 
         Args:
-            folder: of the run.
-            registry: of tasks.
             rank: of this process among those that share the run; the first alone writes the manifest.
         """
         self.folder, self.registry, self.rank = folder, registry, rank
@@ -151,13 +139,6 @@ class Run:
     ) -> None:
         """Create the run, or continue it.
 
-        Args:
-            model: lm-eval's type of model.
-            arguments: of the model, as the user gave them.
-            settings: of the run.
-            requested: names as the user gave them.
-            tasks: those that they stand for.
-
         Raises:
             MedtasksError: the folder holds outcomes of another model or other settings, or those of an older
                 version.
@@ -175,11 +156,7 @@ class Run:
         self.save()
 
     def note_session(self, arguments: Mapping[str, Any]) -> None:
-        """Note that a call writes to the folder.
-
-        Args:
-            arguments: of the model, as the user gave them.
-        """
+        """Note that a call writes to the folder."""
         self.manifest.sessions.append(
             Session(
                 started=time.strftime("%Y-%m-%dT%H:%M:%S"),
@@ -296,10 +273,6 @@ class Run:
         """Note which documents of tasks are asked and scored from now on. The manifest is not written.
 
         A task that stood over other documents waits again. Its outcomes stay.
-
-        Args:
-            tasks: as built.
-            choices: task -> its documents.
         """
         for name, task in tasks.items():
             entry = self.state(name)
@@ -322,7 +295,6 @@ class Run:
         """Places of the documents that are asked, in the task's test file.
 
         Args:
-            task: as built.
             choice: of documents; the one that is noted by default.
         """
         return chosen_documents(task, choice or self.state(task.task_name).choice)
@@ -341,9 +313,6 @@ class Run:
         """What follows when every document of a task has its answer: here, the score.
 
         Reads records of the run alone, so that another process may do it. The manifest is not written.
-
-        Args:
-            task: as built with the run's settings.
 
         Returns:
             The task's new state.
@@ -459,11 +428,7 @@ class Run:
         )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
-        """Compute all metrics again from stored responses.
-
-        Args:
-            report: called with (task, what happened).
-        """
+        """Compute all metrics again from stored responses."""
         again = (TaskState.DONE, TaskState.FAILED, TaskState.ANSWERED)
         for name, entry in list(self.manifest.tasks.items()):
             if entry.state not in again or name not in self.registry.tasks:
@@ -516,8 +481,6 @@ class Run:
         """Put the new state of a task into the manifest, over the documents that are chosen.
 
         Args:
-            task: its name.
-            entry: its new state.
             kept: further fields that stay as they are.
         """
         known = self.state(task)
@@ -529,13 +492,7 @@ class Run:
         self.note(task, entry, "generated", "seconds", "sealed")
 
     def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
-        """Put what became of a task into the manifest.
-
-        Args:
-            task: its name.
-            entry: its new state.
-            report: called with (task, what happened).
-        """
+        """Put what became of a task into the manifest."""
         self.note_end(task, entry)
         self.save()
         report(task, "done" if entry.state in DONE_STATES else f"failed: {entry.error}")
@@ -653,7 +610,6 @@ def records_of(asked: Sequence[Asked], answers: Mapping[str, Answer], *, with_sh
     """What a task is scored from.
 
     Args:
-        asked: its requests.
         answers: key of a request -> its last answer.
         with_shots: whether prompts carry shots where they fit.
     """
@@ -711,7 +667,6 @@ def pool_hash(task: Task, k: int | None = None) -> str:
     """Identifies the few-shot pool as rendered.
 
     Args:
-        task: as built.
         k: shots that prompts carry; all of the pool by default.
     """
     digest = sha256()

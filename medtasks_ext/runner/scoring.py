@@ -15,16 +15,14 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from medtasks_ext.runs.manifest import Manifest, TaskEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import IO
-
     from medtasks_ext.registry import Registry
 
 #: Seconds that a stream must have lasted before a process is worth its start.
@@ -36,8 +34,6 @@ class Scorer:
     """Scores tasks of a run one after the other, in a process of its own and, at the end, here.
 
     Args:
-        folder: of the run.
-        registry: of tasks.
         here: scores a task in this process.
         alone: never start a process.
         say: called with what the process prints, line by line: written straight to the terminal, it would

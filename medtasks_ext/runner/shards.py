@@ -13,6 +13,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +24,8 @@ from medtasks_ext.atomic import atomic_file, umask
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.runner.evaluate import build_task, same_documents
+from medtasks_ext.prompts.documents import Document, document_key
+from medtasks_ext.runner.evaluate import Settings, build_task, same_documents
 from medtasks_ext.runner.requests import Asked, read_asked
 from medtasks_ext.runner.run import Run, differences, loaded_record, pool_hash, versions
 from medtasks_ext.runs.folder import RunFolder
@@ -33,13 +34,9 @@ from medtasks_ext.runs.outcomes import OutcomeLog, Stored, read_outcomes
 from medtasks_ext.runs.sent import SentLog, read_sent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from lm_eval.api.task import Task
 
-    from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Registry
-    from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import ShardRecord
 
@@ -92,10 +89,8 @@ def deal(
     tasks do not all fall to the first shards.
 
     Args:
-        task: its name.
         documents: all of its test documents.
         chosen: places among them that the whole run asks.
-        shards: how many there are.
 
     Yields:
         Each place with the number of its shard, from 1.
@@ -209,9 +204,7 @@ def merge_shards(
     Args:
         folders: of the shards; one that was run twice may be given twice.
         out: folder of the run to make.
-        registry: of tasks.
         partial: mark tasks without all responses as failed instead of refusing; they have no score.
-        report: called with (task, what happened).
 
     Returns:
         The run, its results written.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.api.model import LM
-
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.prompts.documents import document_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from lm_eval.api.instance import Instance
 
 #: Half of a surrogate pair: no reader of texts takes it.
@@ -25,7 +23,7 @@ def readable(text: str) -> str:
     return _HALF.sub("\ufffd", text)
 
 
-class StoredLM(LM):
+class StoredLM(Baseline):
     """Gives the stored response of each document.
 
     Args:
@@ -55,19 +53,6 @@ class StoredLM(LM):
             if key in self._prompts:
                 request.arguments = (self._prompts[key], request.args[1])
         return [readable(self._responses[key]) for key in keys]
-
-    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
-        """Not stored."""
-        raise NotImplementedError
-
-    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
-        """Not stored."""
-        raise NotImplementedError
-
-    @property
-    def tokenizer_name(self) -> str:
-        """There is none."""
-        return "none"
 
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True

@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import chain
@@ -20,11 +21,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.engines.feed import ThreadedFeed
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
 from medtasks_ext.runner.requests import RequestBuilder, text_of
-from medtasks_ext.runner.run import failed
+from medtasks_ext.runner.run import Run, failed
 from medtasks_ext.runner.scoring import Scorer
 from medtasks_ext.runner.trouble import Trouble
 from medtasks_ext.runner.work import Work
@@ -32,15 +33,11 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import Intent, OutcomeLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
-
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
     from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Outcome, Request
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.run import Run
 
 #: Seconds between two visits of the keeper: an answer is on the disk after that time at the latest.
 KEEP_SECONDS = 0.5
@@ -56,8 +53,6 @@ class Watcher(Protocol):
         """So many more requests of a task were answered before.
 
         Args:
-            task: its name.
-            n: how many.
             unsure: US dollars at most of requests that an earlier call sent and whose reply never came.
         """
 
@@ -80,17 +75,11 @@ class Stream:
     Args:
         run: its folder, open.
         model: renders chat templates, counts tokens.
-        engine: answers.
         tasks: built, those that are not done.
-        settings: of the run.
         watcher: sees what happens.
         ranks: the processes that share the run.
         instant: whether the engine answers at once, so that no process is worth its start.
         highest_cost: US dollars that a request may cost at most; None where requests cost nothing.
-        say: called with a line for the user.
-
-    Attributes:
-        trouble: what the outcomes say about the cause of failures.
     """
 
     def __init__(
@@ -110,7 +99,7 @@ class Stream:
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
         self._watcher, self._cost, self._say = watcher, highest_cost, say
         self._ranks = ranks or Ranks()
-        self.trouble = Trouble(len(tasks))
+        self.trouble = Trouble(len(tasks))  # what the outcomes say about the cause of failures
         works = [
             Work(task, run.places(task), OutcomeLog(run.files.responses, name, self._ranks.rank))
             for name, task in tasks.items()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request
     from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runs.manifest import TaskEntry
@@ -30,35 +29,20 @@ _PAUSE, _STEP, _LONG_BATCH = 0.2, 1.0, 10.0
 
 @dataclass(slots=True)
 class TaskTally:
-    """One task, as far as this process has seen it.
+    """One task, as far as this process has seen it."""
 
-    Attributes:
-        name: of the task.
-        asked: requests that it has here.
-        stored: of them, those answered by an earlier call.
-        elsewhere: of them, those that have their outcome in other processes of the run.
-        answers: that came.
-        faults: requests without an answer.
-        read: answers that were looked at.
-        readable: of them, those from which an answer could be read.
-        empty: answers without any text.
-        cut: answers that end at the budget.
-        begun: whether the engine has taken a request.
-        finished: whether it has its end: a score, a failure, faults.
-    """
-
-    name: str
-    asked: int
-    stored: int = 0
-    elsewhere: int = 0
-    answers: int = 0
-    faults: int = 0
-    read: int = 0
-    readable: int = 0
-    empty: int = 0
-    cut: int = 0
-    begun: bool = False
-    finished: bool = False
+    name: str  # of the task
+    asked: int  # requests that it has here
+    stored: int = 0  # of them, those answered by an earlier call
+    elsewhere: int = 0  # of them, those that have their outcome in other processes of the run
+    answers: int = 0  # that came
+    faults: int = 0  # requests without an answer
+    read: int = 0  # answers that were looked at
+    readable: int = 0  # of them, those from which an answer could be read
+    empty: int = 0  # answers without any text
+    cut: int = 0  # answers that end at the budget
+    begun: bool = False  # whether the engine has taken a request
+    finished: bool = False  # whether it has its end: a score, a failure, faults
 
     @property
     def done(self) -> int:
@@ -108,19 +92,12 @@ class Moment:
 
 @dataclass(frozen=True)
 class Speed:
-    """What comes in a second.
+    """What comes in a second."""
 
-    Attributes:
-        of: `tokens`, prompts and answers together; `answers` where nobody counts tokens.
-        now: over the last minute.
-        since_start: on average.
-        silent: seconds since the last outcome.
-    """
-
-    of: str
-    now: float
-    since_start: float
-    silent: float
+    of: str  # `tokens`, prompts and answers together; `answers` where nobody counts tokens
+    now: float  # over the last minute
+    since_start: float  # on average
+    silent: float  # seconds since the last outcome
 
 
 class Tally:
@@ -135,12 +112,9 @@ class Tally:
         highest_cost: US dollars that a request may cost at most.
 
     Attributes:
-        tasks: by name, in the order of the run.
-        reasons: (kind, reason) -> requests that failed for it.
         prompt_tokens: of all prompts whose tokens were counted.
         completion_tokens: of all answers likewise.
         uncounted: answers without a count.
-        unsure: US dollars at most of requests whose reply never came.
     """
 
     def __init__(
@@ -150,10 +124,12 @@ class Tally:
         price: Price | None = None,
         highest_cost: Callable[[Request], float] | None = None,
     ) -> None:
+        #: by name, in the order of the run
         self.tasks = {name: TaskTally(name, n) for name, n in asked.items()}
+        #: (kind, reason) -> requests that failed for it
         self.reasons: Counter[tuple[FaultKind, str]] = Counter()
         self.prompt_tokens = self.completion_tokens = self.uncounted = 0
-        self.unsure = 0.0
+        self.unsure = 0.0  # US dollars at most of requests whose reply never came
         self.price, self._highest_cost = price, highest_cost
         self._readers = dict(readers or {})
         self._begun: list[TaskTally] = []

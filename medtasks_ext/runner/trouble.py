@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Outcome
 
 #: Requests in a row that must fail for one cause before it is taken for the cause of all.
 IN_A_ROW = 20
@@ -38,15 +34,11 @@ class Trouble:
 
     Args:
         n_tasks: that are asked.
-
-    Attributes:
-        cause: the fault that ends the run, once there is one.
-        answered: whether any request was answered.
     """
 
     def __init__(self, n_tasks: int = 1) -> None:
-        self.cause: Fault | None = None
-        self.answered = False
+        self.cause: Fault | None = None  # the fault that ends the run, once there is one
+        self.answered = False  # whether any request was answered
         self._last: Fault | None = None
         self._in_a_row = 0
         self._tasks: set[str] = set()

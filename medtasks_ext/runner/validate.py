@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from medtasks_ext.answers import answer_format
+from medtasks_ext.answers import AnswerFormat, answer_format
 from medtasks_ext.answers.formats import any_format
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
@@ -28,15 +29,11 @@ from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from lm_eval.api.instance import Instance
 
-    from medtasks_ext.answers import AnswerFormat
 
 MIN_TEST, MIN_FEWSHOT = 6, 5
 GARBAGE = "◇◇◇"
-_SHOWN = 5  # rows or lines that a message names
 
 
 class _Same(Baseline):
@@ -53,17 +50,11 @@ class _Same(Baseline):
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that a dataset folder must satisfy.
+    """One thing that a dataset folder must satisfy."""
 
-    Attributes:
-        what: what holds if there is no problem.
-        problems: what is wrong and how it is mended, one each.
-        done: False where an earlier problem has to be mended first.
-    """
-
-    what: str
-    problems: list[str] = field(default_factory=list)
-    done: bool = True
+    what: str  # what holds if there is no problem
+    problems: list[str] = field(default_factory=list)  # what is wrong and how it is mended, one each
+    done: bool = True  # False where an earlier problem has to be mended first
 
 
 def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
@@ -175,7 +166,7 @@ class _Folder:
             lines = list(numbered_lines(self.dataset.sample_file, remedy="write sample rows"))
             if left := [number for number, line in lines if PLACEHOLDER in line]:
                 yield (
-                    f"sample.jsonl: {len(left)} of {len(lines)} rows are placeholders (lines {_some(left)})"
+                    f"sample.jsonl: {len(left)} of {len(lines)} rows are placeholders (lines {some(left)})"
                     " → write invented rows; never real or altered patient data"
                 )
 
@@ -247,7 +238,7 @@ class _Folder:
             str(sample["doc"]["id"]) for sample in perfect.samples if not sample["filtered_resps"][0]["valid"]
         ]:
             yield (
-                f"{name}: the gold answers of {len(unread)} rows ({_some(unread)}) cannot be read as answers"
+                f"{name}: the gold answers of {len(unread)} rows ({some(unread)}) cannot be read as answers"
                 f" → `medtasks preview {name} --data sample` shows how they are read"
             )
         if self._spec.judge:
@@ -324,7 +315,6 @@ def _faults(
 
     Args:
         read: validates it.
-        block: as written.
         root: where it is.
         meanings: key -> what belongs there, said of keys that are missing.
         skip: leading parts of an error's place that are no keys.
@@ -360,11 +350,6 @@ def _scoring_faults(dataset: Dataset) -> Iterator[str]:
         _ = dataset.process_results, dataset.metric_list
     except MedtasksError as error:
         yield f"{TASK_FILE}: {error.what} → {error.remedy}"
-
-
-def _some(items: list[Any]) -> str:
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return ", ".join(map(str, items[:_SHOWN])) + more
 
 
 def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
@@ -13,8 +14,6 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog, outcome_files, sealed_outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lm_eval.api.task import Task
 
     from medtasks_ext.runs.chain import Seal
@@ -22,21 +21,14 @@ if TYPE_CHECKING:
 
 
 class TaskOutcomes:
-    """What is known of one task's outcomes.
-
-    Attributes:
-        generated: answers that came.
-        faults: requests without an answer, by cause.
-        began: when the first request was taken, in seconds of the process's clock.
-        sealed: name of a file of outcomes -> its state, of other writers.
-    """
+    """What is known of one task's outcomes."""
 
     def __init__(self, log: OutcomeLog) -> None:
         self.log = log
-        self.generated = 0
-        self.faults: Counter[tuple[FaultKind, str]] = Counter()
-        self.began: float | None = None
-        self.sealed: dict[str, Seal] = {}
+        self.generated = 0  # answers that came
+        self.faults: Counter[tuple[FaultKind, str]] = Counter()  # requests without an answer, by cause
+        self.began: float | None = None  # when the first request was taken, in seconds of the process's clock
+        self.sealed: dict[str, Seal] = {}  # name of a file of outcomes -> its state, of other writers
 
     def entry(self, state: TaskState) -> TaskEntry:
         """What the manifest says of the task now."""
@@ -58,10 +50,8 @@ class Work(TaskOutcomes):
     """One task on its way through the stream.
 
     Attributes:
-        fed: whether all of its requests are built.
         claimed: documents that this process asks.
         under_way: requests that were built and have no outcome yet.
-        error: what ended the building of requests.
         elsewhere: outcomes that other processes of the run have said they stored.
     """
 
@@ -70,9 +60,9 @@ class Work(TaskOutcomes):
         self.task, self.places = task, places
         self.name: str = task.task_name
         self.public = loaded_record(task)["origin"] != "local"
-        self.fed = False
+        self.fed = False  # whether all of its requests are built
         self.claimed = self.under_way = self.elsewhere = 0
-        self.error: TaskEntry | None = None
+        self.error: TaskEntry | None = None  # what ended the building of requests
 
     @property
     def budget(self) -> int:

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from medtasks_ext.atomic import cannot_write, sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _DIGITS = 32  # hexadecimal
 _MARK = b', "chain": "'

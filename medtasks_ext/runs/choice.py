@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 class Choice(BaseModel):
-    """Documents of one task; all of them without a limit and without samples.
-
-    Attributes:
-        limit: how many from the first on, or below 1 their share.
-        samples: places in the test file, in its order.
-    """
+    """Documents of one task; all of them without a limit and without samples."""
 
     model_config = ConfigDict(frozen=True)
 
-    limit: float | None = None
-    samples: tuple[int, ...] | None = None
+    limit: float | None = None  # how many from the first on, or below 1 their share
+    samples: tuple[int, ...] | None = None  # places in the test file, in its order
 
     @classmethod
     def of(cls, task: str, limit: float | None, samples: Mapping[str, Sequence[int]] | None) -> Choice:
         """What is chosen of a task; a task without a list in `samples` is under the limit.
 
         Args:
-            task: its name.
             limit: of all tasks.
             samples: task -> places, in any order.
         """

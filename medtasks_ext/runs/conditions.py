@@ -12,109 +12,66 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows were asked.
+    """Which rows were asked."""
 
-    Attributes:
-        origin: local, hub, release or sample.
-        revision: pinned revision of a download.
-        hash: of the rendered documents and their gold.
-        n: documents that were asked.
-        n_here: documents of the test file that was read.
-        n_of_suite: documents that the suite states.
-        rebuilt: whether they come from the source and not from the suite.
-    """
-
-    origin: str
-    revision: str | None
-    hash: str
-    n: int
-    n_here: int
-    n_of_suite: int
-    rebuilt: bool
+    origin: str  # local, hub, release or sample
+    revision: str | None  # pinned revision of a download
+    hash: str  # of the rendered documents and their gold
+    n: int  # documents that were asked
+    n_here: int  # documents of the test file that was read
+    n_of_suite: int  # documents that the suite states
+    rebuilt: bool  # whether they come from the source and not from the suite
 
 
 @dataclass(frozen=True)
 class Wording:
-    """In which words.
+    """In which words."""
 
-    Attributes:
-        origin: official or own.
-        hash: of the prompt templates, or of the official words.
-        artefact: the released file that holds the official words, where rows do not carry them.
-        revision: its version or commit.
-    """
-
-    origin: str
-    hash: str
+    origin: str  # official or own
+    hash: str  # of the prompt templates, or of the official words
+    #: the released file that holds the official words, where rows do not carry them
     artefact: str | None = None
-    revision: str | None = None
+    revision: str | None = None  # its version or commit
 
 
 @dataclass(frozen=True)
 class Shots:
-    """How many examples, and which.
+    """How many examples, and which."""
 
-    Attributes:
-        k: in a prompt.
-        hash: of the examples as rendered; None without any.
-    """
-
-    k: int
-    hash: str | None
+    k: int  # in a prompt
+    hash: str | None  # of the examples as rendered; None without any
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a prompt is laid out.
+    """How a prompt is laid out."""
 
-    Attributes:
-        chat_template: applied, or the name of another one.
-        shots_as_turns: whether shots are turns of a conversation.
-        system_role: whether instructions stand in the system turn.
-        system_instruction: further text of the system turn.
-    """
-
-    chat_template: bool | str
-    shots_as_turns: bool
-    system_role: bool
-    system_instruction: str | None
+    chat_template: bool | str  # applied, or the name of another one
+    shots_as_turns: bool  # whether shots are turns of a conversation
+    system_role: bool  # whether instructions stand in the system turn
+    system_instruction: str | None  # further text of the system turn
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Everything that can move a score, as far as a run knows it.
+    """Everything that can move a score, as far as a run knows it."""
 
-    Attributes:
-        dataset: its id.
-        suite: it belongs to.
-        strategy: of the prompt: zero_shot, cot, five_shot.
-        budget: tokens that an answer may have.
-        context: tokens of prompt and answer together; None where nobody says.
-        cut: counts of prompts and answers that did not fit.
-        decoding: generation settings but the budget.
-        seed: of the model; None where it has none.
-        version: of the task's reader and metric, `N-X`.
-        engine: lm-eval's type of model.
-        served: models that answered, as servers call them.
-        versions: of the packages that answers and scores depend on.
-    """
-
-    dataset: str
-    suite: str
-    strategy: str
+    dataset: str  # its id
+    suite: str  # it belongs to
+    strategy: str  # of the prompt: zero_shot, cot, five_shot
     rows: Rows
     wording: Wording
     shots: Shots
     layout: Layout
-    budget: int
-    context: int | None
-    cut: Mapping[str, int]
-    decoding: Mapping[str, Any]
-    seed: int | None
-    version: str
-    engine: str
-    served: tuple[str, ...]
-    versions: Mapping[str, str]
+    budget: int  # tokens that an answer may have
+    context: int | None  # tokens of prompt and answer together; None where nobody says
+    cut: Mapping[str, int]  # counts of prompts and answers that did not fit
+    decoding: Mapping[str, Any]  # generation settings but the budget
+    seed: int | None  # of the model; None where it has none
+    version: str  # of the task's reader and metric, `N-X`
+    engine: str  # lm-eval's type of model
+    served: tuple[str, ...]  # models that answered, as servers call them
+    versions: Mapping[str, str]  # of the packages that answers and scores depend on
 
     def record(self) -> dict[str, Any]:
         """As it is stored."""

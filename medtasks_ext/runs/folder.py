@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,6 @@ from medtasks_ext.runs.manifest import FILE
 from medtasks_ext.runs.samples import read_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.runs.records import Sample, ShardRecord, TaskRecord
 
 

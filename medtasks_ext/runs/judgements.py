@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 from medtasks_ext.atomic import sync_folder
 from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.chain import ChainedFile, ChainedLog
 from medtasks_ext.runs.outcomes import Intent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 __all__ = ["About", "Failure", "Intent", "Judgement", "JudgementLog", "Said", "Usage", "judged_files"]
 
@@ -37,23 +35,14 @@ FailureKind: TypeAlias = FaultKind | Literal["no_verdict", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a reply took.
+    """What a reply took."""
 
-    Attributes:
-        prompt_tokens: as the server counts them.
-        completion_tokens: likewise.
-        prompt_bytes: of the texts that were sent.
-        counted: False where the server gave no usage and the tokens are an estimate.
-        batch: the reply came from a batch, which may cost less.
-        cost: US dollars, at the price of the jury file at the time; None where it had none.
-    """
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    prompt_bytes: int = 0
-    counted: bool = True
-    batch: bool = False
-    cost: float | None = None
+    prompt_tokens: int = 0  # as the server counts them
+    completion_tokens: int = 0  # likewise
+    prompt_bytes: int = 0  # of the texts that were sent
+    counted: bool = True  # False where the server gave no usage and the tokens are an estimate
+    batch: bool = False  # the reply came from a batch, which may cost less
+    cost: float | None = None  # US dollars, at the price of the jury file at the time; None where it had none
 
     def record(self) -> dict[str, Any]:
         """As it is stored."""
@@ -63,71 +52,41 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Whose word on which answer.
+    """Whose word on which answer."""
 
-    Attributes:
-        key: identifies judge, prompt, document and the texts shown.
-        judge: its name in the jury file; `human` for a physician.
-        document: key of the document within the task.
-        model: as the judge's server calls it.
-        protocol: under which it was asked.
-        prompt_version: of the prompt.
-        run: of the benchmark that the document belongs to, where it has several.
-        point: the scoring point that was asked about alone.
-        response_hash: of the answer.
-    """
-
-    key: str
-    judge: str
-    document: str
-    model: str = ""
-    protocol: str = ""
-    prompt_version: str = ""
-    run: str | None = None
-    point: str | None = None
-    response_hash: str = ""
+    key: str  # identifies judge, prompt, document and the texts shown
+    judge: str  # its name in the jury file; `human` for a physician
+    document: str  # key of the document within the task
+    model: str = ""  # as the judge's server calls it
+    protocol: str = ""  # under which it was asked
+    prompt_version: str = ""  # of the prompt
+    run: str | None = None  # of the benchmark that the document belongs to, where it has several
+    point: str | None = None  # the scoring point that was asked about alone
+    response_hash: str = ""  # of the answer
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict on one answer.
+    """A verdict on one answer."""
 
-    Attributes:
-        ratings: axis or point -> rating.
-        verdict: the judge's object; empty for a physician.
-        usage: None where nothing was charged here.
-        requests: that it took.
-        settles: US dollars of the intent that is settled.
-        decisions: the file that a physician's decision came from.
-    """
-
-    ratings: Mapping[str, float]
-    verdict: Mapping[str, Any] = field(default_factory=dict)
-    usage: Usage | None = None
-    requests: int = 0
-    settles: float | None = None
-    decisions: str = ""
+    ratings: Mapping[str, float]  # axis or point -> rating
+    verdict: Mapping[str, Any] = field(default_factory=dict)  # the judge's object; empty for a physician
+    usage: Usage | None = None  # None where nothing was charged here
+    requests: int = 0  # that it took
+    settles: float | None = None  # US dollars of the intent that is settled
+    decisions: str = ""  # the file that a physician's decision came from
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request, or a reply, that gave no verdict.
-
-    Attributes:
-        kind: why.
-        reason: in words, without text of the row.
-        usage: None where nothing was charged here.
-        requests: that were sent.
-        settles: US dollars of the intent that is settled.
-        request_id: of the server, in a batch.
-    """
+    """A request, or a reply, that gave no verdict."""
 
     kind: FailureKind
-    reason: str
-    usage: Usage | None = None
-    requests: int = 0
-    settles: float | None = None
-    request_id: str = ""
+    reason: str  # in words, without text of the row
+    usage: Usage | None = None  # None where nothing was charged here
+    requests: int = 0  # that were sent
+    settles: float | None = None  # US dollars of the intent that is settled
+    request_id: str = ""  # of the server, in a batch
 
 
 Entry: TypeAlias = Judgement | Failure | Intent
@@ -135,15 +94,11 @@ Entry: TypeAlias = Judgement | Failure | Intent
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One line: what was judged by whom, and what happened.
-
-    Attributes:
-        at: seconds since 1970.
-    """
+    """One line: what was judged by whom, and what happened."""
 
     about: About
     entry: Entry
-    at: float = 0.0
+    at: float = 0.0  # seconds since 1970
 
     def record(self) -> dict[str, Any]:
         """As it is stored; what is empty is left out."""
@@ -211,25 +166,21 @@ def judged_files(folder: Path) -> list[str]:
 
 
 class JudgementLog(ChainedLog):
-    """What judges said about one task, as one process reads and writes it.
-
-    Attributes:
-        is_old: the files are those of an older version, whose lines carry no chain. `renew` writes them anew.
-        unsettled: key -> highest costs in US dollars of requests that were sent and never settled.
-    """
+    """What judges said about one task, as one process reads and writes it."""
 
     def __init__(self, folder: Path, task: str, *, chained: bool = False) -> None:
         """Name a file.
 
         Args:
             folder: `RUN/judgements`.
-            task: its name.
             chained: the file is known to be of this version, so that lines without a chain are damaged ones.
         """
         self._chained = chained
         super().__init__(ChainedFile(folder / f"{task}.jsonl"))
         self._old_failures = folder / f"{task}{_OLD_FAILURES}.jsonl"
+        #: the files are those of an older version, whose lines carry no chain. `renew` writes them anew
         self.is_old = False
+        #: key -> highest costs in US dollars of requests that were sent and never settled
         self.unsettled: dict[str, list[float]] = {}
 
     def read(self) -> Iterator[Said]:

@@ -33,7 +33,6 @@ class Lease:
         """Prepare a lease.
 
         Args:
-            folder: of the run.
             what: the command, for the message that others get.
         """
         self.path = folder / FILE

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -16,10 +18,6 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.secrets import dropped_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains
@@ -61,28 +59,19 @@ class _Record(BaseModel):
 
 
 class TaskEntry(_Record):
-    """What the manifest says of a task.
-
-    Attributes:
-        choice: documents that the last call which asked or scored it chose; what is said here is of them.
-        n: documents of a finished task.
-        generated: answers that the last call asked for.
-        seconds: from its first request to its last answer, in the last call.
-        faults: kind -> requests without an answer.
-        reason: of the faults that are most frequent, in words.
-        error: why the task failed or is missing.
-        sealed: name of a file of outcomes -> its lines, bytes and head when the task was last complete.
-    """
+    """What the manifest says of a task."""
 
     state: TaskState = TaskState.WAITING
+    #: documents that the last call which asked or scored it chose; what is said here is of them
     choice: Choice = Choice()
-    n: int | None = None
-    generated: int | None = None
-    seconds: float | None = None
-    faults: dict[str, int] = Field(default_factory=dict)
-    reason: str = ""
-    error: str = ""
+    n: int | None = None  # documents of a finished task
+    generated: int | None = None  # answers that the last call asked for
+    seconds: float | None = None  # from its first request to its last answer, in the last call
+    faults: dict[str, int] = Field(default_factory=dict)  # kind -> requests without an answer
+    reason: str = ""  # of the faults that are most frequent, in words
+    error: str = ""  # why the task failed or is missing
     traceback: str = ""
+    #: name of a file of outcomes -> its lines, bytes and head when the task was last complete
     sealed: dict[str, Seal] = Field(default_factory=dict)
 
 
@@ -90,16 +79,11 @@ class Identity(_Record):
     """What can change responses: model, revision, adapter, template, sampling, context, rows, shots.
 
     Which documents are asked changes none: tasks have a choice of their own (`TaskEntry.choice`).
-
-    Attributes:
-        model: `model` (lm-eval's type) and `model_args`.
-        settings: of the run.
-        shard: `I/N` of a shard.
     """
 
-    model: dict[str, Any]
+    model: dict[str, Any]  # `model` (lm-eval's type) and `model_args`
     settings: dict[str, Any]
-    shard: str | None = None
+    shard: str | None = None  # `I/N` of a shard
 
     @property
     def model_name(self) -> str:
@@ -124,75 +108,51 @@ def identity_of(
 
 
 class Session(_Record):
-    """One call that wrote to the folder.
+    """One call that wrote to the folder."""
 
-    Attributes:
-        started: local time.
-        host: name of the machine.
-        model_args: all of them, secrets as digests.
-        versions: of Python and of the packages that answers and scores depend on.
-    """
-
-    started: str
-    host: str
-    model_args: dict[str, Any] = Field(default_factory=dict)
+    started: str  # local time
+    host: str  # name of the machine
+    model_args: dict[str, Any] = Field(default_factory=dict)  # all of them, secrets as digests
+    #: of Python and of the packages that answers and scores depend on
     versions: dict[str, str] = Field(default_factory=dict)
 
 
 class Batch(_Record):
-    """Requests that were written to files, to be asked elsewhere.
+    """Requests that were written to files, to be asked elsewhere."""
 
-    Attributes:
-        written: local time.
-        file: as the user named it; above the limits of one file, several with numbers in their names.
-        requests: in it.
-    """
-
-    written: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
-    file: str
-    requests: int
+    written: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))  # local time
+    file: str  # as the user named it; above the limits of one file, several with numbers in their names
+    requests: int  # in it
 
 
 class Manifest(_Record):
-    """The manifest.
+    """The manifest."""
 
-    Attributes:
-        schema_version: of the folder.
-        salt: of the digests that stand for secrets.
-        identity: None while the folder holds no outcome.
-        versions: of the first call.
-        requested: names that were asked for.
-        notes: what a reader must know, said again at the end of every call.
-        preflight: what the look at one answer found.
-        context: tokens of prompt and answer together that the model takes, where it says so.
-        system_role: False where the chat template refused a system turn.
-        wording: task -> in whose words the run began to ask it; it goes on in the same.
-        merged: how many shards were joined.
-        judgements: task -> state of its file of judgements when a call of judges ended.
-        batches: requests that were written to files.
-        allowed_hosts: that calls permitted to receive text that is not open (`sent.jsonl` says which did).
-    """
-
+    #: of the folder
     schema_version: int = Field(
         default=RUN_SCHEMA,
         validation_alias=AliasChoices("schema", "schema_version"),
         serialization_alias="schema",
     )
-    salt: str = Field(default_factory=lambda: secrets.token_hex(16))
-    identity: Identity
-    versions: dict[str, str] = Field(default_factory=dict)
+    salt: str = Field(default_factory=lambda: secrets.token_hex(16))  # of the digests that stand for secrets
+    identity: Identity  # None while the folder holds no outcome
+    versions: dict[str, str] = Field(default_factory=dict)  # of the first call
     started: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
-    requested: list[str] = Field(default_factory=list)
+    requested: list[str] = Field(default_factory=list)  # names that were asked for
     tasks: dict[str, TaskEntry] = Field(default_factory=dict)
+    #: what a reader must know, said again at the end of every call
     notes: list[str] = Field(default_factory=list)
-    preflight: dict[str, Any] | None = None
-    context: int | None = None
-    system_role: bool | None = None
+    preflight: dict[str, Any] | None = None  # what the look at one answer found
+    context: int | None = None  # tokens of prompt and answer together that the model takes, where it says so
+    system_role: bool | None = None  # False where the chat template refused a system turn
+    #: task -> in whose words the run began to ask it; it goes on in the same
     wording: dict[str, str] = Field(default_factory=dict)
-    merged: dict[str, Any] | None = None
+    merged: dict[str, Any] | None = None  # how many shards were joined
+    #: task -> state of its file of judgements when a call of judges ended
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
-    batches: list[Batch] = Field(default_factory=list)
+    batches: list[Batch] = Field(default_factory=list)  # requests that were written to files
+    #: that calls permitted to receive text that is not open (`sent.jsonl` says which did)
     allowed_hosts: list[str] = Field(default_factory=list)
 
     @model_validator(mode="before")

@@ -9,31 +9,23 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.chain import ChainedFile, ChainedLog, Seal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from medtasks_ext.engines.records import Outcome
 
 __all__ = ["Intent", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outcomes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A request that is about to be sent and may be charged.
+    """A request that is about to be sent and may be charged."""
 
-    Attributes:
-        cost: US dollars at most.
-    """
-
-    cost: float
+    cost: float  # US dollars at most
 
 
 Entry: TypeAlias = Answer | Fault | Intent
@@ -118,7 +110,6 @@ def read_outcomes(folder: Path, task: str, *, schema: int = 2) -> Iterator[Store
 
     Args:
         folder: `RUN/responses`.
-        task: its name.
         schema: of the run; lines of schema 1 carry no chain.
 
     Raises:

@@ -30,26 +30,17 @@ class SampleDocument(_Document, total=False):
         gold: the gold answer as parsed; None where the row has none.
         cot: whether it asks for a chain of thought.
         data: local, hub, release or sample.
-        options: the texts of a multiple-choice question, in the order in which they were shown.
-        item: the question of a trial.
-        trial: which trial of its question it is.
-        cluster: what several documents ask about.
-        department: the departments of a question.
-        run: the run of its benchmark that it belongs to.
-        question: what judges see as the task's input.
-        points: its scoring points.
-        turn: `instruction_in_user_turn` where the first user turn holds the instruction.
     """
 
-    options: list[str]
-    item: str
-    trial: int
-    cluster: str
-    department: list[str]
-    run: str
-    question: str
-    points: list[Point]
-    turn: str
+    options: list[str]  # the texts of a multiple-choice question, in the order in which they were shown
+    item: str  # the question of a trial
+    trial: int  # which trial of its question it is
+    cluster: str  # what several documents ask about
+    department: list[str]  # the departments of a question
+    run: str  # the run of its benchmark that it belongs to
+    question: str  # what judges see as the task's input
+    points: list[Point]  # its scoring points
+    turn: str  # `instruction_in_user_turn` where the first user turn holds the instruction
 
 
 class _Sample(TypedDict):
@@ -71,14 +62,11 @@ class Sample(_Sample, total=False):
         arguments: [prompt, generation settings] of each request; a conversation is JSON in a list.
         resps: the responses to each request.
         filtered_resps: each as the answer format reads it.
-        request: key of its outcome.
-        valid: whether an answer could be read, 0 or 1.
-        score: what the document contributed to the task's score: a number, or (run, number).
     """
 
-    request: str
-    valid: float
-    score: Any
+    request: str  # key of its outcome
+    valid: float  # whether an answer could be read, 0 or 1
+    score: Any  # what the document contributed to the task's score: a number, or (run, number)
 
 
 class _AnyTask(TypedDict):
@@ -111,23 +99,15 @@ class TaskRecord(_TaskRecord, total=False):
         intervals: metric -> its interval and how that was taken.
         conditions: under which the score came about (`runs.conditions`).
         config: the task's configuration without secrets.
-        judged_metrics: metrics that judges gave, which a new scoring takes out.
-        jury: who judged, in words.
     """
 
-    judged_metrics: list[str]
-    jury: str
+    judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
+    jury: str  # who judged, in words
 
 
 class ShardRecord(_AnyTask):
-    """What a shard covers of a task: `SHARD/tasks/TASK.json`. Further keys are those of `TaskRecord`.
+    """What a shard covers of a task: `SHARD/tasks/TASK.json`. Further keys are those of `TaskRecord`."""
 
-    Attributes:
-        shard: which shard it is, `1/4`.
-        n_all: documents of all shards.
-        pool_hash: identifies the few-shot pool.
-    """
-
-    shard: str
-    n_all: int
-    pool_hash: str
+    shard: str  # which shard it is, `1/4`
+    n_all: int  # documents of all shards
+    pool_hash: str  # identifies the few-shot pool

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from medtasks_ext.runs.records import Sample
 
 #: What mends the samples file of a run.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from medtasks_ext.egress import shown_url
 
 #: Parts of names whose values are secrets, whole words between `_`, `-` and changes of case.
 _WORDS = frozenset(
@@ -72,15 +72,6 @@ def without_login(config: dict[str, Any]) -> dict[str, Any]:
 def digest(value: Any, salt: str) -> str:
     """What stands in place of a secret."""
     return f"secret-{sha256(f'{salt}{value!r}'.encode(errors='replace')).hexdigest()[:12]}"
-
-
-def shown_url(url: str) -> str:
-    """An address as messages show it: without user info and query."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "an address that cannot be read"
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
 def _bare(url: str, salt: str) -> str:

@@ -9,41 +9,29 @@ import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks_ext.atomic import cannot_write
-from medtasks_ext.egress import Way
+from medtasks_ext.egress import Place, Text, Way
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from medtasks_ext.egress import Place, Text
 
 FILE = "sent.jsonl"
 
 
 class Sent(BaseModel):
-    """A host that got text of a dataset.
-
-    Attributes:
-        host: name or address.
-        dataset: whose text.
-        is_open: whether everyone may read it.
-        way: why the host may receive text that is not open, or that it may not.
-        since: local time of the first text.
-    """
+    """A host that got text of a dataset."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    host: str
-    dataset: str
-    is_open: bool = Field(alias="open")
-    way: Way
+    host: str  # name or address
+    dataset: str  # whose text
+    is_open: bool = Field(alias="open")  # whether everyone may read it
+    way: Way  # why the host may receive text that is not open, or that it may not
+    #: local time of the first text
     since: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
 
 
@@ -66,11 +54,7 @@ def read_sent(folder: Path) -> list[Sent]:
 
 
 class SentLog:
-    """Keeps account of where texts go. Threads may share it.
-
-    Args:
-        folder: of a run, or of a study's results.
-    """
+    """Keeps account of where texts go. Threads may share it."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE

@@ -10,7 +10,7 @@ MODEL = ("--tasks", "bridge_mie", "--model_args", "pretrained=org/model")
 
 
 def batch_size(*arguments: str) -> object:
-    config, _ = lm_eval_config([*arguments], "run", "", "", ())
+    config = lm_eval_config([*arguments], "run", "", "", {})
     return config.batch_size
 
 

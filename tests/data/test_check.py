@@ -45,7 +45,7 @@ def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
     file = "medhelm/hospice_referral/test.jsonl"
     assert lines[0].startswith(f"✗ {HOSPICE}  valid: 5 test rows")
     assert f"{file}: test row 2 has no column label" in lines
-    assert next(line for line in lines if "row 4" in line).endswith("(column label)")
+    assert f"{file}: test row 4, column label holds 'C' (another value), expected one of: A, B" in lines
     assert "and 2 more" in lines  # 7 faults, of which 5 are shown
     record = json.loads(medtasks("data", "check", data_dir, "--json").out)["datasets"][0]
     assert [(fault["row"], fault["column"]) for fault in record["faults"]] == [
@@ -84,8 +84,22 @@ def test_values_of_any_kind_are_faults_or_fine_and_never_stop_the_check(medtasks
     records = json.loads(medtasks("data", "check", data_dir, "--json").out)["datasets"]
     hospice = next(record for record in records if record["id"] == HOSPICE)
     assert hospice["n_test"] + len(hospice["faults"]) == len(VALUES)
-    assert len(hospice["faults"]) == (len(VALUES) if column == "label" else 0)
+    n_texts = 0 if column == "label" else 3  # the other texts hold nothing, or are none
+    assert hospice["n_test"] == n_texts
     assert medtasks("data", "check", data_dir).code == 1  # at least BRIDGE's labels
+
+
+def test_a_cell_that_holds_nothing_is_a_fault_unless_the_suite_leaves_its_row_out(medtasks, data_dir):
+    rows = good(8)
+    rows[0]["context"] = " "
+    hospice(data_dir, rows)
+    ent = [{"prompt": "P?", "context": f"note {i}", "label": "A" if i else ""} for i in range(3)]
+    write_jsonl(data_dir / "medhelm" / "ent_referral" / "test.jsonl", ent)
+    records = {item["id"]: item for item in json.loads(medtasks("data", "check", "--json").out)["datasets"]}
+    assert [item["column"] for item in records[HOSPICE]["faults"]] == ["context"]
+    blank = records["medhelm_ent_referral"]
+    assert blank["valid"] and blank["n_test"] == 2
+    assert "1 row left out, since the gold is blank" in blank["notes"]
 
 
 def test_several_kinds_of_faults_come_in_one_report(medtasks, data_dir):
@@ -100,12 +114,10 @@ def test_several_kinds_of_faults_come_in_one_report(medtasks, data_dir):
 
 def test_what_is_right_but_worth_knowing_is_a_note(medtasks, data_dir):
     rows = good(8)
-    rows[0]["context"] = " "
     hospice(data_dir, rows)
     hospice(data_dir, good(3, start=100), "fewshot.jsonl")
     outcome = medtasks("data", "check", data_dir)
     assert outcome.code == 0
-    assert "note: column context holds nothing in 1 rows" in outcome.out
     assert "note: 3 few-shot rows: the 5-shot task needs 5" in outcome.out
 
 

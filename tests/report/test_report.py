@@ -111,7 +111,7 @@ def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, 
     pairs = {(pair["suite"], pair["entry"], pair["minus"]) for pair in found["pairs"]}
     assert pairs == {("bridge", "ORG/a", "ORG/b"), ("medhelm", "ORG/a", "ORG/b")}
     assert any("share too few tasks with the others: ORG/c" in text for text in found["differences"])
-    assert any("differ in the documents of 2 tasks" in text for text in found["differences"])
+    assert any("differ in the rows of 2 tasks" in text for text in found["differences"])
 
 
 def test_entries_with_other_versions_of_a_task_are_not_compared_on_it_and_that_is_said(medtasks, tmp_path):
@@ -120,7 +120,7 @@ def test_entries_with_other_versions_of_a_task_are_not_compared_on_it_and_that_i
     found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
     assert [(pair["entry"], pair["minus"]) for pair in found["pairs"]] == [("ORG/a", "ORG/c")]
     assert any(
-        f"entries differ in the version of the task of {OPEN}; scores of different versions are not" in text
+        f"entries differ in the version of the task of {OPEN}; such entries are not" in text
         for text in found["differences"]
     )
 

@@ -118,7 +118,7 @@ def test_attributes_are_optional_and_other_keys_do_not_show(data_dir):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"text": "a", "entities": "咳嗽"}, "is no list of objects"),
+        ({"text": "a", "entities": "咳嗽"}, "column entities holds '咳嗽', expected a list of objects"),
         ({"text": "a", "entities": [{"status": "阳性"}]}, "a record has no name"),
         ({"text": "a", "entities": [{"name": "咳嗽", "status": "有"}]}, "status '有' is not one of"),
         ({"text": "a"}, "column entities is missing"),

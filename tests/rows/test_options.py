@@ -115,8 +115,8 @@ def question(number: int, **change) -> dict:
         ({"options": ["甲"], "answer": [0]}, "has 1 options"),
         ({"answer": []}, "no list of indices"),
         ({"answer": [-1]}, "-1 is no index into the options"),
-        ({"answer": ["A"]}, "'A' is no index into the options"),
-        ({"answer": "A"}, "no list of indices"),
+        ({"answer": ["A"]}, "(a list with other items than integers), expected a list of integers"),
+        ({"answer": "A"}, "column answer holds 'A', expected a list of integers"),
     ],
 )
 @pytest.mark.parametrize("split", ["test", "fewshot"])

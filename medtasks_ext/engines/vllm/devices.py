@@ -15,7 +15,6 @@ def slices(replicas: int, each: int) -> list[dict[str, str]]:
     """The environment variables of each replica.
 
     Args:
-        replicas: how many.
         each: workers of one, each on a device of its own.
 
     Raises:
@@ -56,7 +55,6 @@ def cpu_threads(wish: str | None, cores: Sequence[int], replicas: int, each: int
     Args:
         wish: what the user has set: `nobind`, `auto`, or one list per worker of all replicas, divided by `|`.
         cores: those that this process may use.
-        replicas: how many.
         each: workers of one.
 
     Raises:

@@ -34,8 +34,6 @@ class VllmEngine(Engine):
     Attributes:
         lm: lm-eval's model: tokenizer, chat template, context.
         lanes: this process's vLLM, then the replicas.
-        window: twice what vLLM runs at a time. With a window of once that, finished requests leave places
-            empty until the next step (15 % slower).
     """
 
     local = True
@@ -51,6 +49,8 @@ class VllmEngine(Engine):
         self._events: SimpleQueue[Event] = SimpleQueue()
         for lane in self.lanes:
             lane.report_to(self._events)
+        #: twice what vLLM runs at a time. With a window of once that, finished requests leave places empty
+        #: until the next step (15 % slower)
         self.window = sum(lane.window for lane in self.lanes)
         self._tickets = itertools.count()
         self._under_way: dict[int, tuple[Lane, Request]] = {}

@@ -43,17 +43,11 @@ class Events(Protocol):
 
 
 class Lane(ABC):
-    """One vLLM that answers requests on its own; outcomes come through the engine's queue of events.
+    """One vLLM that answers requests on its own; outcomes come through the engine's queue of events."""
 
-    Attributes:
-        window: requests that it has under way at most.
-        under_way: requests that it has under way; the engine counts.
-        answered: requests that had an outcome, in all runs; the engine counts.
-    """
-
-    window: int
-    under_way: int = 0
-    answered: int = 0
+    window: int  # requests that it has under way at most
+    under_way: int = 0  # requests that it has under way; the engine counts
+    answered: int = 0  # requests that had an outcome, in all runs; the engine counts
 
     @abstractmethod
     def report_to(self, events: Events) -> None:

@@ -27,7 +27,6 @@ def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
     of an engine outlives this one.
 
     Args:
-        model_args: of lm-eval's `vllm`.
         extra: what lm-eval's command line adds: `batch_size`, `max_batch_size`, `device`.
 
     Raises:

@@ -138,16 +138,13 @@ class PipeFeed:
     """The feed of a replica: what comes through the pipe.
 
     A thread reads all the time. Both sides could otherwise wait for each other with full pipes.
-
-    Attributes:
-        ended: whether the starting process wants nothing any more, or is gone.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._starter = connection, os.getppid()
         self._ready: SimpleQueue[Request | str] = SimpleQueue()
         self._next: Request | str | None = None
-        self.ended = False
+        self.ended = False  # whether the starting process wants nothing any more, or is gone
         threading.Thread(target=self._read, name="requests", daemon=True).start()
 
     def _read(self) -> None:

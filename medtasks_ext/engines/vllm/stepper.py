@@ -44,7 +44,6 @@ class Stepper(Lane):
         """Work with a loaded model.
 
         Args:
-            lm: lm-eval's model.
             processes: those that its vLLM has started.
         """
         self._lm, self._engine, self._processes = lm, lm.model.llm_engine, list(processes)

@@ -1,0 +1,45 @@
+"""The site's pages: every page of the repository, and of the catalogue, in its place, so that links hold."""
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", "build/catalogue")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Put the pages of the repository, and the files to which these lead, in place of a folder of pages."""
+    if not (ROOT / "build" / "catalogue" / "README.md").is_file():
+        raise PluginError("build/catalogue is missing: run `medtasks build`")
+    pages = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))]
+    targets = (_target(page, link[2]) for page in pages for link in LINK.findall(page.read_text("utf-8")))
+    for path in (*pages, *(path for path in targets if path and path.is_file())):
+        name = path.relative_to(ROOT).as_posix()
+        if files.get_file_from_path(name) is None:
+            files.append(File.generated(config, name, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A folder of the repository has no page: its link becomes its name."""
+    here = ROOT / page.file.src_uri
+
+    def plain(link: re.Match[str]) -> str:
+        target = _target(here, link[3])
+        return link[2] if target and target.is_dir() else link[0]
+
+    return LINK.sub(plain, markdown)
+
+
+def _target(page: Path, link: str) -> Path | None:
+    """The file or folder of the repository to which a link leads."""
+    if "://" in link or link.startswith("mailto:"):
+        return None
+    target = (page.parent / link).resolve()
+    return target if ROOT in target.parents else None

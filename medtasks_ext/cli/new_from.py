@@ -1,0 +1,97 @@
+"""`medtasks new --from`: what a file, or a dataset of the hub, says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from medtasks_ext.cli.tables import console
+from medtasks_ext.data.hub_dataset import HubDataset, hub_dataset
+from medtasks_ext.data.proposal import KINDS, Proposal, propose
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.new import Template, suite_of
+from medtasks_ext.rows.files import read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from medtasks_ext.registry import Registry
+
+
+@dataclass(frozen=True)
+class Found:
+    """A source, and what its rows suggest."""
+
+    proposal: Proposal
+    hub: HubDataset | None
+
+    def flags(self, tasks: Registry, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Answers to questions of `medtasks new` that need not be asked."""
+        found: dict[str, Any] = {"language": self.proposal.language, "n_test": self.proposal.rows}
+        suite = suite_of(tasks, str(given.get("id", ""))) or given.get("suite")
+        if suite in tasks.suites and (kind := self.proposal.kind_for(tasks.suites[suite])):
+            found["kind"] = kind
+        if self.hub:
+            found |= {"url": self.hub.url, "access": "gated" if self.hub.gated else "open"}
+            found |= {"licence": self.hub.licence} if self.hub.licence else {}
+        return found
+
+    def template(self, kind: str) -> Template | None:
+        """The template for these rows, or nothing where the rows suggest another kind of answer."""
+        if kind not in KINDS[self.proposal.shape]:
+            typer.echo(
+                f"note: the rows suggest {' or '.join(KINDS[self.proposal.shape])}; with {kind} the columns"
+                " are left to you",
+                err=True,
+            )
+            return None
+        template = self.proposal.template(kind)
+        if self.hub is None or self.hub.gated:
+            return template
+        head, rest = template.block.split("\nprompt:", 1)
+        return replace(template, block=f"{head.rstrip()}\n{self.hub.download}\nprompt:{rest}")
+
+
+def read(source: str, answer: str | None) -> Found:
+    """Read a file, or the test file of a dataset of the hub.
+
+    Raises:
+        MedtasksError: there is no such file, it cannot be read, or it does not look like a dataset.
+    """
+    path, hub = Path(source), None
+    if not path.exists():
+        if path.suffix or source.count("/") != 1:
+            raise MedtasksError(
+                "no such file",
+                where=f"--from {source}",
+                remedy="correct the path, or give ORG/DATASET of the hub",
+            )
+        from medtasks_ext.rows.remote import hub_file
+
+        hub = hub_dataset(source)
+        path = hub_file(source, hub.revision, hub.test)
+    return Found(propose(read_rows(path), answer), hub)
+
+
+def show(found: Found) -> None:
+    """Print what was found; nothing that a row says but the labels."""
+    proposal = found.proposal
+    roles = dict.fromkeys(proposal.inputs, "input") | dict.fromkeys(proposal.options, "options")
+    roles[proposal.answer] = "gold answer"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for header in ("column", "holds", "taken as"):
+        table.add_column(header, overflow="fold")
+    for column in proposal.columns:
+        table.add_row(column.name, column.shown, roles.get(column.name, "not used"))
+    console().print(table)
+    if proposal.labels:
+        counts = {column.name: column.values for column in proposal.columns}[proposal.answer]
+        typer.echo("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in proposal.labels))
+    typer.echo(
+        f"rows: {proposal.rows:,}; language: {proposal.language}; --answer COLUMN chooses another gold answer"
+    )

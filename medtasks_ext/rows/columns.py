@@ -1,0 +1,409 @@
+"""The columns of source rows: what type each has, which values it may hold, and whether it may be empty.
+
+`read_cells` checks a row once, whatever file it comes from, and gives values of the declared types: what is
+missing in one way only, numbers as numbers, lists as lists.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from pydantic import model_validator
+
+from medtasks_ext.privacy import excerpt
+from medtasks_ext.strict import Strict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from medtasks_ext.rows.files import Row
+
+ColumnType = Literal[
+    "text",
+    "id",
+    "integer",
+    "number",
+    "boolean",
+    "texts",
+    "integers",
+    "objects",
+    "object",
+    "options",
+    "lines",
+]
+Value = str | int
+_Nested = TypeVar("_Nested", list[dict[str, Any]], dict[str, Any])
+#: What each type is called in messages and templates.
+TYPES: dict[ColumnType, str] = {
+    "text": "text",
+    "id": "text or an integer",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "texts": "a list of texts",
+    "integers": "a list of integers",
+    "objects": "a list of objects",
+    "object": "an object",
+    "options": "a list of texts, an object of letter and text, or a line per option with its letter first",
+    "lines": "text or a list of texts",
+}
+#: Texts that programs write where a number is missing.
+_NOT_A_NUMBER = frozenset({"nan", "NaN", "<NA>"})
+_INTEGER, _NUMBER = (
+    re.compile(r"[+-]?\d{1,18}(\.0+)?"),
+    re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?"),
+)
+_LISTED = 20  # allowed values that a message names
+_TRUTH = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
+
+
+class Column(Strict):
+    """One column of a schema.
+
+    Attributes:
+        type: of its values. In a CSV or Excel cell lists and objects are written as JSON.
+        values: the only ones that it may hold; of a list, its items.
+        nullable: whether a row may lack a value.
+        missing: texts that stand for no value in this source, besides NaN, null and blank cells.
+        pattern: regular expression that a text must match.
+    """
+
+    type: ColumnType = "text"
+    values: list[Value] | None = None
+    nullable: bool = False
+    missing: list[str] = []
+    pattern: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Column:
+        if self.values is not None and not self.values:
+            raise ValueError("`values` lists none")
+        if self.pattern is not None and self.type != "text":
+            raise ValueError("`pattern` is for columns of type text")
+        return self
+
+    @property
+    def expected(self) -> str:
+        """What a cell should hold, for messages."""
+        if self.values is None:
+            return TYPES[self.type]
+        listed = ", ".join(map(str, self.values[:_LISTED]))
+        if len(self.values) > _LISTED:
+            listed += f", … ({len(self.values)} values)"
+        return (
+            f"{TYPES[self.type]} from: {listed}"
+            if self.type in ("texts", "integers")
+            else f"one of: {listed}"
+        )
+
+
+class CellFault(NamedTuple):
+    """A cell that cannot be used.
+
+    Attributes:
+        column: its name.
+        found: what is there, without its text.
+        cause: the same for all cells with this fault.
+        remedy: what to write instead.
+    """
+
+    column: str
+    found: str
+    cause: str
+    remedy: str
+
+
+class _CellError(ValueError):
+    """A value that does not fit; the argument says in what way."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A row with values of the declared types.
+
+    Attributes:
+        row: the row; columns that it lacks are empty text, None, or, if optional, not there.
+        faults: cells that cannot be used.
+        blanks: columns in which it holds nothing, where that is allowed.
+    """
+
+    row: Row
+    faults: list[CellFault]
+    blanks: list[str]
+
+
+class CellReader:
+    """Reads the cells of rows in one schema. Compiled once: rows are many.
+
+    Args:
+        columns: those that every row has.
+        optional: those that it may have.
+        keeps_blanks: a blank text is left as it is, as in pinned files that their suite reads so.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Column], optional: Mapping[str, Column], *, keeps_blanks: bool = False
+    ) -> None:
+        self._columns = [
+            (name, column, _checker(column), name in optional)
+            for name, column in {**optional, **columns}.items()
+        ]
+        self._keeps_blanks = keeps_blanks
+
+    def read(self, row: Row) -> Cells:
+        """The row's cells, checked."""
+        read, faults, blanks = dict(row), list[CellFault](), list[str]()
+        for name, column, check, is_optional in self._columns:
+            if name not in row:
+                continue
+            value = row[name]
+            if _is_missing(value, column.missing):
+                if is_optional and name != "id":  # rows without ids are numbered, but not some of them
+                    del read[name]
+                    blanks.append(name)
+                    continue
+                text = column.type in ("text", "lines")
+                read[name] = "" if text else None
+                if column.nullable or (text and self._keeps_blanks):
+                    blanks.append(name)
+                else:
+                    faults.append(_nothing(name, column))
+                continue
+            try:
+                read[name] = check(value)
+            except _CellError as error:
+                faults.append(_fault(name, column, value, str(error)))
+        return Cells(read, faults, blanks)
+
+
+def is_blank(value: object) -> bool:
+    """Whether a cell holds nothing: null, not a number, or no character but blanks."""
+    return _is_missing(value, ())
+
+
+def _is_missing(value: object, texts: list[str] | tuple[()]) -> bool:
+    if isinstance(value, str):
+        return not value or value in _NOT_A_NUMBER or value in texts or not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _nothing(name: str, column: Column) -> CellFault:
+    return CellFault(
+        name,
+        "holds nothing",
+        f"holds nothing, expected {column.expected}",
+        "fill the cell, or take the row out",
+    )
+
+
+def _fault(name: str, column: Column, value: object, why: str) -> CellFault:
+    what = why or _kind(value)
+    return CellFault(
+        name,
+        f"holds {excerpt(value)}" + (f" ({why})" if why else ""),
+        f"holds {what}, expected {column.expected}",
+        f"write {_example(column)}",
+    )
+
+
+def _example(column: Column) -> str:
+    if column.values:
+        return "one of these values, in the same case, or take the row out"
+    examples = {
+        "boolean": "true or false",
+        "texts": '["one", "two"], a list, also where it has one item',
+        "integers": "[0, 2], a list, also where it has one item",
+        "objects": '[{"key": "value"}], a list of objects',
+        "object": '{"key": "value"}, an object',
+    }
+    return examples.get(column.type, TYPES[column.type])
+
+
+def _kind(value: object) -> str:
+    """What kind of value it is, for messages that hold for many cells."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return f"a value of type {type(value).__name__}"
+
+
+def _checker(column: Column) -> Callable[[Any], Any]:
+    """What turns a value into one of the column's type, or raises."""
+    if column.type == "text":
+        if column.values is not None:
+            return partial(_one_of, {str(value): str(value) for value in column.values})
+        return _text if column.pattern is None else partial(_matching, re.compile(column.pattern, re.DOTALL))
+    simple = _SIMPLE[column.type]
+    if column.values is None:
+        return simple
+    allowed = frozenset(column.values)
+    if column.type in ("texts", "integers"):
+        return lambda value: [_among(allowed, item) for item in simple(value)]
+    return lambda value: _among(allowed, simple(value))
+
+
+def _among(allowed: frozenset[Value], value: Value) -> Value:
+    if value not in allowed:
+        raise _CellError("another value")
+    return value
+
+
+def _one_of(allowed: Mapping[str, str], value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _CellError
+    if (text := str(value).strip()) in allowed:
+        return text
+    folded = text.casefold()
+    raise _CellError(
+        "another case" if any(folded == item.casefold() for item in allowed) else "another value"
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _CellError
+    return value
+
+
+def _matching(pattern: re.Pattern[str], value: Any) -> str:
+    if not pattern.fullmatch(_text(value).strip()):
+        raise _CellError("text of another form")
+    return str(value)
+
+
+def _id(value: Any) -> Value:
+    if isinstance(value, str):
+        return value
+    return _integer(value)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool):
+        raise _CellError
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+        return int(value.strip().partition(".")[0])
+    raise _CellError
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return value
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        return _integer(value) if _INTEGER.fullmatch(value.strip()) else float(value)
+    raise _CellError
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str | int | float) and (found := _TRUTH.get(str(value).strip().lower())) is not None:
+        return found
+    raise _CellError
+
+
+def _from_json(value: Any, kind: type) -> Any:
+    """A list or object, also where a cell holds it as JSON."""
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, str) and value.lstrip()[:1] == ("[" if kind is list else "{"):
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            raise _CellError("text that is not valid JSON") from None
+        if isinstance(found, kind):
+            return found
+    raise _CellError
+
+
+def _texts(value: Any) -> list[str]:
+    found: list[str] = _from_json(value, list)
+    if not all(isinstance(item, str) for item in found):
+        raise _CellError("a list with other items than texts")
+    return found
+
+
+def _integers(value: Any) -> list[int]:
+    found = []
+    for item in _from_json(value, list):
+        if isinstance(item, str):
+            raise _CellError("a list with other items than integers")
+        found.append(_integer(item))
+    return found
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _from_json(value, list)
+    if not all(isinstance(item, dict) for item in found):
+        raise _CellError("a list with other items than objects")
+    return _whole(found)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = _from_json(value, dict)
+    return _whole(found)
+
+
+def _whole(value: _Nested) -> _Nested:
+    """The value, if there is no NaN anywhere in it."""
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            stack += item.values()
+        elif isinstance(item, list):
+            stack += item
+        elif isinstance(item, float) and math.isnan(item):
+            raise _CellError("NaN within")
+    return value
+
+
+def _options(value: Any) -> Any:
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        value = _from_json(value, list if value.lstrip()[0] == "[" else dict)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        texts = list(value.values())
+    elif isinstance(value, list):
+        texts = [item.get("value") if isinstance(item, dict) else item for item in value]
+    else:
+        raise _CellError
+    if not texts or any(not isinstance(text, str) or is_blank(text) for text in texts):
+        raise _CellError("options without text")
+    return value
+
+
+def _lines(value: Any) -> str | list[str]:
+    if isinstance(value, str) and not value.lstrip().startswith("["):
+        return value
+    return _texts(value)
+
+
+_SIMPLE: dict[ColumnType, Callable[[Any], Any]] = {
+    "id": _id,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "texts": _texts,
+    "integers": _integers,
+    "objects": _objects,
+    "object": _object,
+    "options": _options,
+    "lines": _lines,
+}
