@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
@@ -15,10 +14,7 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry
 
-app = command_app()
 
-
-@app.command("card")
 def card(
     folders: Annotated[
         list[str],
@@ -55,6 +51,7 @@ def card(
     left_out: dict[str, str] = {}
     if not parts and not entry.sample:
         entry, left_out = whole_alone(entry)
+    _verify(entry)
     found = [] if entry.sample else card_standings(entry, tasks)
     section = card_section(entry, tasks, left_out, found)
     files = {"medical-evaluation.md": section, **{picture_name(item): picture(item) for item in found}}
@@ -75,6 +72,24 @@ def card(
     for name in names:
         typer.echo(folder / name)
     return 0
+
+
+def _verify(entry: Entry) -> None:
+    """Refuse to publish what the run did not write; older runs carry no chain."""
+    from medtasks_ext.runner.verify import verify
+    from medtasks_ext.runs.folder import RunFolder
+    from medtasks_ext.runs.manifest import RUN_SCHEMA, Manifest
+
+    for folder in entry.folders:
+        if not RunFolder(folder).manifest.is_file() or Manifest.read(folder).schema_version < RUN_SCHEMA:
+            continue
+        if changes := verify(folder, registry()).changes:
+            raise MedtasksError(
+                f"{changes[0].file}: {changes[0].what}",
+                where=folder,
+                remedy="`medtasks verify RUN` names all that was changed; `medtasks rescore RUN` writes what "
+                "follows from the answers anew",
+            )
 
 
 def _only(entries: list[Entry]) -> Entry:

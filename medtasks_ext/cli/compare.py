@@ -1,4 +1,4 @@
-"""`medtasks compare`: what changed between two runs or two models."""
+"""`medtasks compare`: what changed between two runs, two models, or the strategies of one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import SUFFIX, Registry, registry
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.results.changes import GroupChange, suite_groups
 
 if TYPE_CHECKING:
-    from medtasks_ext.results.changes import GroupChange, TaskChange
-    from medtasks_ext.results.experiments import Entry, Fault
+    from collections.abc import Iterable, Mapping
 
-app = command_app()
-
+    from medtasks_ext.results.changes import TaskChange
+    from medtasks_ext.results.experiments import Fault
+    from medtasks_ext.results.ways import Pair
 
 ALPHA = 0.05
 SHOWN = 15  # lines of a table that are printed without --all
@@ -33,6 +34,7 @@ SHOWN = 15  # lines of a table that are printed without --all
 class Line:
     """One line of a table: a group or a task, with p-values adjusted for all lines of the table."""
 
+    pair: Pair
     change: GroupChange | TaskChange
     name: str
     p_holm: float
@@ -45,11 +47,10 @@ class Line:
 
     def record(self) -> dict[str, Any]:
         """As files hold it."""
-        from medtasks_ext.results.changes import GroupChange
-
         change = self.change
         found = change.comparison
         record = {
+            "pair": self.pair.words,
             "name": self.name,
             "before": change.before,
             "after": change.after,
@@ -66,7 +67,7 @@ class Line:
             return {**record, "tasks": change.n_shared, "of": change.n_tasks}
         return {
             **record,
-            "documents": change.n,
+            "documents": change.shared.n,
             "documents_of_one_alone": change.alone,
             "gained": sum(flip.after > flip.before for flip in change.flips),
             "lost": sum(flip.after < flip.before for flip in change.flips),
@@ -74,11 +75,13 @@ class Line:
         }
 
 
-@app.command("compare")
 def compare(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="BEFORE AFTER", help="Two runs; or one folder that holds two models."),
+        typer.Argument(
+            metavar="BEFORE AFTER",
+            help="Two runs; one folder that holds two models; or one run with several strategies.",
+        ),
     ],
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Folder for groups.csv, tasks.csv and flipped.csv.")
@@ -91,7 +94,7 @@ def compare(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show what changed between two runs or two models.
+    """Show what changed between runs, models or strategies.
 
     By group and by task, with intervals and adjusted p-values, and the documents that changed.
 
@@ -99,31 +102,56 @@ def compare(
     """
     from medtasks_ext.results.changes import group_changes, settings_that_differ, task_changes
     from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.ways import pairs_to_compare
 
     tasks = registry()
     if out is not None and Path(out).exists() and not Path(out).is_dir():
         raise MedtasksError("is a file", where=out, remedy="name a folder with -o")
     results = read_results([Path(name) for name in paths], tasks)
-    first, second = _two(results.entries)
-    changes, faults = task_changes(first, second)
-    _say([*results.faults, *faults])
+    pairs = pairs_to_compare(results.entries)
+    changes: list[tuple[Pair, TaskChange]] = []
+    faults: list[Fault] = list(results.faults)
+    for pair in pairs:
+        found, more = task_changes(pair.before, pair.after)
+        changes += [(pair, change) for change in found]
+        faults += more
+    _say(faults)
     if not changes:
         raise MedtasksError(
-            f"{first.label} and {second.label} have no scored task in common that can be compared",
+            f"{pairs[0].before.label} and {pairs[0].after.label} have no scored task in common that can be"
+            " compared",
             remedy="run both on the same tasks and rows",
         )
-    groups = _group_lines(group_changes(changes, tasks), tasks)
+    of_groups = [
+        (pair, change)
+        for pair in pairs
+        for change in group_changes([item for of, item in changes if of is pair], tasks)
+    ]
+    groups = _group_lines(of_groups, tasks)
     lines = _lines(changes, "task")
     content = {
-        "before": first.label,
-        "after": second.label,
-        "sample": first.sample or second.sample,
-        "settings": settings_that_differ(first, second),
+        "pairs": [
+            {
+                "pair": pair.words,
+                "question": pair.question,
+                "before": pair.before.label,
+                "after": pair.after.label,
+                "settings": settings_that_differ(pair.before, pair.after),
+            }
+            for pair in pairs
+        ],
+        "sample": pairs[0].before.sample,
         "groups": [line.record() for line in groups],
         "tasks": [line.record() for line in lines],
         "flipped": [
-            {"task": flip.task, "document": flip.document, "before": flip.before, "after": flip.after}
-            for change in changes
+            {
+                "pair": pair.words,
+                "task": flip.task,
+                "document": flip.document,
+                "before": flip.before,
+                "after": flip.after,
+            }
+            for pair, change in changes
             for flip in change.flips
         ],
     }
@@ -132,7 +160,7 @@ def compare(
     if as_json:
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
-    _head(first, second, content["settings"])
+    _head(content)
     _table("group", [line for line in groups if everything or _is_main(line, tasks)], groups, everything)
     _table("task", lines, lines, everything)
     _flips(changes, documents)
@@ -141,65 +169,62 @@ def compare(
     return 0
 
 
-def _two(entries: list[Entry]) -> tuple[Entry, Entry]:
-    if len(entries) != 2:
-        names = "; ".join(entry.label for entry in entries) or "none"
-        same = " (the runs hold the same results)" if len(entries) == 1 else ""
-        raise MedtasksError(
-            f"two entries are compared; here are {len(entries)}: {names}{same}",
-            remedy="name one run of each of the two",
-        )
-    if entries[0].sample != entries[1].sample:
-        raise MedtasksError(
-            "one of the two was run on synthetic sample rows, which are never set beside real ones",
-            remedy="compare runs on the same rows",
-        )
-    return entries[0], entries[1]
-
-
 def _say(faults: Sequence[Fault]) -> None:
     for fault in faults:
         say(str(fault))
 
 
-def _group_lines(changes: Sequence[GroupChange], tasks: Registry) -> list[Line]:
+def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Line]:
     """Suites and strategies are one family of tests; other groups, each set of tasks once, a second."""
-    suites = _suite_names(tasks)
-    known = {frozenset(tasks.leaves(item.name)) for item in changes if item.name in suites}
-    others: dict[frozenset[str], GroupChange] = {}
-    for item in changes:
-        members = frozenset(tasks.leaves(item.name))
+    suites = suite_groups(tasks)
+    known = {(id(pair), frozenset(tasks.leaves(item.name))) for pair, item in changes if item.name in suites}
+    others: dict[tuple[int, frozenset[str]], tuple[Pair, GroupChange]] = {}
+    for pair, item in changes:
+        members = id(pair), frozenset(tasks.leaves(item.name))
         if item.name not in suites and members not in known:
-            others.setdefault(members, item)
-    first = [item for item in changes if item.name in suites]
-    return [*_lines(first, "name"), *_lines(list(others.values()), "name")]
+            others.setdefault(members, (pair, item))
+    first = [(pair, item) for pair, item in changes if item.name in suites]
+    return [*_lines(first, "name"), *_lines(others.values(), "name")]
 
 
-def _suite_names(tasks: Registry) -> set[str]:
-    return {suite + suffix for suite in tasks.suites for suffix in SUFFIX.values()}
-
-
-def _lines(changes: Sequence[Any], name: str) -> list[Line]:
+def _lines(changes: Iterable[tuple[Pair, Any]], name: str) -> list[Line]:
     from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 
+    changes = list(changes)
     if not changes:
         return []
-    raw = np.array([change.comparison.p_value for change in changes])
+    raw = np.array([change.comparison.p_value for _, change in changes])
     adjusted = zip(changes, holm(raw), benjamini_hochberg(raw), strict=True)
-    return [Line(change, getattr(change, name), float(one), float(other)) for change, one, other in adjusted]
+    return [
+        Line(pair, change, getattr(change, name), float(one), float(other))
+        for (pair, change), one, other in adjusted
+    ]
 
 
 def _is_main(line: Line, tasks: Registry) -> bool:
     """Whether a group is shown without --all: whole suites, and what has changed."""
-    return line.significant or line.name in _suite_names(tasks)
+    return line.significant or line.name in suite_groups(tasks)
 
 
-def _head(first: Entry, second: Entry, settings: Any) -> None:
-    if first.sample:
+_QUESTIONS = {
+    "entries": "",
+    "strategies": "one model, other strategies: paired tests on the same documents",
+    "prompts": "one model, other wording: a paired test of prompts on the same documents",
+}
+
+
+def _head(content: Mapping[str, Any]) -> None:
+    if content["sample"]:
         typer.echo(SAMPLE_DATA)
-    typer.echo(f"before: {first.label}\nafter:  {second.label}")
-    for name, (one, other) in settings.items():
+    first = content["pairs"][0]
+    if len(content["pairs"]) == 1:
+        typer.echo(f"before: {first['before']}\nafter:  {first['after']}")
+    else:
+        typer.echo(f"strategies of {first['before'].rpartition(',')[0]}")
+    for name, (one, other) in first["settings"].items():
         typer.echo(f"  {name}: {one} → {other}")
+    if words := _QUESTIONS[first["question"]]:
+        typer.echo(words)
 
 
 def _table(title: str, chosen: Sequence[Line], lines: Sequence[Line], everything: bool) -> None:
@@ -207,12 +232,15 @@ def _table(title: str, chosen: Sequence[Line], lines: Sequence[Line], everything
         return
     ordered = sorted(chosen, key=lambda line: (not line.significant, -abs(line.change.comparison.difference)))
     shown = ordered if everything else ordered[:SHOWN]
+    several = len({line.pair.words for line in lines}) > 1
     figures = ["before", "after", "change [95 % interval]", "p (Holm)", ""]
-    table = new_table([title], figures, pad_edge=False, collapse_padding=True)
+    names = [title, "strategies"] if several else [title]
+    table = new_table(names, figures, pad_edge=False, collapse_padding=True)
     for line in shown:
         found = line.change.comparison
         table.add_row(
             line.name,
+            *([line.pair.words] if several else []),
             f"{line.change.before:.4f}",
             f"{line.change.after:.4f}",
             f"{found.difference:+.4f} \\[{found.interval.low:+.3f}, {found.interval.high:+.3f}]",
@@ -244,16 +272,17 @@ def _marks(line: Line) -> str:
     return "; ".join(marks)
 
 
-def _flips(changes: Sequence[TaskChange], documents: int) -> None:
-    flips = [flip for change in changes for flip in change.flips]
+def _flips(changes: Sequence[tuple[Pair, TaskChange]], documents: int) -> None:
+    flips = [flip for _, change in changes for flip in change.flips]
     gained = sum(flip.after > flip.before for flip in flips)
-    asked = sum(change.n for change in changes)
+    asked = sum(change.shared.n for _, change in changes)
     typer.echo(
         f"\n{len(flips):,} of {asked:,} documents changed: {gained:,} better, {len(flips) - gained:,} worse"
     )
-    for change in changes:
+    for pair, change in changes:
         for flip in change.flips[:documents]:
-            typer.echo(f"  {flip.task}  {flip.document}  {flip.before:.3f} → {flip.after:.3f}")
+            named = f"  {pair.words}" * (pair.question == "strategies")
+            typer.echo(f"  {flip.task}{named}  {flip.document}  {flip.before:.3f} → {flip.after:.3f}")
 
 
 def _write(folder: Path, content: dict[str, Any]) -> None:

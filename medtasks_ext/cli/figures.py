@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, Registry, Suite, registry
@@ -21,8 +20,6 @@ from medtasks_ext.results.experiments import Experiment, Fault
 from medtasks_ext.results.reading import read_runs
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.results.suite_figures import Price
-
-app = command_app()
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,6 @@ class Figures:
     experiments: dict[str, dict[str, Experiment]] = field(default_factory=dict)
 
 
-@app.command("figures")
 def figures(
     folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     suite: Annotated[

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
@@ -22,10 +21,7 @@ from medtasks_ext.report.tidy import shown, standing_record
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-app = command_app()
 
-
-@app.command("report")
 def report(
     folders: Annotated[
         list[str],
@@ -146,6 +142,7 @@ def _summary(report: Report) -> dict[str, Any]:
         "groups": [shown(row) for row in report.groups],
         "standings": [standing_record(item) for item in report.standings],
         "pairs": [line for item in report.comparisons for line in pairs_of(report, item)],
+        "within": [line.record() for line in report.within],
         "without_score": [
             {
                 "entry": gap.entry.label,

@@ -16,6 +16,7 @@ from medtasks_ext.cli.words import counted
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.compared import pairs_of
+from medtasks_ext.report.judged import calibrated_scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Suite
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
+    from medtasks_ext.report.within import Within
+    from medtasks_ext.stats.comparison import Comparison
 
 _FEW = 3  # columns of scores side by side; pairs that are listed
 _SAID = 12  # lines of differences or faults
@@ -52,6 +55,8 @@ def print_report(report: Report, *, files: bool) -> None:
             "differences between entries on the tasks that they share; p after Holm's correction",
             _sure(report),
         ),
+        ("one model, asked in two ways: paired by document; p after Holm's correction", _within(report)),
+        ("judged scores on the scale of other raters; in no rank", _calibrated(report)),
         ("without a score", _lacking(report)),
         ("cost", _costs(report)),
         ("to know before comparing", report.differences),
@@ -247,8 +252,50 @@ def _sure(report: Report) -> list[str]:
     return lines
 
 
+def _within(report: Report) -> list[str]:
+    """The pairs of each model; of many models in how many one way is better."""
+    sections: dict[tuple[str, str], list[Within]] = {}
+    for item in report.within:
+        strategies = item.question == "strategies"
+        sections.setdefault((item.suite, item.pair if strategies else item.question), []).append(item)
+    lines = []
+    for (suite, pair), items in sections.items():
+        of = report.tasks.suites[suite].title
+        if len(items) <= _FEW:
+            lines += [
+                f"{item.after} − {item.before}, {of}, {counted(item.tasks, 'task')}"
+                f"{', SAMPLE' * item.sample}: {_difference(item.comparison)}, {_p(item.p_holm)}"
+                for item in items
+            ]
+            continue
+        better, sure = (
+            [item for item in items if item.comparison.difference > 0 and item.p_holm < level]
+            for level in (2, _ALPHA)
+        )
+        worse = [item for item in items if item.comparison.difference < 0 and item.p_holm < _ALPHA]
+        lines.append(
+            f"{pair}, {of}: better in {len(better)} of {len(items)} (p < {_ALPHA}: {len(sure)}; worse with "
+            f"p < {_ALPHA}: {len(worse)})"
+        )
+    return lines
+
+
+def _difference(found: Comparison) -> str:
+    return f"{found.difference:+.3f} [{found.interval.low:+.3f}, {found.interval.high:+.3f}]"
+
+
 def _p(value: float) -> str:
     return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
+
+
+def _calibrated(report: Report) -> list[str]:
+    return [
+        f"{entry.label}, {item.task}: {item.score or 0:.4f} by the jury, "
+        f"{item.metrics['score_calibrated']:.4f} on the scale of {how['rater']} "
+        f"({how['anchors']} anchors, out of sample {how['error']:.3f} off)"
+        for entry in report.own
+        for item, how in calibrated_scores(entry)
+    ]
 
 
 def _lacking(report: Report) -> list[str]:

@@ -227,6 +227,7 @@ def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[Documen
     )
     stored = run.files.read_task(task.name)
     former = stored.get("judged_metrics", [])
+    stored.pop("calibrated", None)
     for name in former:
         stored["metrics"].pop(name, None)
         stored["intervals"].pop(name, None)

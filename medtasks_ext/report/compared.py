@@ -183,8 +183,10 @@ def _compared(
             [weight @ [draws[place][scored[place][name].task] for name in datasets] for place in tested]
         )
         pairs, places = all_pairs(means, resampled), ranking(means, resampled)
-        if len(datasets) == 1:
-            pairs = _tested_by_documents(pairs, [scored[place][datasets[0]] for place in tested])
+        pairs = _tested_by_documents(
+            pairs,
+            [[(weights[name], scored[place][name]) for name in weights] for place in tested],
+        )
     yield Compared(
         suite.value,
         strategy,
@@ -202,12 +204,19 @@ def _compared(
     )
 
 
-def _tested_by_documents(pairs: Pairs, items: Sequence[Experiment]) -> Pairs:
-    """With tests on documents in place of the bootstrap's p-values, which are too small with few of them."""
+def _tested_by_documents(pairs: Pairs, items: Sequence[Sequence[tuple[float, Experiment]]]) -> Pairs:
+    """With the documents' own tests in place of the bootstrap's p-values, where these would be too small.
+
+    Args:
+        pairs: of the entries.
+        items: for each entry its tasks with their weights, in one order.
+    """
     p_values = pairs.p_value.copy()
     for row, column in combinations(range(len(items)), 2):
-        found = document_p_value(items[row], items[column])
-        if found is not None:
+        both = [
+            (weight, one, other) for (weight, one), (_, other) in zip(items[row], items[column], strict=True)
+        ]
+        if (found := document_p_value(both)) is not None:
             p_values[row, column] = p_values[column, row] = found
     return replace(pairs, p_value=p_values)
 

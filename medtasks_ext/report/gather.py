@@ -16,6 +16,7 @@ from medtasks_ext.report.differences import differences
 from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.report.judged import agreements
 from medtasks_ext.report.standing import standings
+from medtasks_ext.report.within import within_models
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.report.judged import Agreement
     from medtasks_ext.report.standing import Standing
+    from medtasks_ext.report.within import Within
     from medtasks_ext.stats.statistic import Array
 
 
@@ -47,6 +49,7 @@ class Report:
         groups: scores of groups.
         standings: where own entries stand among published models.
         comparisons: of entries on a suite with one strategy.
+        within: strategies and wordings of one model, in pairs.
         costs: for each entry.
         gaps: tasks without a score, and why, of entries that were read.
         agreements: of judges.
@@ -61,6 +64,7 @@ class Report:
     groups: list[GroupScore]
     standings: list[Standing]
     comparisons: list[Compared]
+    within: list[Within]
     costs: list[Cost]
     gaps: list[Gap]
     agreements: list[Agreement]
@@ -115,6 +119,7 @@ def gather(
     draws = [_draws(entry, faults) for entry in entries]
     with single_threaded():  # small products: threads would only wait for each other
         comparisons = compared(entries, draws, tasks, strategies)
+        within = within_models(entries[: len(own)], _by_experiment(entries, draws), tasks)
         groups = _groups(entries, draws, tasks, strategies)
     return Report(
         tasks=tasks,
@@ -124,6 +129,7 @@ def gather(
         groups=groups,
         standings=standings(entries, draws, tasks, strategies),
         comparisons=comparisons,
+        within=within,
         costs=[costs(entry) for entry in entries],
         gaps=[gap for entry in own for gap in gaps(entry, tasks, strategies)],
         agreements=[item for entry in own for item in agreements(entry, faults)],
@@ -209,6 +215,14 @@ def _draws(entry: Entry, faults: list[Fault]) -> dict[str, Array]:
                 )
             )
     return found
+
+
+def _by_experiment(entries: Sequence[Entry], draws: Sequence[dict[str, Array]]) -> dict[int, Array]:
+    return {
+        id(entry.experiments[name]): values
+        for entry, found in zip(entries, draws, strict=True)
+        for name, values in found.items()
+    }
 
 
 def _groups(

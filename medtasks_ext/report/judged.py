@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
@@ -70,3 +70,15 @@ def _agreements(entry: Entry, folder: Path) -> Iterator[Agreement]:
             if (figure.table, figure.task) == ("judges", name) and figure.item in (COMPOSITE, POOLED):
                 pair = tuple(figure.between.split(" + "))
                 yield Agreement(entry, item, pair, figure.measure, figure.value, missing)
+
+
+def calibrated_scores(entry: Entry) -> Iterator[tuple[Experiment, dict[str, Any]]]:
+    """Experiments with a score on the scale of other raters, and how that was learned."""
+    for item in entry.experiments.values():
+        for folder in entry.folders if "score_calibrated" in item.metrics else ():
+            files = RunFolder(folder)
+            if files.task_file(item.task).is_file() and "calibrated" in (
+                record := files.read_task(item.task)
+            ):
+                yield item, record["calibrated"]
+                break

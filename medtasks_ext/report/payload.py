@@ -185,7 +185,7 @@ def _axes(report: Report) -> dict[str, list[str]]:
 
 _RESULTS = (
     *("entry", "dataset", "strategy", "score", "low", "high", "sd", "n", "valid", "cut", "unclosed"),
-    *("inputs_cut", "usd", "judged", "otherwise", "settings"),
+    *("sd_of_gain", "inputs_cut", "usd", "judged", "otherwise", "settings"),
 )
 
 
@@ -218,6 +218,7 @@ def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[st
         "low": number(interval.low) if interval else None,
         "high": number(interval.high) if interval else None,
         "sd": None if draws is None else number(float(draws.std())),
+        "sd_of_gain": _sd_of_gain(report, index, entry, item),
         "valid": number(item.metrics.get("valid")),
         "cut": number(item.share_cut("answers_cut")),
         "unclosed": number(item.metrics.get("unclosed_reasoning")),
@@ -226,6 +227,17 @@ def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[st
         "judged": None if item.covered == 1 else number(item.covered),
         "otherwise": "; ".join(unlike_the_paper(item)) or None,
     }
+
+
+def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> float | None:
+    """Standard deviation, over resamples, of a score minus the zero-shot score on the same documents."""
+    zero = entry.experiments.get(item.dataset.id)
+    if zero is None or zero is item:
+        return None
+    draws = [report.draws[index].get(name) for name in (zero.task, item.task)]
+    if zero.settings.get("rows") != item.settings.get("rows") or draws[0] is None or draws[1] is None:
+        return None
+    return number(float((draws[1] - draws[0]).std()))
 
 
 _GROUPS = (

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.experiments import Fault, differing
-from medtasks_ext.results.rollup import mean
-from medtasks_ext.stats.bootstrap import mean_over_tasks, resample
-from medtasks_ext.stats.comparison import EQUAL, Comparison, compare, compare_resamples, document_test
+from medtasks_ext.stats.bootstrap import resample
+from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples
 from medtasks_ext.stats.counts import Counts, by_unit
+from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, Part, document_test
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 #: with fewer tasks in common a group says no more than its task
 SMALLEST_GROUP = 2
-#: documents up to which a report tests all pairs of entries on them
-MOST_TESTED_EACH = 500
 
 
 @dataclass(frozen=True)
@@ -44,30 +43,53 @@ class Flip:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """One task in two entries, on the documents that both were asked.
+
+    Attributes:
+        before: score of the first entry.
+        after: of the second.
+        n: documents.
+        resampled: both scores on each resample of the documents, (resamples,) each.
+        counts: gives those of both entries by unit. Raises MedtasksError.
+    """
+
+    before: float
+    after: float
+    n: int
+    resampled: tuple[Array, Array]
+    counts: Callable[[], tuple[Counts, Counts]]
+
+
+@dataclass(frozen=True)
 class TaskChange:
     """One task in two entries.
 
     Attributes:
-        task: its name.
-        before: score of the first entry on the shared documents.
-        after: of the second.
+        task: its name; the zero-shot one of two strategies.
+        shared: scores on the shared documents.
         comparison: second minus first.
-        n: shared documents.
         alone: documents that one of the two alone was asked.
         flips: documents whose score changed, the largest changes first.
         differs: settings of the task that are not alike.
-        resampled: both scores on each resample of the shared documents, (resamples,) each.
     """
 
     task: str
-    before: float
-    after: float
+    shared: Shared
     comparison: Comparison
-    n: int
     alone: int
     flips: tuple[Flip, ...]
     differs: tuple[str, ...]
-    resampled: tuple[Array, Array]
+
+    @property
+    def before(self) -> float:
+        """Score of the first entry on the shared documents."""
+        return self.shared.before
+
+    @property
+    def after(self) -> float:
+        """Score of the second entry on the shared documents."""
+        return self.shared.after
 
 
 @dataclass(frozen=True)
@@ -109,40 +131,98 @@ def task_changes(first: Entry, second: Entry) -> tuple[list[TaskChange], list[Fa
     return changes, faults
 
 
-def document_p_value(one: Experiment, other: Experiment) -> float | None:
-    """The p-value of a task by the test on its documents that `compare` takes.
+def document_p_value(items: Sequence[tuple[float, Experiment, Experiment]]) -> float | None:
+    """The p-value of the documents' own test; None where the bootstrap is to be taken.
 
-    None where the score is no mean over documents, or they are not known; also where more than 500 were
-    asked, for whom the bootstrap's is as good, and the tests of many pairs would take long.
+    Args:
+        items: for each task its weight in the group's score, and the experiments of both entries.
     """
-    if one.n > MOST_TESTED_EACH:
+    n = sum(one.n for _, one, _ in items)
+    if n > MOST_DOCUMENTS and len(items) > 1:
         return None
     try:
-        before, after = _documents(one), _documents(other)
-        _, counts = _paired(one, other, before, after)
+        pairs = [_paired(one, other, _documents(one), _documents(other))[1] for _, one, other in items]
     except MedtasksError:
         return None
-    test = document_test(*counts)
+    parts = [Part(weight, *pair) for (weight, _, _), pair in zip(items, pairs, strict=True)]
+    test = document_test(parts, n)
     return None if test is None else test.p_value
 
 
 def _task_change(one: Experiment, other: Experiment) -> TaskChange:
     before, after = _documents(one), _documents(other)
     places, counts = _paired(one, other, before, after)
-    dataset = one.dataset.id
-    draws = tuple(resample([item], dataset)["score"].values for item in counts)
-    n = len(places[0])
+    draws = tuple(resample([item], one.dataset.id)["score"].values for item in counts)
+    one_score, other_score = (item.values()["score"] for item in counts)
+    shared = Shared(one_score, other_score, len(places[0]), (draws[0], draws[1]), lambda: counts)
+    strategies = one.strategy != other.strategy
+    # what follows from another strategy; other words of the same kind do, the suite's own and others do not
+    implied = {"strategy", "rows", "examples in the prompt"} if strategies else set()
+    implied |= {"wording"} if strategies and one.asked.wording == other.asked.wording else set()
     return TaskChange(
-        task=one.task,
-        before=counts[0].values()["score"],
-        after=counts[1].values()["score"],
-        comparison=compare(counts[1], counts[0], (draws[1], draws[0])),
-        n=n,
-        alone=len(before.documents) + len(after.documents) - 2 * n,
+        task=one.dataset.id if strategies else one.task,
+        shared=shared,
+        comparison=mean_change([[shared]]),
+        alone=len(before.documents) + len(after.documents) - 2 * shared.n,
         flips=_flips(one.task, before, after, places),
-        differs=comparable(one.asked, other.asked).known,
-        resampled=(draws[0], draws[1]),
+        differs=tuple(name for name in comparable(one.asked, other.asked).known if name not in implied),
     )
+
+
+def shared_scores(
+    one: Experiment, other: Experiment, first: Array | None, second: Array | None
+) -> Shared | None:
+    """Scores of two experiments as `task_changes` finds them; None where these cannot be compared.
+
+    Args:
+        one: an experiment.
+        other: on the same dataset.
+        first: score of the one on each resample, where it is known.
+        second: of the other.
+    """
+    if one.score is None or other.score is None:
+        return None
+    try:
+        _check_alike(one, other)
+        alike = ("rows", "documents")
+        if (
+            first is not None
+            and second is not None
+            and one.n == other.n
+            and one.whole
+            and other.whole
+            and all(one.settings.get(name) == other.settings.get(name) for name in alike)
+        ):
+            return Shared(
+                one.score,
+                other.score,
+                one.n,
+                (first, second),
+                lambda: _paired(one, other, _documents(one), _documents(other))[1],
+            )
+        return _task_change(one, other).shared
+    except MedtasksError:
+        return None
+
+
+def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
+    """Second minus first in a mean over parts, each the mean of its tasks.
+
+    Args:
+        parts: of a group; a task alone is a group of one.
+
+    Raises:
+        MedtasksError: the counts of a task cannot be read, and are needed.
+    """
+    weighted = [(1 / len(parts) / len(part), item) for part in parts for item in part]
+    n = sum(item.n for _, item in weighted)
+    draws = [sum(weight * item.resampled[side] for weight, item in weighted) for side in (1, 0)]
+    if n > MOST_DOCUMENTS and len(weighted) > 1:
+        after = sum(weight * item.after for weight, item in weighted)
+        before = sum(weight * item.before for weight, item in weighted)
+        return compare_resamples((after, before), (draws[0], draws[1]))
+    counts = [(weight, item.counts()) for weight, item in weighted]
+    return compare([Part(weight, *pair[::-1]) for weight, pair in counts], n, (draws[0], draws[1]))
 
 
 def _documents(experiment: Experiment) -> DocumentScores:
@@ -160,13 +240,20 @@ def _paired(
 ) -> tuple[tuple[Array, Array], tuple[Counts, Counts]]:
     """Places of the shared documents in both, and their counts by unit."""
     _check_alike(one, other)
-    places = _shared(before, after, same_rows=one.settings.get("rows") == other.settings.get("rows"))
-    if len(places[0]) < 2:
+    places = _shared(before, after, same_rows=_same_rows(one, other))
+    counts = _counts(before, places[0]), _counts(after, places[1], like=before.units[places[0]])
+    if counts[0].n_units < 2:
         raise MedtasksError(
             "the two were not asked the same documents", where=one.task, remedy="run both on the same rows"
         )
-    counts = _counts(before, places[0]), _counts(after, places[1], like=before.units[places[0]])
     return places, counts
+
+
+def _same_rows(one: Experiment, other: Experiment) -> bool:
+    """Whether a document's name says which one it is. The prompt of a strategy may be part of the rows."""
+    if one.strategy != other.strategy:
+        return one.settings.get("data") == other.settings.get("data")
+    return one.settings.get("rows") == other.settings.get("rows")
 
 
 def _check_alike(one: Experiment, other: Experiment) -> None:
@@ -222,37 +309,33 @@ def _flips(
 
 
 def group_changes(changes: Sequence[TaskChange], tasks: Registry) -> list[GroupChange]:
-    """Every group of the registry in which the changes have at least two tasks, each strategy by itself."""
+    """Every suite, and every other group in which the changes have two tasks; each strategy by itself."""
+    suites = suite_groups(tasks)
     by_name = {change.task: change for change in changes}
     found = []
     for group in tasks.groups:
         parts = [[by_name[name] for name in part if name in by_name] for part in tasks.parts(group)]
         shared = [part for part in parts if part]
-        if sum(map(len, shared)) >= SMALLEST_GROUP:
+        if sum(map(len, shared)) >= (1 if group in suites else SMALLEST_GROUP):
             found.append(_group_change(group, shared, sum(map(len, tasks.parts(group)))))
     return found
 
 
+def suite_groups(tasks: Registry) -> set[str]:
+    """Names of the groups that hold whole suites, for all built strategies."""
+    return {suite + suffix for suite in tasks.suites for suffix in SUFFIX.values()}
+
+
 def _group_change(name: str, parts: Sequence[Sequence[TaskChange]], n_tasks: int) -> GroupChange:
-    scores = [
-        mean(
-            value
-            for value in (mean(getattr(item, side) for item in part) for part in parts)
-            if value is not None
-        )
+    before, after = (
+        sum(sum(getattr(item, side) for item in part) / len(part) for part in parts) / len(parts)
         for side in ("before", "after")
-    ]
-    draws = [
-        mean_over_tasks([mean_over_tasks([item.resampled[side] for item in part]) for part in parts])
-        for side in (0, 1)
-    ]
-    before, after = scores
-    assert before is not None and after is not None
+    )
     return GroupChange(
         name=name,
         before=before,
         after=after,
-        comparison=compare_resamples((after, before), (draws[1], draws[0])),
+        comparison=mean_change([[item.shared for item in part] for part in parts]),
         n_shared=sum(map(len, parts)),
         n_tasks=n_tasks,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.stats.bootstrap import LEVEL
-from medtasks_ext.stats.comparison import EQUAL
+from medtasks_ext.stats.permutation import EQUAL
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

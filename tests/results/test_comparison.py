@@ -15,21 +15,29 @@ from scipy import stats
 
 from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.permutation import accuracy_all3
-from medtasks_ext.stats.bootstrap import mean_over_tasks, percentile_interval, resample, resampling_weights
+from medtasks_ext.metrics.single_label import f1_macro
+from medtasks_ext.stats.bootstrap import mean_over_tasks, percentile_interval, resample
 from medtasks_ext.stats.comparison import (
     BOOTSTRAP,
-    EXACT_FLIPS,
     LEAST_P_VALUE,
-    MCNEMAR,
-    RANDOM_FLIPS,
     all_pairs,
     bootstrap_p_value,
     compare,
     compare_resamples,
-    paired_test,
     smallest_p_value,
 )
 from medtasks_ext.stats.counts import counts_of
+from medtasks_ext.stats.permutation import (
+    EXACT_FLIPS,
+    EXACT_SWAPS,
+    MCNEMAR,
+    MOST_DOCUMENTS,
+    RANDOM_FLIPS,
+    RANDOM_SWAPS,
+    Part,
+    document_test,
+    paired_test,
+)
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import mean, mean_of_some
 
@@ -125,49 +133,6 @@ def test_scores_that_do_not_pair_are_refused(first, second, units):
         paired_test(first, second, units)
 
 
-# ---------------------------------------------------------------- under the null hypothesis
-
-
-def test_p_values_of_sign_flips_are_uniform_if_the_models_are_equal():
-    rng = np.random.default_rng(4)
-    found = [paired_test(*rng.beta(2, 2, (2, 40))).p_value for _ in range(400)]
-    assert stats.kstest(found, "uniform").pvalue > 0.05
-
-
-def test_p_values_of_the_bootstrap_are_uniform_if_the_models_are_equal():
-    rng = np.random.default_rng(5)
-    differences = np.diff(rng.beta(2, 2, (2, 200, 2000)), axis=0)[0]
-    resampled = resampling_weights("null", 200).astype(float) @ differences / 200
-    p_values = bootstrap_p_value(resampled.T)
-    assert stats.kstest(p_values, "uniform").pvalue > 0.05
-    assert 0.035 < np.mean(p_values <= 0.05) < 0.065
-
-
-@pytest.mark.parametrize("discordant", [1, 6, 30, 101])
-def test_mcnemar_errs_no_more_often_than_it_says(discordant):
-    p_values = np.array(
-        [
-            paired_test([1] * won + [0] * (discordant - won), [0] * won + [1] * (discordant - won)).p_value
-            for won in range(discordant + 1)
-        ]
-    )
-    chances = stats.binom.pmf(range(discordant + 1), discordant, 0.5)
-    for alpha in (0.001, 0.01, 0.05, 0.2, 0.5):
-        assert chances[p_values <= alpha].sum() <= alpha + 1e-12
-
-
-def test_only_clusters_keep_the_error_rate_where_questions_share_a_note():
-    rng = np.random.default_rng(6)
-    notes, units = 40, list(np.repeat(range(40), 5))
-    wrong = {"documents": 0, "clusters": 0}
-    for _ in range(300):
-        models = rng.random((2, notes)) < 0.5  # each gets a note's questions all right or all wrong
-        first, second = np.repeat(models, 5, axis=1)
-        wrong["documents"] += paired_test(first, second).p_value <= 0.05
-        wrong["clusters"] += paired_test(first, second, units).p_value <= 0.05
-    assert wrong["clusters"] / 300 < 0.08 < 0.25 < wrong["documents"] / 300
-
-
 # ---------------------------------------------------------------- on resamples
 
 
@@ -247,7 +212,7 @@ def compared(aggregation, first: list, second: list, docs: list[dict] | None = N
         samples = [{"doc_id": i, "doc": docs[i], "score": item} for i, item in enumerate(items)]
         both.append(counts_of(samples, {"score": aggregation})[0])
     resampled = tuple(resample([counts], "task")["score"].values for counts in both)
-    return compare(*both, resampled)
+    return compare([Part(1.0, *both)], len(first), resampled)
 
 
 def test_accuracy_is_tested_by_mcnemar_and_has_a_bootstrap_interval():
@@ -267,10 +232,11 @@ def test_means_of_other_scores_are_tested_by_sign_flips():
     assert found.method == RANDOM_FLIPS and found.p_value == paired_test(first, second).p_value
 
 
-def test_pooled_f1_is_tested_by_the_bootstrap():
+def test_pooled_f1_of_many_documents_is_tested_by_the_bootstrap():
     rng = np.random.default_rng(2)
+    n = MOST_DOCUMENTS + 1
     found = compared(
-        micro_f1, rng.poisson([5, 2, 2], (80, 3)).tolist(), rng.poisson([3, 3, 3], (80, 3)).tolist()
+        micro_f1, rng.poisson([5, 2, 2], (n, 3)).tolist(), rng.poisson([4, 3, 3], (n, 3)).tolist()
     )
     assert found.method == BOOTSTRAP and found.interval.low > 0
     assert LEAST_P_VALUE <= found.p_value < smallest_p_value(1000)
@@ -345,10 +311,81 @@ def test_questions_on_one_note_are_tested_together():
     assert found.p_value == pytest.approx(expected.p_value)
 
 
+# ---------------------------------------------------------------- few documents of a group
+
+
+def by_hand(values, counts, weights):
+    """The p-value from every pattern of swapped documents, each scored anew by its own metric."""
+    sizes = [len(first) for first, _ in counts]
+    found = []
+    for swaps in product([False, True], repeat=sum(sizes)):
+        start, total = 0, 0.0
+        for value, (first, second), weight in zip(values, counts, weights, strict=True):
+            some = swaps[start : start + len(first)]
+            start += len(first)
+            one = [b if swap else a for a, b, swap in zip(first, second, some, strict=True)]
+            other = [a if swap else b for a, b, swap in zip(first, second, some, strict=True)]
+            total += weight * (value(one) - value(other))
+        found.append(abs(total))
+    return np.mean(np.array(found) >= found[0] - 1e-9)
+
+
+def counted(statistic, items):
+    samples = [{"doc_id": i, "doc": {}, "score": item} for i, item in enumerate(items)]
+    return counts_of(samples, {"score": statistic})[0]
+
+
+@given(st.integers(0, 10**6))
+def test_eight_documents_of_a_group_are_tested_exactly(seed):
+    rng = np.random.default_rng(seed)
+    entities = [[tuple(row) for row in rng.integers(0, 3, (4, 3)).tolist()] for _ in range(2)]
+    scores = [rng.integers(0, 5, 4) / 4 for _ in range(2)]
+    parts = [
+        Part(0.75, *(counted(micro_f1, items) for items in entities)),
+        Part(0.25, *(counted(mean, items.tolist()) for items in scores)),
+    ]
+    found = document_test(parts, 8)
+    assert found.method == EXACT_SWAPS
+    assert found.p_value == pytest.approx(by_hand((micro_f1, np.mean), (entities, scores), (0.75, 0.25)))
+    found = document_test(parts[1:], 4)
+    if found.method == EXACT_FLIPS:
+        assert found.p_value == pytest.approx(by_hand((np.mean,), (scores,), (1,)))
+
+
+def test_swapped_means_are_flipped_signs():
+    """A group of means, by both ways to turn documents round."""
+    rng = np.random.default_rng(11)
+    scores = [rng.random((2, n)) for n in (3, 6)]
+    parts = [Part(0.5, *(counted(mean, items.tolist()) for items in pair)) for pair in scores]
+    found = document_test(parts, 9)
+    assert found.method == EXACT_FLIPS and found.n_units == 9
+    assert found.p_value == pytest.approx(by_hand((np.mean, np.mean), scores, (0.5, 0.5)))
+
+
+def test_many_swaps_are_drawn_near_the_exact_p_value():
+    """Pooled F1 with no false positives and equal sizes is a mean, whose signs can be flipped exactly."""
+    rng = np.random.default_rng(12)
+    hits = rng.integers(0, 2, (2, 60))
+    parts = [Part(1.0, *(counted(micro_f1, [(h, 1 - h, 1 - h) for h in row.tolist()]) for row in hits))]
+    found = document_test(parts, 60)
+    assert found.method == RANDOM_SWAPS and found == document_test(parts, 60)
+    assert found.p_value == pytest.approx(paired_test(*hits).p_value, abs=0.02)
+
+
+def test_larger_groups_and_scores_with_columns_of_their_own_are_left_to_the_bootstrap():
+    rng = np.random.default_rng(13)
+    pair = [counted(mean, items.tolist()) for items in rng.random((2, 10))]
+    assert document_test([Part(0.5, *pair)] * 2, MOST_DOCUMENTS + 1) is None
+    labels = [counted(f1_macro, [("a", "b"), ("b", "b"), ("a", "a")]) for _ in range(2)]
+    assert document_test([Part(1.0, *labels)], 3) is None
+    right = [counted(mean, items.tolist()) for items in rng.integers(0, 2, (2, 600))]
+    assert document_test([Part(1.0, *right)], 600).method == MCNEMAR  # exact, whatever the size
+
+
 def test_models_that_were_asked_different_documents_are_refused():
     counts = [
         counts_of([{"doc_id": i, "doc": {}, "score": 1.0} for i in range(n)], {"score": mean})[0]
         for n in (3, 4)
     ]
     with pytest.raises(ValueError, match="the same documents"):
-        compare(*counts, (np.zeros(5), np.zeros(5)))
+        compare([Part(1.0, *counts)], 4, (np.zeros(5), np.zeros(5)))

@@ -10,7 +10,7 @@ function drawStrategies() {
     .filter(Boolean);
   return [
     note(
-      "The filter for strategies does not apply here. ≈ intervals treat the two strategies as independent; they answer the same documents, so the true ones are mostly narrower.",
+      "The filter for strategies does not apply here. Both strategies answered the same documents, and are paired by these; ≈ intervals take the normal distribution.",
     ),
     ...(parts.length ? parts : [note("No model has results with two strategies on the selected tasks.")]),
   ];
@@ -91,7 +91,7 @@ function deltaOf(entry, strategy, base, tasks) {
   if (!shared.length) return null;
   const asPlain = (which) => shared.map((task) => resultRow(entry, which, task));
   const level = (which) => mean(asPlain(which).map((row) => results.score[row]));
-  const deviations = [...asPlain(strategy), ...asPlain(base)].map((row) => results.sd[row]);
+  const deviations = asPlain(strategy).map((row) => results.sd_of_gain[row]);
   const value = level(strategy) - level(base);
   const spread = deviations.every(isNumber)
     ? (1.96 * Math.sqrt(sum(deviations.map((sd) => sd * sd)))) / shared.length

@@ -1,0 +1,138 @@
+"""Anchor sets: answers that a jury has judged and somebody else has rated, too, on the same scale.
+
+A file holds ids and ratings, and no text: CSV or JSONL, a line for each answer.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, ValidationError
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.tasks import describe
+from medtasks_ext.strict import Strict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from medtasks_ext.judge.protocol import Protocol
+
+COLUMNS = ("task", "document", "response", "rating", "lowest", "highest", "rater")
+_REMEDY = "the columns are " + ", ".join(COLUMNS) + " (docs/judging.md#anchors)"
+
+
+class Anchor(Strict):
+    """One rated answer.
+
+    Attributes:
+        task: name of the task.
+        document: as in RUN/samples_TASK.jsonl.
+        response: which answer: `response_hash` in RUN/judgements/TASK.jsonl.
+        rating: mean rating of the answer.
+        lowest: of the scale.
+        highest: of the scale.
+        rater: whose scale it is, such as the published jury; one for all lines.
+    """
+
+    task: str = Field(min_length=1)
+    document: str = Field(min_length=1)
+    response: str = Field(pattern="^[0-9a-f]{16}$")
+    rating: float = Field(allow_inf_nan=False)
+    lowest: float = Field(allow_inf_nan=False)
+    highest: float = Field(allow_inf_nan=False)
+    rater: str = Field(min_length=1)
+
+    @property
+    def score(self) -> float:
+        """The rating on 0-1."""
+        return (self.rating - self.lowest) / (self.highest - self.lowest)
+
+
+@dataclass(frozen=True)
+class AnchorSet:
+    """A file of anchors.
+
+    Attributes:
+        rater: on whose scale scores are placed.
+        anchors: (task, document, response) -> anchor.
+    """
+
+    rater: str
+    anchors: Mapping[tuple[str, str, str], Anchor]
+
+
+def read_anchors(path: Path, protocols: Mapping[str, Protocol]) -> AnchorSet:
+    """Read an anchor set and check it against the tasks that were judged.
+
+    Args:
+        path: `.jsonl`, or CSV.
+        protocols: task -> how it is judged.
+
+    Raises:
+        MedtasksError: a line is no anchor, is of another task or scale, is off its scale, or rates an answer
+            again. All faults come in one message.
+    """
+    faults: list[str] = []
+    found: dict[tuple[str, str, str], Anchor] = {}
+    for number, row in _rows(path):
+        if row.get("rating") == "":  # of a sheet that is filled in part
+            continue
+        try:
+            anchor = Anchor(**row)
+        except ValidationError as error:
+            faults.append(f"line {number}: " + "; ".join(describe(item, "anchor") for item in error.errors()))
+            continue
+        if fault := _fault(anchor, protocols):
+            faults.append(f"line {number}: {fault}")
+        elif (key := (anchor.task, anchor.document, anchor.response)) in found:
+            faults.append(f"line {number}: the answer is rated twice")
+        else:
+            found[key] = anchor
+    raters = sorted({anchor.rater for anchor in found.values()})
+    if len(raters) > 1:
+        faults.append(f"several raters: {', '.join(raters)}; a set places scores on the scale of one")
+    if faults or not found:
+        more = f" and {len(faults) - 3} more" if len(faults) > 3 else ""
+        what = "; ".join(faults[:3]) + more if faults else "no anchors in it"
+        raise MedtasksError(what, where=path, remedy=_REMEDY)
+    return AnchorSet(raters[0], found)
+
+
+def _fault(anchor: Anchor, protocols: Mapping[str, Protocol]) -> str:
+    protocol = protocols.get(anchor.task)
+    if protocol is None:
+        return f"task {anchor.task!r} is not judged in these runs"
+    if (anchor.lowest, anchor.highest) != protocol.scale:
+        low, high = protocol.scale
+        own = f"{anchor.lowest:g} to {anchor.highest:g}"
+        return f"a scale of {own}; {anchor.task} is judged on {low:g} to {high:g}"
+    if not anchor.lowest <= anchor.rating <= anchor.highest:
+        return f"rating {anchor.rating:g} is not on the scale {anchor.lowest:g} to {anchor.highest:g}"
+    return ""
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line numbers and lines."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if path.suffix == ".jsonl":
+                for number, line in enumerate(file, start=1):
+                    if line.strip():
+                        row = json.loads(line)
+                        yield number, row if isinstance(row, dict) else {}
+                return
+            reader = csv.DictReader(file)
+            if absent := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
+                raise MedtasksError(f"columns are missing: {', '.join(absent)}", where=path, remedy=_REMEDY)
+            for number, row in enumerate(reader, start=2):
+                yield number, {name: row[name] for name in COLUMNS}
+    except FileNotFoundError:
+        raise MedtasksError("no such file", where=path, remedy="name the file with the anchors") from None
+    except (UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
+        kind = type(error).__name__
+        raise MedtasksError(f"neither CSV nor JSONL in UTF-8 ({kind})", where=path, remedy=_REMEDY) from None

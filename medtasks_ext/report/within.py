@@ -1,0 +1,136 @@
+"""One model asked in several ways: strategies and wordings in pairs, suite by suite.
+
+The numbers are those of `medtasks compare` on the same runs. A model's pairs of all suites are one family.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.report.groups import groups_of
+from medtasks_ext.results.changes import Shared, mean_change, shared_scores
+from medtasks_ext.results.ways import prompt_pairs, strategy_pairs
+from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.report.groups import Group
+    from medtasks_ext.results.experiments import Entry
+    from medtasks_ext.results.ways import Pair, Question
+    from medtasks_ext.stats.comparison import Comparison
+    from medtasks_ext.stats.statistic import Array
+
+
+@dataclass(frozen=True)
+class Within:
+    """Two ways to ask one model, on the tasks of a suite that it has scores of in both.
+
+    Attributes:
+        pair: the two in short, as `medtasks compare` names them.
+        before: label of the first way.
+        after: of the second.
+        question: strategies or prompts.
+        suite: its id.
+        sample: whether the rows are synthetic.
+        tasks: how many.
+        score_before: mean score of the first way.
+        score_after: of the second.
+        comparison: second minus first, document by document.
+        p_holm: adjusted by Holm, over all suites and pairs of the model.
+        p_bh: adjusted by Benjamini and Hochberg.
+    """
+
+    pair: str
+    before: str
+    after: str
+    question: Question
+    suite: str
+    sample: bool
+    tasks: int
+    score_before: float
+    score_after: float
+    comparison: Comparison
+    p_holm: float = 1.0
+    p_bh: float = 1.0
+
+    def record(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        found = self.comparison
+        return {
+            "pair": self.pair,
+            "before": self.before,
+            "after": self.after,
+            "question": self.question,
+            "suite": self.suite,
+            "sample": self.sample,
+            "tasks": self.tasks,
+            "score_before": self.score_before,
+            "score_after": self.score_after,
+            "difference": found.difference,
+            "low": found.interval.low,
+            "high": found.interval.high,
+            "p_value": found.p_value,
+            "p_holm": self.p_holm,
+            "p_bh": self.p_bh,
+            "method": found.method,
+        }
+
+
+def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry) -> list[Within]:
+    """The pairs of every model.
+
+    Args:
+        entries: own ones.
+        draws: `id` of an experiment -> its score on each resample.
+        tasks: the registry.
+    """
+    suites = [group for group in groups_of(tasks) if group.axis == "suite"]
+    found: list[Within] = []
+    for model in dict.fromkeys((entry.model, entry.sample) for entry in entries):
+        own = [entry for entry in entries if (entry.model, entry.sample) == model]
+        pairs = [pair for entry in own for pair in strategy_pairs(entry)] + prompt_pairs(own)
+        found += _adjusted([line for pair in pairs for line in _lines(pair, draws, suites)])
+    return found
+
+
+def _lines(pair: Pair, draws: Mapping[int, Array], suites: Sequence[Group]) -> Iterator[Within]:
+    shared: dict[str, dict[str, Shared]] = {}
+    for name, one in pair.before.experiments.items():
+        other = pair.after.experiments.get(name)
+        if other is None or one.dataset.metadata.twin_of:
+            continue
+        scores = shared_scores(one, other, draws.get(id(one)), draws.get(id(other)))
+        if scores is not None:
+            strategy = "" if pair.question == "strategies" else one.strategy
+            shared.setdefault(strategy, {})[one.dataset.id] = scores
+    for strategy, by_dataset in shared.items():
+        for suite in suites:
+            parts = [[by_dataset[name] for name in part if name in by_dataset] for part in suite.parts]
+            parts = [part for part in parts if part]
+            if not parts:
+                continue
+            change = mean_change(parts)
+            after = sum(sum(item.after for item in part) / len(part) for part in parts) / len(parts)
+            named = f", {strategy_title(strategy)}" if strategy else ""
+            yield Within(
+                pair.words + named,
+                pair.before.label + named,
+                pair.after.label + named,
+                pair.question,
+                suite.value,
+                pair.before.sample,
+                sum(map(len, parts)),
+                after - change.difference,
+                after,
+                change,
+            )
+
+
+def _adjusted(lines: Sequence[Within]) -> list[Within]:
+    raw = [line.comparison.p_value for line in lines]
+    adjusted = zip(lines, holm(raw), benjamini_hochberg(raw), strict=True)
+    return [replace(line, p_holm=float(one), p_bh=float(other)) for line, one, other in adjusted]

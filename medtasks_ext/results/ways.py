@@ -1,0 +1,127 @@
+"""One model asked in several ways: which of its results answer "did that help?", document by document.
+
+Strategies, numbers of examples and wordings of one model are tested in pairs. Juries are not: two juries that
+rate the same answers otherwise say something of themselves, and nothing of the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Literal
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.strategies import strategy_order, strategy_title
+from medtasks_ext.results.conditions import asked, comparable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from medtasks_ext.results.experiments import Entry
+
+#: entries: two that somebody set side by side. strategies, prompts: one model asked in two ways.
+Question = Literal["entries", "strategies", "prompts"]
+#: Conditions that are the wording of a prompt.
+_OF_PROMPTS = frozenset({"wording", "examples in the prompt", "examples as turns"})
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two entries whose experiments of the same name are compared.
+
+    Attributes:
+        before: the first; of strategies under the names of zero-shot tasks.
+        after: the second.
+        question: what the comparison answers.
+        words: the two in short.
+    """
+
+    before: Entry
+    after: Entry
+    question: Question
+    words: str
+
+
+def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
+    """Two entries; or all pairs of strategies of one.
+
+    Two entries of one model that were asked with unlike strategies alone are compared by these.
+
+    Raises:
+        MedtasksError: there is no such pair.
+    """
+    if len(entries) == 1 and (found := strategy_pairs(entries[0])):
+        return found
+    if len(entries) != 2:
+        names = "; ".join(entry.label for entry in entries) or "none"
+        same = " (the runs hold the same results of one strategy)" if len(entries) == 1 else ""
+        raise MedtasksError(
+            f"two entries are compared; here are {len(entries)}: {names}{same}",
+            remedy="name one run of each of the two, or one run with several strategies",
+        )
+    first, second = entries
+    if first.sample != second.sample:
+        raise MedtasksError(
+            "one of the two was run on synthetic sample rows, which are never set beside real ones",
+            remedy="compare runs on the same rows",
+        )
+    if first.model == second.model and not first.experiments.keys() & second.experiments.keys():
+        ways = product(_by_strategy(first).items(), _by_strategy(second).items())
+        return _of_ways((*one, *other) for one, other in ways)
+    return prompt_pairs(entries) or [Pair(first, second, "entries", _words(first, second))]
+
+
+def strategy_pairs(entry: Entry) -> list[Pair]:
+    """All pairs of strategies that an entry has scores of on the same datasets, in the usual order."""
+    return _of_ways((*one, *other) for one, other in combinations(_by_strategy(entry).items(), 2))
+
+
+def _of_ways(ways: Iterable[tuple[str, Entry, str, Entry]]) -> list[Pair]:
+    return [
+        Pair(before, after, "strategies", f"{strategy_title(one)} → {strategy_title(other)}")
+        for one, before, other, after in ways
+        if before.experiments.keys() & after.experiments.keys()
+    ]
+
+
+def _by_strategy(entry: Entry) -> dict[str, Entry]:
+    """Strategy -> the entry with what was asked so, each experiment under its dataset's zero-shot name."""
+    strategies = sorted({item.strategy for item in entry.experiments.values()}, key=strategy_order)
+    return {
+        strategy: replace(
+            entry,
+            label=f"{entry.label}, {strategy_title(strategy)}",
+            experiments={
+                item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy
+            },
+        )
+        for strategy in strategies
+    }
+
+
+def prompt_pairs(entries: Sequence[Entry]) -> list[Pair]:
+    """The pairs of entries that are of one model, and asked it in other words."""
+    return [
+        Pair(one, other, "prompts", _words(one, other))
+        for one, other in combinations(entries, 2)
+        if _ask_in_other_words(one, other)
+    ]
+
+
+def _words(first: Entry, second: Entry) -> str:
+    return f"{first.label} → {second.label}"
+
+
+def _ask_in_other_words(first: Entry, second: Entry) -> bool:
+    """Whether two entries are of one model, and differ in the wording of prompts alone."""
+    if first.model != second.model:
+        return False
+    found = {
+        difference.condition
+        for name in first.experiments.keys() & second.experiments.keys()
+        for difference in comparable(
+            asked(first.experiments[name], first.settings), asked(second.experiments[name], second.settings)
+        ).differences
+        if difference.grade == "other"
+    }
+    return bool(found) and found <= _OF_PROMPTS
