@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-task nightly tasks site lint lock-dev engine-env engine-test bench clean
+.PHONY: demo test test-task nightly tasks site lint lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,7 +63,11 @@ $(ENGINE)/.installed: pyproject.toml benchmarks/make_engine_env.sh
 	touch $(ENGINE)/.installed
 
 engine-test: engine-env
-	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m engine tests/engine
+	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m "engine and not nightly" tests/engine
+
+# More starts of the engine: Ray, replicas, a trained judge that is served, a ready file of each form.
+engine-nightly: engine-env
+	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m "engine and nightly" tests/engine
 
 # The documentation as a site, in build/site.
 site: $(STAMP)

@@ -51,12 +51,7 @@ _GENERATION = {"until": [], "max_gen_toks": 4000, "do_sample": False, "temperatu
 
 
 class MedicalTask(ConfigurableTask):
-    """A task of one dataset, asked with one strategy.
-
-    Attributes:
-        dataset_given: the dataset, as the task's file has it.
-        strategy: `zero_shot`, `cot` or `five_shot`.
-    """
+    """A task of one dataset, asked with one strategy."""
 
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         """Build the task.
@@ -70,9 +65,9 @@ class MedicalTask(ConfigurableTask):
         """
         source = Path((config.get("metadata") or {}).get("config_source", "inline"))
         self._check(config, source)
-        self.strategy: str = config.get("strategy", "zero_shot")
+        self.strategy: str = config.get("strategy", "zero_shot")  # `zero_shot`, `cot` or `five_shot`
         self.own = {key: config[key] for key in OWN_KEYS if key in config}
-        self.dataset_given = _dataset(config, self.strategy, source)
+        self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
         _ = self.dataset_given.metadata
         super().__init__(config=self._complete(config), **kwargs)
 

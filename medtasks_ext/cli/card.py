@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
@@ -15,10 +14,7 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry
 
-app = command_app()
 
-
-@app.command("card")
 def card(
     folders: Annotated[
         list[str],
@@ -47,6 +43,7 @@ def card(
     for fault in results.faults:
         typer.echo(str(fault), err=True)
     entry, pending = without_pending(_only(results.entries))
+    _verify(entry)
     section = card_section(entry, tasks, pending)
     files = {"medical-evaluation.md": section}
     if entry.sample:
@@ -66,6 +63,24 @@ def card(
     for name in names:
         typer.echo(folder / name)
     return 0
+
+
+def _verify(entry: Entry) -> None:
+    """Refuse to publish what the run did not write; older runs carry no chain."""
+    from medtasks_ext.runner.verify import verify
+    from medtasks_ext.runs.folder import RunFolder
+    from medtasks_ext.runs.manifest import RUN_SCHEMA, Manifest
+
+    for folder in entry.folders:
+        if not RunFolder(folder).manifest.is_file() or Manifest.read(folder).schema_version < RUN_SCHEMA:
+            continue
+        if changes := verify(folder, registry()).changes:
+            raise MedtasksError(
+                f"{changes[0].file}: {changes[0].what}",
+                where=folder,
+                remedy="`medtasks verify RUN` names all that was changed; `medtasks rescore RUN` writes what "
+                "follows from the answers anew",
+            )
 
 
 def _only(entries: list[Entry]) -> Entry:

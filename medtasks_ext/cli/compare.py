@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from medtasks_ext.results.changes import TaskChange
     from medtasks_ext.results.experiments import Fault
     from medtasks_ext.results.ways import Pair
-
-app = command_app()
-
 
 ALPHA = 0.05
 SHOWN = 15  # lines of a table that are printed without --all
@@ -78,7 +75,6 @@ class Line:
         }
 
 
-@app.command("compare")
 def compare(
     paths: Annotated[
         list[str],

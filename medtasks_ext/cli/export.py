@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
@@ -15,10 +14,7 @@ from medtasks_ext.registry.suites import function
 if TYPE_CHECKING:
     from medtasks_ext.results.leaderboard_export import Exported
 
-app = command_app()
 
-
-@app.command("export")
 def export(
     suite: Annotated[str, typer.Argument(help="Suite with a leaderboard, such as bridge.")],
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, Registry, Suite, registry
@@ -17,8 +16,6 @@ from medtasks_ext.registry.strategies import asked_strategy, strategy_title
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.results.suite_figures import Price
-
-app = command_app()
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,6 @@ class Figures:
     prices: Sequence[Price]  # of the runs, as far as they were given
 
 
-@app.command("figures")
 def figures(
     folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     suite: Annotated[

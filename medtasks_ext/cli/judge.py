@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, command_app
+from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
@@ -39,15 +39,11 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
 
-app = command_app()
-
-
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _ASK_AGAIN = "the same command asks for them again"
 _WRITE_AGAIN = "--requests writes them again, and those that follow from the others"
 
 
-@app.command("judge")
 def judge(
     folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     jury_name: Annotated[

@@ -7,23 +7,18 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
 from medtasks_ext.cli.words import say
 from medtasks_ext.registry import registry
 from medtasks_ext.runs.manifest import TaskState
 
-app = command_app()
 
-
-@app.command("merge")
 def merge(
     folders: Annotated[list[str], typer.Argument(metavar="SHARD...", help="Folders of the shards of a run.")],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder of the run that they make.")],
     partial: Annotated[
-        bool,
-        typer.Option("--partial", help="Leave tasks that lack responses without a score; else refuse."),
+        bool, typer.Option("--partial", help="Leave tasks that lack responses without a score; else refuse.")
     ] = False,
 ) -> int:
     """Join shards of a run, and score it.

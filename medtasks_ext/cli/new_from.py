@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,6 @@ from medtasks_ext.registry.new import Template, suite_of
 from medtasks_ext.rows.files import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from medtasks_ext.registry import Registry
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
@@ -25,9 +25,6 @@ from medtasks_ext.runner.plan_model import Tokenizer, find_model
 from medtasks_ext.runner.plan_reasoning import Way, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
-
-app = command_app()
-
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.
@@ -65,7 +62,6 @@ class Plan:
         return {name: sum(getattr(task, name) for task in self.tasks) for name in names}
 
 
-@app.command("plan")
 def plan(
     model: Annotated[
         str,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import SAMPLE_DATA, console
 from medtasks_ext.errors import MedtasksError
@@ -24,14 +24,10 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.chat import Chat
     from medtasks_ext.runner.preview import Answer, Preview
 
-app = command_app()
-
-
 #: Metrics that say something else than how good an answer is.
 _NO_QUALITY = ("score", "valid", "readable_repaired", "scored", "unclosed_reasoning", "SAMPLE_DATA")
 
 
-@app.command("preview")
 def preview(
     task: Annotated[str, typer.Argument(help="Dataset (all strategies), or one of its tasks.")],
     strategy: Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")] = None,

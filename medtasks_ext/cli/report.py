@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
@@ -22,10 +21,7 @@ from medtasks_ext.report.tidy import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-app = command_app()
 
-
-@app.command("report")
 def report(
     folders: Annotated[
         list[str],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
@@ -23,12 +22,9 @@ if TYPE_CHECKING:
     from medtasks_ext.report.atlas.spec import Item
     from medtasks_ext.results.experiments import Entry
 
-app = command_app()
-
 _SHOWN = 20  # rows of a table that are printed
 
 
-@app.command("reproduce")
 def reproduce(
     names: Annotated[
         list[str] | None,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import (
     at_hand,
     lm_eval_config,
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.ranks import Ranks
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import ShardRun
-
-app = command_app()
-
 
 _DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once; tasks run one by one; every response is stored as it comes. The same
@@ -95,10 +91,6 @@ class Wanted:
     egress: Egress  # which servers may receive which text
 
 
-@app.command(
-    "run",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
 def run(context: typer.Context) -> int:
     """Run tasks with lm-eval's own flags; resumable.
 
@@ -233,7 +225,7 @@ def _say_without_gold(built: dict[str, Any]) -> None:
         )
 
 
-def _keep_judgements(run: Run) -> None:
+def keep_judgements(run: Run) -> None:
     """Put scores of judges back beside metrics that were computed anew."""
     if not run.files.judgements.is_dir():
         return
@@ -258,7 +250,7 @@ def finish(run: Run, n_missing: int, how: str = SAME_COMMAND) -> int:
 
 
 def _print_scores(run: Run) -> None:
-    _keep_judgements(run)
+    keep_judgements(run)
     run.write_results()
     print_scores(run, run.results())
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +15,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.new import Template, templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from medtasks_ext.registry.suites import Suite
 
 Kind = Literal["text", "number", "yes or no", "list", "object", "empty"]
@@ -50,21 +49,13 @@ _MOST_READ = 2_000  # rows by which language and lengths are judged
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a file.
+    """One column of a file."""
 
-    Attributes:
-        name: its header.
-        kind: what most of its cells hold.
-        empty: cells that hold nothing.
-        words: mean length of its texts.
-        values: its values and how often they occur, where these are few and short; else none.
-    """
-
-    name: str
-    kind: Kind
-    empty: int
-    words: float
-    values: Mapping[str, int]
+    name: str  # its header
+    kind: Kind  # what most of its cells hold
+    empty: int  # cells that hold nothing
+    words: float  # mean length of its texts
+    values: Mapping[str, int]  # its values and how often they occur, where these are few and short; else none
 
     @property
     def shown(self) -> str:
@@ -77,27 +68,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a file suggests; a person decides.
+    """What a file suggests; a person decides."""
 
-    Attributes:
-        rows: how many there are.
-        columns: in their order.
-        inputs: columns that the model is shown.
-        options: columns that hold the options of a question: one with lists, or one for each option.
-        answer: the gold column.
-        shape: of the gold answers.
-        labels: the values of the gold column, where it is closed.
-        language: ISO 639 code of the inputs.
-    """
-
-    rows: int
-    columns: tuple[Column, ...]
-    inputs: tuple[str, ...]
+    rows: int  # how many there are
+    columns: tuple[Column, ...]  # in their order
+    inputs: tuple[str, ...]  # columns that the model is shown
+    #: columns that hold the options of a question: one with lists, or one for each option
     options: tuple[str, ...]
-    answer: str
-    shape: Shape
-    labels: tuple[str, ...]
-    language: str
+    answer: str  # the gold column
+    shape: Shape  # of the gold answers
+    labels: tuple[str, ...]  # the values of the gold column, where it is closed
+    language: str  # ISO 639 code of the inputs
 
     def kind_for(self, suite: Suite) -> str | None:
         """The answer kind that fits the gold column, of those that the suite has."""
@@ -124,7 +105,8 @@ class Proposal:
                 else placeholder
             )
         label = self.labels[number] if self.labels else "TODO: the gold answer {n}"
-        row[self.answer] = [label] if kinds[self.answer] == "list" else label
+        kind = kinds[self.answer]
+        row[self.answer] = {"list": [label], "yes or no": label == "yes", "number": number}.get(kind, label)
         return row
 
 
@@ -194,7 +176,7 @@ def _few(cells: Sequence[Any]) -> Mapping[str, int]:
     flat = [part for cell in cells for part in (cell if isinstance(cell, list) else [cell])]
     if not all(isinstance(part, str | bool | int) for part in flat):
         return {}
-    counts = Counter(map(str, flat))
+    counts = Counter(str(part) if not isinstance(part, bool) else ("no", "yes")[part] for part in flat)
     closed = 2 <= len(counts) <= MOST_LABELS and 2 * len(counts) <= len(flat)
     return dict(counts) if closed and max(map(len, counts)) <= LONGEST_LABEL else {}
 
@@ -242,6 +224,9 @@ def _columns_written(block: str, found: Proposal) -> str:
         else f'          {name}: "the gold answer ({described[name].shown})"'
         for name in shown
     ]
+    types = {name: _type(described[name], name in found.options) for name in shown}
+    if typed := ", ".join(f"{name}: {kind}" for name, kind in types.items() if kind != "text"):
+        lines.append(f"        types: {{{typed}}}")
     fields = {name: value for name, value in _fields(block, found).items() if name != value}
     if fields:
         lines.append("        fields:")
@@ -257,12 +242,25 @@ def _columns_written(block: str, found: Proposal) -> str:
     )
 
 
+def _type(column: Column, is_options: bool) -> str:
+    """The type of a column, as the schema of a task file names it."""
+    if is_options and column.kind == "list":
+        return "options"
+    return {"list": "texts", "object": "object", "number": "number", "yes or no": "boolean"}.get(
+        column.kind, "text"
+    )
+
+
 def _fields(block: str, found: Proposal) -> dict[str, str]:
     """The template's own names, as expressions over the file's columns."""
     own = re.findall(r"^ {8}(\w+):", block.split("columns:\n", 1)[1], flags=re.MULTILINE)
     own = own[: 3 if "options" in own[:3] else 2]
     prefix = re.search(r"^  prefix: (\w+)", block, flags=re.MULTILINE)
-    gold = found.answer
+    gold, kind = found.answer, next(item.kind for item in found.columns if item.name == found.answer)
+    if kind == "yes or no":
+        gold = f"'yes' if {gold} else 'no'"
+    elif kind == "number":
+        gold = f"{gold} | string"
     if prefix:
         joined = f"{gold} | join(', ')" if found.shape == "labels" else gold
         gold = f"'{prefix[1]}: ' ~ ({joined})" if " " in joined else f"'{prefix[1]}: ' ~ {joined}"

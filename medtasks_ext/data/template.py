@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
@@ -12,8 +13,6 @@ from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry import Dataset
 
 _NO_MEANING = "see the prompt in the task's YAML"
@@ -21,19 +20,12 @@ _NO_MEANING = "see the prompt in the task's YAML"
 
 @dataclass(frozen=True)
 class Template:
-    """What became of one dataset's folder.
+    """What became of one dataset's folder."""
 
-    Attributes:
-        folder: of the dataset.
-        written: files.
-        kept: files left alone since they hold something.
-        downloaded: whether the rows can be downloaded, so that none need be brought.
-    """
-
-    folder: Path
-    written: list[Path]
-    kept: list[Path]
-    downloaded: bool
+    folder: Path  # of the dataset
+    written: list[Path]  # files
+    kept: list[Path]  # files left alone since they hold something
+    downloaded: bool  # whether the rows can be downloaded, so that none need be brought
 
 
 def write_template(dataset: Dataset, root: Path) -> Template:

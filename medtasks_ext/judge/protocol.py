@@ -17,7 +17,7 @@ from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel
 from medtasks_ext.judge.reply import read_verdict, verdict_schema
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.rows.expressions import template
+from medtasks_ext.rows.expressions import Template
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ class Rubric:
             "code": code,
         }
         return [
-            {"role": "system", "content": template(self.protocol.system, FOLDER).render(values)},
-            {"role": "user", "content": template(self.protocol.user, FOLDER).render(values)},
+            {"role": "system", "content": Template(self.protocol.system, FOLDER).render(values)},
+            {"role": "user", "content": Template(self.protocol.user, FOLDER).render(values)},
         ]
 
     def read(self, reply: str, messages: list[dict[str, str]]) -> dict[str, dict[str, Any]]:

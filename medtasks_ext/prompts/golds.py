@@ -55,7 +55,7 @@ class Golds:
             raise self._bad(row, error) from None
 
     def _bad(self, row: ReadRow, error: GoldError) -> RowError:
-        columns = sorted(self._template.variables)
+        columns = sorted(self._template.variables())
         return RowError(
             f"{row.named}: gold answer: {error}",
             row=row.place,

@@ -53,7 +53,7 @@ class Instructions:
         self.wording = "official" if self.given else "own"
         self.artefact: tuple[str, str] | None = None
         self._template = PromptTemplate("instruction", spec.prompt.instruction, dataset.file)
-        self._same_for_all = self._template.variables <= {"strategy", "answer_format"}
+        self._same_for_all = self._template.variables() <= {"strategy", "answer_format"}
         self._rendered: str | None = None
         self._first: tuple[str, str] | None = None
         self._asked = ""

@@ -14,7 +14,7 @@ from medtasks_ext.prompts.record import digest
 from medtasks_ext.prompts.templates import PromptTemplate
 from medtasks_ext.registry.departments import read_departments
 from medtasks_ext.rows.databases import find_database
-from medtasks_ext.rows.expressions import expression
+from medtasks_ext.rows.expressions import Expression
 from medtasks_ext.rows.fields import words
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Renderer:
         self.golds = Golds(dataset, spec, self.answers)
         asked = (spec.judge and spec.judge.question) or spec.prompt.input
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
-        self.cluster = expression(spec.rows.cluster or "none", dataset.file)
+        self.cluster = Expression(spec.rows.cluster or "none", dataset.file)
         self.systems: dict[str, Instruction] = {}
         wanted = spec.rows.database
         self.database = find_database(dataset, wanted, rows.origin) if wanted else None

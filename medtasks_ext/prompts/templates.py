@@ -8,7 +8,7 @@ import jinja2
 
 from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import what_happened
-from medtasks_ext.rows.expressions import template
+from medtasks_ext.rows.expressions import Template
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,12 +22,14 @@ class PromptTemplate:
 
     Attributes:
         name: its key below `prompt`, or `question` of a judge.
-        variables: the names that it reads.
     """
 
     def __init__(self, name: str, text: str, file: Path) -> None:
-        self.name, self.compiled = name, template(text, file)
-        self.variables = self.compiled.variables()
+        self.name, self.compiled = name, Template(text, file)
+
+    def variables(self) -> frozenset[str]:
+        """The names that the template reads."""
+        return self.compiled.variables()
 
     def of(self, row: ReadRow, values: Row) -> str:
         """The rendered text.

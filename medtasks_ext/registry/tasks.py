@@ -85,7 +85,8 @@ class Dataset:
         rows = said.get("rows", {})
         if self.suite.official_files and self.of_paper and isinstance(rows, dict):
             # the authors' file of rows has the dataset's name, whatever a task that includes it is called
-            about = (self if self.given is None else Dataset(self.folder)).config.get("about")
+            own = self.file == self.folder / TASK_FILE
+            about = (self if own else Dataset(self.folder)).config.get("about")
             if isinstance(about, dict):
                 said["rows"] = {"official_name": about.get("name"), **rows}
         return said

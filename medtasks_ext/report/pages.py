@@ -9,7 +9,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.glossary import meaning, rule
 from medtasks_ext.prompts.strategies import strategy_line
 from medtasks_ext.registry.strategies import reasons
-from medtasks_ext.rows.expressions import UNFIT, template
+from medtasks_ext.rows.expressions import UNFIT, Template
 from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
@@ -82,6 +82,6 @@ def _instruction(dataset: Dataset, text: str, answer: dict[str, Any]) -> str:
         return text
     try:
         values = {"strategy": _LINE, "answer_format": answer_format(answer)}
-        return template(text, dataset.file).render(values)
+        return Template(text, dataset.file).render(values)
     except (*UNFIT, MedtasksError):
         return text

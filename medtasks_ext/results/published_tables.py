@@ -21,9 +21,9 @@ _JURY = ("Jury Score", "LLM Jury")
 
 def leaderboard(tasks: Registry, suite: Suite) -> list[Entry]:
     """BRIDGE's leaderboard: 98 models, three strategies."""
-    facts = {row["model"]: row for row in published("bridge_models.csv")}
+    facts = {row["model"]: row for row in published(f"{suite.id}_models.csv")}
     scores: dict[str, _Scores] = {}
-    for row in published("bridge_leaderboard.csv"):
+    for row in published(f"{suite.id}_leaderboard.csv"):
         place = (row["task"], row["strategy"])
         scores.setdefault(row["model"], {})[place] = float(row["score"]) / 100
     return [
@@ -34,9 +34,9 @@ def leaderboard(tasks: Registry, suite: Suite) -> list[Entry]:
 
 def score_and_jury_tables(tasks: Registry, suite: Suite) -> list[Entry]:
     """MedHELM's Table 1 (nine models), and the three small models."""
-    facts = {row["model"]: row for row in published("medhelm_models.csv")}
+    facts = {row["model"]: row for row in published(f"{suite.id}_models.csv")}
     scores: dict[str, _Scores] = {}
-    for row in [*published("medhelm_scores.csv"), *published("medhelm_small_models.csv")]:
+    for row in [*published(f"{suite.id}_scores.csv"), *published(f"{suite.id}_small_models.csv")]:
         if (row["benchmark"], row["metric"]) not in _OTHER_METRICS:
             value = float(row["score"])
             place = (row["benchmark"], "zero_shot")
@@ -54,7 +54,7 @@ def benchmark_costs(suite: Suite) -> dict[str, tuple[float, str]]:
     rule = f"as {suite.title} prints it: an upper bound, in which every answer fills its budget; jury apart"
     return {
         row["model"]: (float(row["benchmark_cost_usd"]), rule)
-        for row in published("medhelm_costs.csv")
+        for row in published(f"{suite.id}_costs.csv")
         if row["paper_version"] == "nature_medicine_2026"
     }
 
@@ -63,7 +63,7 @@ def zero_shot_table(tasks: Registry, suite: Suite) -> list[Entry]:
     """ClinicBench's Table 5: 22 models; the line of task-specific models is no model and left out."""
     scores: dict[str, _Scores] = {}
     facts: dict[str, dict[str, str]] = {}
-    for row in published("clinicbench_zero_shot.csv"):
+    for row in published(f"{suite.id}_zero_shot.csv"):
         if row["model_type"] == "task-specific fine-tuned":
             continue
         if row["score"]:
@@ -79,7 +79,7 @@ def dimension_table(tasks: Registry, suite: Suite) -> list[Entry]:
     """MLB's Table 4: ten models, the average and five dimensions alone."""
     entries = []
     dimensions = suite.axes["dimension"].values
-    for row in published("mlb_overall.csv"):
+    for row in published(f"{suite.id}_overall.csv"):
         groups = {suite.id: float(row["average"]) / 100}
         for value, title in dimensions.items():
             groups[suite.named(suite.groups["dimension"], value)] = float(row[title]) / 100

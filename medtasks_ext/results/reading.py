@@ -199,6 +199,9 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         if name not in tasks.tasks:
             faults.append(unknown_tasks([name], str(path)))
             continue
+        if not files.is_sealed(entry):
+            what = f"responses of {name} are not those with which the task was finished"
+            faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
             item = _medtasks_task(folder, name, files.read_task(name), tasks, faults)
             note_choice(record, name, item)

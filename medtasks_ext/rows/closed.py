@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
@@ -10,8 +11,6 @@ from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.expressions import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from medtasks_ext.rows.spec import DatasetSpec, RowSchema
 
 #: Filters that leave a value of a closed list what it is.

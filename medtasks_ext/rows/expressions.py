@@ -78,6 +78,26 @@ class _Evaluate(Protocol):
     def __call__(self, values: Row, /) -> Any: ...
 
 
+# by the text alone: many datasets have the same `{{ input }}`, and compiling takes a millisecond or two
+
+
+@lru_cache(maxsize=2048)
+def _compiled(text: str) -> jinja2.Template:
+    compiled = _environment.from_string(text)
+    compiled.globals = dict(compiled.globals)  # a chain of maps would be copied slowly at each rendering
+    return compiled
+
+
+@lru_cache(maxsize=2048)
+def _variables(text: str) -> frozenset[str]:
+    return frozenset(meta.find_undeclared_variables(parsed(text)))
+
+
+@lru_cache(maxsize=2048)
+def _compiled_expression(text: str) -> _Evaluate:
+    return _environment.compile_expression(text, undefined_to_none=False)
+
+
 class Template:
     """A compiled template.
 
@@ -89,11 +109,9 @@ class Template:
     def __init__(self, text: str, where: object) -> None:
         self.text, self.where = text, where
         try:
-            compiled = _environment.from_string(text)
+            self._compiled = _compiled(text)
         except jinja2.TemplateError as error:
             raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
-        compiled.globals = dict(compiled.globals)  # a chain of maps would be copied slowly at each rendering
-        self._compiled = compiled
 
     def render(self, values: Row) -> str:
         """The text.
@@ -107,9 +125,9 @@ class Template:
         except SecurityError as error:
             raise _forbidden(self.text, self.where, error) from None
 
-    def variables(self) -> set[str]:
+    def variables(self) -> frozenset[str]:
         """The names that the template reads."""
-        return meta.find_undeclared_variables(parsed(self.text))
+        return _variables(self.text)
 
 
 class Expression:
@@ -123,7 +141,7 @@ class Expression:
     def __init__(self, text: str, where: object) -> None:
         self.text, self.where = text, where
         try:
-            self._evaluate: _Evaluate = _environment.compile_expression(text, undefined_to_none=False)
+            self._evaluate = _compiled_expression(text)
         except jinja2.TemplateError as error:
             raise MedtasksError(f"expression {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
@@ -150,11 +168,6 @@ class Expression:
         except UNFIT:
             return None
         return None if isinstance(value, jinja2.Undefined) else value
-
-
-#: Compiled once per process, whatever the number of strategies that use it.
-template = lru_cache(maxsize=2048)(Template)
-expression = lru_cache(maxsize=2048)(Expression)
 
 
 def _forbidden(text: str, where: object, error: SecurityError) -> MedtasksError:

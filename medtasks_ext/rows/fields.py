@@ -12,7 +12,7 @@ from medtasks_ext.privacy import columns_found, shows_text, what_happened
 from medtasks_ext.registry.suites import vocabulary
 from medtasks_ext.rows.closed import columns_of
 from medtasks_ext.rows.columns import CellReader, Column, is_blank
-from medtasks_ext.rows.expressions import UNFIT, Expression, expression
+from medtasks_ext.rows.expressions import UNFIT, Expression
 from medtasks_ext.rows.faults import REMEDY
 from medtasks_ext.rows.spec import RowSchema
 
@@ -182,9 +182,9 @@ class _SchemaReader:
         columns, optional = columns_of(spec, schema)
         self.cells = CellReader(columns, optional, keeps_blanks=keeps_blanks)
         file: Path = dataset.file
-        self.derived = {name: expression(text, file) for name, text in schema.fields.items()}
-        self.each = expression(schema.each, file) if schema.each else None
-        self.wanted = expression(schema.where, file) if schema.where else None
+        self.derived = {name: Expression(text, file) for name, text in schema.fields.items()}
+        self.each = Expression(schema.each, file) if schema.each else None
+        self.wanted = Expression(schema.where, file) if schema.where else None
 
     def read(self, row: Row, place: str) -> list[ReadRow]:
         """The row, or the rows that it holds; none where it does not satisfy the schema's condition."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.places import places
 from medtasks_ext.rows.sources import Origin, find_origin
-from medtasks_ext.rows.spec import dataset_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from medtasks_ext.rows.spec import Source
+from medtasks_ext.rows.spec import Source, dataset_spec
 
 
 def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:

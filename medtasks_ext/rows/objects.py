@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from medtasks_ext.privacy import RowValueError, excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def json_objects(items: Any, fields: list[str] | Mapping[str, str]) -> str:

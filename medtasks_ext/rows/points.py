@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import RowValueError, excerpt
-from medtasks_ext.rows.expressions import expression
+from medtasks_ext.rows.expressions import Expression
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +82,7 @@ def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, fi
     """
     if judging is None or judging.points is None:
         return rows
-    points, total = expression(judging.points, file), expression(judging.total or "none", file)
+    points, total = Expression(judging.points, file), Expression(judging.total or "none", file)
     faulty: dict[str, RowError] = {}
     for row in rows:
         try:

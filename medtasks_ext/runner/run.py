@@ -42,7 +42,6 @@ from medtasks_ext.runner.evaluate import (
 from medtasks_ext.runner.fit import INPUT, SHOTS
 from medtasks_ext.runner.requests import Asked, read_asked
 from medtasks_ext.runner.stored import StoredLM, readable
-from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.conditions import Conditions, Layout, Rows, Shots, Wording
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
@@ -54,7 +53,7 @@ from medtasks_ext.runs.manifest import (
     TaskState,
     identity_of,
 )
-from medtasks_ext.runs.outcomes import outcome_files, read_outcomes
+from medtasks_ext.runs.outcomes import read_outcomes
 from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 from medtasks_ext.stats.bootstrap import interval_record, task_intervals
@@ -265,9 +264,7 @@ class Run:
 
     def is_sealed(self, task: str) -> bool:
         """Whether the files of outcomes still hold what they held when the task was complete."""
-        sealed = self.state(task).sealed
-        files = {path.name: path for path in outcome_files(self.files.responses, task)}
-        return all(name in files and sealed_head(files[name], seal) for name, seal in sealed.items())
+        return self.files.is_sealed(self.state(task))
 
     def choose(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
         """Note which documents of tasks are asked and scored from now on. The manifest is not written.

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.jsonfile import json_bytes, read_json, write_json
+from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.manifest import FILE
 from medtasks_ext.runs.samples import read_samples
 
 if TYPE_CHECKING:
+    from medtasks_ext.runs.manifest import TaskEntry
     from medtasks_ext.runs.records import Sample, ShardRecord, TaskRecord
 
 
@@ -79,6 +81,10 @@ class RunFolder:
     def agreement_file(self) -> Path:
         """How far judges agree, over all tasks."""
         return self.judgements / "agreement.json"
+
+    def is_sealed(self, entry: TaskEntry) -> bool:
+        """Whether the files of outcomes still end as they did when the task was complete."""
+        return all(sealed_head(self.responses / name, seal) for name, seal in entry.sealed.items())
 
     def has_outcomes(self) -> bool:
         """Whether any request was answered or failed here."""

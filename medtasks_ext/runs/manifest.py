@@ -174,6 +174,19 @@ class Manifest(_Record):
             return content
         return {**content, "identity": {**content["identity"], "settings": kept}, "tasks": chosen}
 
+    @property
+    def seals(self) -> dict[str, Seal]:
+        """File of outcomes or judgements, below the folder -> its state when it was complete."""
+        of_tasks = {
+            f"responses/{name}": seal for entry in self.tasks.values() for name, seal in entry.sealed.items()
+        }
+        return {**of_tasks, **{f"judgements/{task}.jsonl": seal for task, seal in self.judgements.items()}}
+
+    @property
+    def heads(self) -> dict[str, str]:
+        """The same files -> the chain of the last line. Where they are published, later edits show."""
+        return {file: seal.head for file, seal in sorted(self.seals.items())}
+
     def note(self, notes: list[str]) -> None:
         """Add notes, each once."""
         self.notes = list(dict.fromkeys([*self.notes, *notes]))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 METRICS = ("accuracy", "precision", "recall", "f1", "cohen_kappa")
 TASK = "scoring_points"
-PUBLISHED_FILE = "mlb_judge.csv"
+PUBLISHED_FILE = "judges.csv"
 
 
 class Figure(NamedTuple):

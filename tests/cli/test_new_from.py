@@ -51,6 +51,12 @@ def own(tmp_path, monkeypatch):
         (QUESTIONS, "exact_letter", "es", ["A", "B", "C"]),
         (CODED, "label_set", "de", ["fever", "pain"]),
         (FREE, "free_text", "fr", []),
+        (
+            [{"note": row["note"], "falls": row["id"] % 2 == 0} for row in NOTES],
+            "label_word",
+            "en",
+            ["yes", "no"],
+        ),
     ],
 )
 def test_a_file_of_rows_becomes_a_dataset_that_an_oracle_solves(medtasks, own, rows, kind, language, labels):

@@ -1,4 +1,4 @@
-"""What the engine tests share: a clean environment, and a server on loopback."""
+"""What the engine tests share: a clean environment, a random model, and a server on loopback."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.engine.server import serving
+from tests.engine.tiny_model import make
 
 ROOT = Path(__file__).resolve().parents[2]
 #: set for the tests that run in this process; users do not set them
 OF_TESTS = ("TQDM_DISABLE", "TOKENIZERS_PARALLELISM")
+
+#: under which the shared server knows its model, besides the model's folder
+NAMES = ("tiny", "tiny-a", "tiny-b")
 
 #: model folder, names, more flags -> the server's address without path
 Served = Callable[..., AbstractContextManager[str]]
@@ -35,6 +39,10 @@ def environment() -> dict[str, str]:
         "PYTHONPATH": str(ROOT),  # the copy that is installed may be older than this checkout
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_NO_USAGE_STATS": "1",
+        # threads that wait for each other are slow on a busy machine, and the models are tiny; left alone,
+        # vLLM would bind two engines to the same core
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
     }
 
@@ -55,3 +63,16 @@ def served(environment, tmp_path_factory) -> Served:
             yield address
 
     return serve
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory) -> Path:
+    """The model of all tests that need no other: random, greedy answers of any length."""
+    return make(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def server(tiny, served) -> Iterator[str]:
+    """The address of the server of all tests that need no settings of their own."""
+    with served(tiny, *NAMES, str(tiny)) as address:
+        yield address

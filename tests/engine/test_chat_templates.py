@@ -31,9 +31,9 @@ TEMPLATES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    return make(tmp_path_factory.mktemp("tokenizer"))
+@pytest.fixture
+def tokenizer(tiny):
+    return tiny
 
 
 @pytest.mark.parametrize("text", TEMPLATES.values(), ids=list(TEMPLATES))

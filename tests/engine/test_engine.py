@@ -25,30 +25,23 @@ HOSPICE = "medhelm_hospice_referral"
 FLAGS = ["--apply_chat_template", "--gen_kwargs", "max_gen_toks=16"]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    return make(tmp_path_factory.mktemp("model"))
-
-
 @pytest.fixture(scope="session")
 def environment(environment) -> dict[str, str]:
     return {**environment, "MEDTASKS_DATA": "sample"}
 
 
 def run(command: list[object], cwd: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        [*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=900
-    )
+    done = subprocess.run([*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def literal(model, environment, tmp_path_factory) -> tuple[str, dict]:
+def literal(tiny, environment, tmp_path_factory) -> tuple[str, dict]:
     """README's lm_eval command, zero-shot and 5-shot in one call."""
     folder = tmp_path_factory.mktemp("literal")
     names = [*GROUPS, *(f"{name}_5shot" for name in GROUPS)]
-    model_args = f"pretrained={model},{ARGUMENTS}"
+    model_args = f"pretrained={tiny},{ARGUMENTS}"
     command = ["lm_eval", "--tasks", ",".join(names), "--model", "vllm", "--model_args", model_args,
                "--batch_size", "auto", *FLAGS]  # fmt: skip
     printed = run([*command, "--output_path", folder, "--log_samples"], folder, environment)
@@ -79,7 +72,7 @@ def test_the_literal_command_prints_one_roll_up_row_per_group(literal):
     assert len(results["group_subtasks"]["medhelm_admin_5shot"]) == 5
 
 
-def test_the_five_shot_prompt_is_a_conversation_in_the_models_own_template(literal, model):
+def test_the_five_shot_prompt_is_a_conversation_in_the_models_own_template(literal):
     _, results = literal
     assert results["configs"]["bridge_mie_5shot"]["num_fewshot"] == 5
     assert results["configs"]["bridge_mie_5shot"]["metadata"]["medtasks"]["loaded"]["origin"] == "sample"
@@ -103,18 +96,17 @@ def states(folder: Path) -> dict[str, dict]:
 
 
 def test_a_run_killed_in_the_middle_of_generation_goes_on_and_gives_the_same(
-    literal, model, environment, tmp_path
+    literal, tiny, environment, tmp_path
 ):
     command = ["medtasks", "run", "--tasks", ",".join(GROUPS), "--model", "vllm",
-               "--model_args", f"pretrained={model},{ARGUMENTS}", *FLAGS, "--output_path", "run"]  # fmt: skip
+               "--model_args", f"pretrained={tiny},{ARGUMENTS}", *FLAGS, "--output_path", "run"]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip
     folder = tmp_path / "run"
-    deadline = time.monotonic() + 300
     while sum(map(len, counted(folder).values())) < 40:
-        assert time.monotonic() < deadline and process.poll() is None
+        assert process.poll() is None
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -142,8 +134,9 @@ def test_a_run_killed_in_the_middle_of_generation_goes_on_and_gives_the_same(
 def test_a_template_that_refuses_a_system_turn_gets_the_instruction_in_the_user_turn(environment, tmp_path):
     folder = make(tmp_path / "model", template=TEMPLATE_WITHOUT_SYSTEM)
     run(
-        ["medtasks", "run", "--tasks", "bridge_chip_ctc_5shot", "--model", "vllm",
-         "--model_args", f"pretrained={folder},{ARGUMENTS}", *FLAGS, "--limit", "2", "--output_path", "run"],
+        ["medtasks", "run", "--tasks", "bridge_chip_ctc_5shot", "--model", "hf",
+         "--device", "cpu", "--model_args", f"pretrained={folder},dtype=float32", *FLAGS, "--limit", "2",
+         "--output_path", "run"],
         tmp_path,
         environment,
     )  # fmt: skip
@@ -155,15 +148,18 @@ def test_a_template_that_refuses_a_system_turn_gets_the_instruction_in_the_user_
     assert prompt.startswith("<|user|>The input is a clinical text") and prompt.count("Input:\n") == 6
 
 
-@pytest.fixture(scope="module")
-def server(model, served):
-    with served(model, "tiny") as address:
-        yield f"{address}/v1/chat/completions"
-
-
 def test_an_openai_compatible_server_is_evaluated_and_asked_once_per_document(server, environment, tmp_path):
     tasks = "medhelm_admin,bridge_mie_cot"
-    command = ["medtasks", "run", "--tasks", tasks, *api(server), *FLAGS, "--output_path", "run"]
+    command = [
+        "medtasks",
+        "run",
+        "--tasks",
+        tasks,
+        *api(f"{server}/v1/chat/completions"),
+        *FLAGS,
+        "--output_path",
+        "run",
+    ]
     assert "medhelm_admin" in run(command, tmp_path, environment)
     keys = counted(tmp_path / "run")
     assert set(keys) == {"bridge_mie_cot", "medhelm_hospice_referral", "medhelm_mimic_iv_billing_code",
@@ -224,7 +220,7 @@ def test_an_endpoint_that_hangs_up_costs_no_answer_that_was_paid_for(environment
         "run",
     ]
     HangsUp.left = 4
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     assert "✗ medhelm_hospice_referral" in done.stderr and "Traceback" not in done.stderr
     kept = counted(tmp_path / "run")["medhelm_hospice_referral"]
@@ -248,6 +244,6 @@ def test_an_endpoint_that_is_down_is_said_before_anything_runs(environment, tmp_
         "--output_path",
         "run",
     ]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 2
     assert "no server answers at http://127.0.0.1:9" in done.stderr and "Traceback" not in done.stderr

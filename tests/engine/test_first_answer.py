@@ -7,8 +7,6 @@ import subprocess
 
 import pytest
 
-from tests.engine.tiny_model import make
-
 pytestmark = pytest.mark.engine
 
 TASK = "medhelm_hospice_referral"
@@ -24,9 +22,8 @@ gen_kwargs:
 """
 
 
-def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned(environment, tmp_path):
-    folder = make(tmp_path / "tiny")
-    (tmp_path / "tiny.yaml").write_text(CONFIG.format(folder=folder))
+def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned(tiny, environment, tmp_path):
+    (tmp_path / "tiny.yaml").write_text(CONFIG.format(folder=tiny))
     environment = {**environment, "MEDTASKS_DATA": "sample"}
 
     def medtasks(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -36,7 +33,6 @@ def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned
             env=environment,
             capture_output=True,
             text=True,
-            timeout=900,
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
         return done
@@ -62,6 +58,6 @@ def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned
 
     (task,) = planned["tasks"]
     assert task["prompt_tokens"] == result["tokens"]["input"] and task["documents"] == result["n"]
-    weights = sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
+    weights = sum(tensor.numel() for tensor in load_file(tiny / "model.safetensors").values())
     work = 2 * weights * (task["prompt_tokens"] / 0.4 + task["output_tokens"] / 0.1)
     assert planned["gpu_hours"] == pytest.approx(work / 989e12 / 3600)

@@ -24,7 +24,7 @@ def model(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def environment(environment) -> dict[str, str]:
-    return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
 
 
 def flags(model: Path, *, kind: str = "hf-noted") -> list[str]:
@@ -37,9 +37,7 @@ def flags(model: Path, *, kind: str = "hf-noted") -> list[str]:
 def run(command: list[str], cwd: Path, environment: dict[str, str], code: int = 0) -> str:
     """What a command said."""
     cwd.mkdir(exist_ok=True)
-    done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False
-    )
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     assert done.returncode == code, said[-6000:]
     return said
@@ -107,6 +105,7 @@ def test_two_processes_share_all_documents_and_the_slow_one_gets_less(whole, mod
     assert all(f"{task}: done" in said for task in TASKS)
 
 
+@pytest.mark.nightly
 def test_two_processes_that_were_killed_go_on_with_what_has_no_answer(whole, model, environment, tmp_path):
     import psutil
 

@@ -1,29 +1,21 @@
-"""A jury on the real vLLM engine: one `vllm serve` under three model names, tiny random weights."""
+"""A jury on the real vLLM engine: one `vllm serve` under several names, tiny random weights."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.engine.tiny_model import make
+from tests.engine.conftest import NAMES
 
 pytestmark = pytest.mark.engine
 
-BIN = Path(sys.executable).parent
-NAMES = ["tiny-a", "tiny-b", "tiny-c"]
 TASKS = "medhelm_mediqa"
-
-
-@pytest.fixture(scope="module")
-def server(served, tmp_path_factory):
-    with served(make(tmp_path_factory.mktemp("model")), *NAMES) as address:
-        yield f"{address}/v1"
 
 
 @pytest.fixture
@@ -37,7 +29,6 @@ def run(environment, tmp_path):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=900,
         )
 
     made = command("run", "--tasks", TASKS, "--data", "sample", "--model", "oracle", "--output_path", "run")
@@ -45,10 +36,10 @@ def run(environment, tmp_path):
     return command
 
 
-def jury(folder: Path, server: str, names: list[str] = NAMES) -> None:
+def jury(folder: Path, server: str, names: Sequence[str] = NAMES) -> None:
     # A random model closes a text only by chance: a temperature, and room for the texts to end.
     judges = [
-        {"name": name, "model": name, "base_url": server, "temperature": 1.0, "max_tokens": 8000,
+        {"name": name, "model": name, "base_url": f"{server}/v1", "temperature": 1.0, "max_tokens": 8000,
          "max_concurrent": 2}
         for name in names
     ]  # fmt: skip
@@ -70,9 +61,8 @@ def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(run, server, 
         ["medtasks", "judge", "run", "--jury", "jury.yaml"], cwd=tmp_path, env=environment,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    deadline = time.monotonic() + 300
     while sum("verdict" in item for item in lines(tmp_path, "medhelm_mediqa.jsonl")) < 4:
-        assert time.monotonic() < deadline and process.poll() is None
+        assert process.poll() is None
         time.sleep(0.05)
     process.kill()
     process.wait()
@@ -101,5 +91,5 @@ def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(run, server, 
 def test_a_model_that_is_not_served_is_said_before_anyone_is_asked(run, server, tmp_path):
     jury(tmp_path, server, ["tiny-a", "tiny-z"])
     done = run("judge", "run", "--jury", "jury.yaml")
-    assert done.returncode == 2 and "it has: tiny-a, tiny-b, tiny-c" in done.stderr
+    assert done.returncode == 2 and "it has: tiny, tiny-a, tiny-b," in done.stderr
     assert not lines(tmp_path, "*.jsonl")

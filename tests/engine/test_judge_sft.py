@@ -52,9 +52,7 @@ def folder(environment, tmp_path_factory) -> Path:
 def train(folder: Path, environment: dict[str, str], *more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, RECIPE / "train.py", "--config", RECIPE / "qwen3_14b.yaml",
                "--model_name_or_path", "model", *ON_CPU, *more]  # fmt: skip
-    return subprocess.run(
-        [*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
-    )
+    return subprocess.run([*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +81,7 @@ def test_the_loss_on_the_verdict_falls(judge):
     assert found[0] > 3 and sum(found[-4:]) / 4 < 0.1
 
 
+@pytest.mark.nightly
 def test_the_served_judge_decides_its_training_points_as_the_experts_do(folder, address, environment):
     held_out = {json.loads(line)["id"] for line in (folder / "judge_data/test_cases.jsonl").open()}
     trained_on = [item for item in map(case, range(12)) if item["id"] not in held_out]
@@ -90,13 +89,14 @@ def test_the_served_judge_decides_its_training_points_as_the_experts_do(folder, 
     jury = {"judges": [{"name": "judge", "model": "judge", "base_url": address, "max_tokens": 40}]}
     (folder / "jury.yaml").write_text(yaml.safe_dump(jury))
     command = ["medtasks", "judge-eval", "trained_on.jsonl", "--jury", "jury.yaml", "-o", "evaluation"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((folder / "evaluation" / "judge_eval.json").read_text())["judge"]
     assert (found["points"], found["missing"]) == (2 * len(trained_on), 0)
     assert found["cohen_kappa"]["interval_low"] > 0 and found["accuracy"]["interval_low"] > 0.5
 
 
+@pytest.mark.nightly
 def test_lora_leaves_one_plain_model_that_differs_from_its_base(folder, environment):
     from safetensors.torch import load_file
 

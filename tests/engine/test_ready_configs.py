@@ -1,8 +1,9 @@
 """The ready files and README's commands with the real engine, as they stand.
 
 A Hugging Face cache holds a tiny model under each id that the files name, so that nothing of a file has to be
-changed: not the id, the context, the batch size, the decoding or the token budget. One file of each form is
-run, a form being the keys that a file has and whether it samples.
+changed: not the id, the context, the batch size, the decoding or the token budget. A form is the keys that a
+file has and whether it samples. Every night one file of each form is run, and README's commands; every day
+as few files as together have all keys.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,12 +112,33 @@ RUN = sorted(
 )
 
 
+def parts(name: str) -> set[object]:
+    """What a file's form consists of, and whether the system turn is moved."""
+    model, keys, arguments, decoding, *switches = form(FILES[name])
+    moved = FILES[name].get("metadata", {}).get("system_role", True)
+    return {model, *keys, *arguments, *decoding, *enumerate([*switches, moved])}
+
+
+#: each of them has something that none before it has
+EVERY_DAY: list[str] = []
+for each in sorted(RUN, key=effort):
+    if not parts(each) <= set().union(*map(parts, EVERY_DAY)):
+        EVERY_DAY.append(each)
+
+
 def kind(name: str) -> str:
     return FILES[name]["model"] if name in FILES else "README"
 
 
 def of(model: str) -> list[str]:
     return [name for name in RUN if kind(name) == model]
+
+
+def marked(names: Iterable[str]) -> list[Any]:
+    """The names, those `nightly` that are not of every day."""
+    return [
+        pytest.param(name, marks=() if name in EVERY_DAY else pytest.mark.nightly, id=name) for name in names
+    ]
 
 
 def model_id(name: str) -> str:
@@ -237,9 +259,6 @@ def finished(request, home, environment, tmp_path_factory) -> Iterator[Callable[
         "HF_HUB_CACHE": str(home / "hub"),
         # what vLLM's own tests set on CPUs: the model is traced, and no C++ is compiled from it
         "VLLM_CPU_CI_ENV": "1",
-        # one core for each of two runs; left alone, vLLM would bind both to the same
-        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "OMP_NUM_THREADS": "1",
     }
     run = Runner(tmp_path_factory.mktemp("ready"), {**environment, **settings})
     asking = [name for name in chosen if kind(name) == "local-chat-completions"]
@@ -296,7 +315,7 @@ def check_prompt(prompt: str, content: dict[str, Any]) -> None:
     assert written == {key: str(value) for key, value in switches.items()}
 
 
-@pytest.mark.parametrize("name", README)
+@pytest.mark.parametrize("name", marked(README))
 def test_the_commands_of_the_readme_run_as_they_stand(finished, name):
     done = finished(name)
     done.check()
@@ -315,16 +334,16 @@ def test_the_file_that_the_pages_show_runs_to_the_letter(finished, name):
     check(finished(name), name)
 
 
-@pytest.mark.parametrize("name", [name for name in of("vllm") if name != SHOWN])
+@pytest.mark.parametrize("name", marked(name for name in of("vllm") if name != SHOWN))
 def test_a_file_of_each_form_runs_on_vllm(finished, name):
     check(finished(name), name)
 
 
-@pytest.mark.parametrize("name", of("hf"))
+@pytest.mark.parametrize("name", marked(of("hf")))
 def test_a_file_of_each_form_runs_on_transformers(finished, name):
     check(finished(name), name)
 
 
-@pytest.mark.parametrize("name", of("local-chat-completions"))
+@pytest.mark.parametrize("name", marked(of("local-chat-completions")))
 def test_a_file_of_each_form_asks_the_server_that_its_command_starts(finished, name):
     check(finished(name), name)

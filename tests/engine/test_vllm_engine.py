@@ -19,7 +19,7 @@ import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from tests.engine.streams import PLACES, ListFeed, answered, arguments, request
-from tests.engine.tiny_model import LINES, make
+from tests.engine.tiny_model import LINES
 
 psutil = pytest.importorskip("psutil")  # vLLM brings it
 pytestmark = pytest.mark.engine
@@ -41,19 +41,14 @@ def mixed(n: int) -> list[Request]:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    return make(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def engine(model, environment) -> Iterator[Any]:
+def engine(tiny, environment) -> Iterator[Any]:
     from medtasks_ext.engines.vllm import load
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
         # with a number, lm-eval's own calls show no progress bar
-        engine = load(arguments(model), {"batch_size": 64})
+        engine = load(arguments(tiny), {"batch_size": 64})
         yield engine
         engine.close()
 
@@ -260,9 +255,10 @@ def long_requests(n: int) -> list[Request]:
     ]
 
 
-def test_two_replicas_give_the_texts_of_one_and_die_together(engine, model, environment):
+@pytest.mark.nightly
+def test_two_replicas_give_the_texts_of_one_and_die_together(engine, tiny, environment):
     requests = mixed(100)
-    with streaming(model, 2, environment) as stream:
+    with streaming(tiny, 2, environment) as stream:
         assert stream.window == 4 * PLACES and len(stream.engines()) == 2
         stream.ask(requests)
         outcomes, last = stream.until_the_end()
@@ -281,8 +277,8 @@ def test_two_replicas_give_the_texts_of_one_and_die_together(engine, model, envi
         assert stream.all_gone()
 
 
-def test_ctrl_c_reaches_no_engine_and_kill_leaves_none(model, environment):
-    with streaming(model, 1, {**environment, "TQDM_DISABLE": "1"}) as stream:
+def test_ctrl_c_reaches_no_engine_and_kill_leaves_none(tiny, environment):
+    with streaming(tiny, 1, {**environment, "TQDM_DISABLE": "1"}) as stream:
         stream.ask(long_requests(200))
         outcomes, last = stream.until_the_end(
             lambda n: os.killpg(stream.process.pid, signal.SIGINT) if n == 20 else None
@@ -295,9 +291,10 @@ def test_ctrl_c_reaches_no_engine_and_kill_leaves_none(model, environment):
         assert stream.all_gone()
 
 
-def test_an_engine_that_is_killed_ends_the_run_with_what_has_come(model, environment):
+@pytest.mark.nightly
+def test_an_engine_that_is_killed_ends_the_run_with_what_has_come(tiny, environment):
     environment = {name: value for name, value in environment.items() if name != "TQDM_DISABLE"}
-    with streaming(model, 1, environment) as stream:
+    with streaming(tiny, 1, environment) as stream:
         [core] = stream.engines()
         stream.ask(long_requests(200))
         outcomes, last = stream.until_the_end(lambda n: core.kill() if n == 20 else None)

@@ -25,7 +25,7 @@ from medtasks_ext.studies.judge_sft import Case, expert_decisions, point_texts, 
 from tests.conftest import ROOT, write_jsonl
 from tests.judge.server import Reply
 
-PUBLISHED = list(csv.DictReader((ROOT / "results" / "reference" / "mlb_judge.csv").open()))
+PUBLISHED = list(csv.DictReader((ROOT / "results" / "reference" / "judges.csv").open()))
 
 
 def case(name: str, question: str = "", decisions: dict | None = None, **more) -> dict:

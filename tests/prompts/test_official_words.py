@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import load_documents
-from medtasks_ext.prompts.official.passages import digest_of, words_in
+from medtasks_ext.prompts.official.passages import words_in
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.proof import verify
 from medtasks_ext.task import MedicalTask
@@ -128,9 +129,10 @@ def paper(tasks_of, monkeypatch, tmp_path):
     root = tasks_of("clinicbench/iu_xray", "clinicbench/medqa")
     for name in ("iu_xray", "medqa"):
         file = root / f"clinicbench/{name}/task.yaml"
+        digest = sha256(PASSAGE.encode()).hexdigest()
         content = re.sub(
             r"text: \{artefact.*\}",
-            f"text: {{artefact: paper, words: {len(PASSAGE.split())}, sha256: {digest_of(PASSAGE.split())}}}",
+            f"text: {{artefact: paper, words: {len(PASSAGE.split())}, sha256: {digest}}}",
             file.read_text(),
         )
         file.write_text(content)

@@ -116,6 +116,17 @@ def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, 
     assert any("differ in the documents of 2 tasks" in text for text in found["differences"])
 
 
+def test_the_twin_of_a_dataset_decides_nothing_about_which_entries_are_compared(medtasks, tmp_path):
+    twin = next(item for item in registry().datasets.values() if item.metadata.twin_of)
+    shared = twin.metadata.twin_of
+    for name, tasks in (("a", [shared, twin.id]), ("b", [twin.id]), ("c", [shared])):
+        write_run(tmp_path / name, f"ORG/{name}", dict.fromkeys(tasks, GOOD))
+    found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
+    [pair] = found["pairs"]
+    assert (pair["entry"], pair["minus"], pair["tasks"]) == ("ORG/a", "ORG/c", 1)
+    assert not any("share too few tasks" in text for text in found["differences"])
+
+
 def test_entries_with_other_versions_of_a_task_are_not_compared_on_it_and_that_is_said(medtasks, tmp_path):
     for name, version in (("a", "1-A"), ("b", "2-A"), ("c", "1-B")):
         write_run(tmp_path / name, f"ORG/{name}", {OPEN: GOOD}, record={"version": version})

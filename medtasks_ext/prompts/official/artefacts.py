@@ -130,11 +130,7 @@ def read(artefact: Artefact, path: Path, member: str | None) -> str:
     """
     where = f"{path}!{member}" if member else str(path)
     try:
-        if member:
-            with zipfile.ZipFile(path) as archive:
-                content = archive.read(member)
-        else:
-            content = path.read_bytes()
+        content = _archive(path).read(member) if member else path.read_bytes()
         return content.decode("utf-8-sig")
     except KeyError:
         what = "has no such file"
@@ -143,6 +139,12 @@ def read(artefact: Artefact, path: Path, member: str | None) -> str:
     except (OSError, zipfile.BadZipFile) as error:
         what = f"cannot be read ({getattr(error, 'strerror', None) or error})"
     raise MedtasksError(what, where=where, remedy=f"get it anew: {source_of(artefact)}")
+
+
+@lru_cache(maxsize=4)
+def _archive(path: Path) -> zipfile.ZipFile:
+    """An archive whose list of members is read once. Its path holds its hash, so it never changes."""
+    return zipfile.ZipFile(path)
 
 
 def _in_index(artefact: Artefact) -> str:

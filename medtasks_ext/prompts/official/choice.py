@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.prompts.official.words import artefact_of, words_of
+from medtasks_ext.prompts.official.words import Words, artefact_of, words_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from medtasks_ext.prompts.official.words import Words
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.official import Artefact, Official
     from medtasks_ext.rows.spec import DatasetSpec
@@ -87,7 +85,6 @@ def had(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
     """The artefact on this machine; None where it cannot be had.
 
     Args:
-        artefact: the file.
         must: whether that is an error.
         fetch: whether one try is made to download it otherwise.
 

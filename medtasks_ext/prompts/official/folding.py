@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import string
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
@@ -101,6 +102,10 @@ class Source:
 
     # ------------------------------------------------------------------ finding
 
+    @cached_property
+    def _functions(self) -> list[ast.FunctionDef]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
+
     def taken(self, place: Place, slots: Collection[str]) -> Template:
         """The text at a place, with slots for what rows fill in.
 
@@ -142,9 +147,7 @@ class Source:
         Raises:
             MedtasksError: there is none, or there are several.
         """
-        found = [
-            node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.name == name
-        ]
+        found = [node for node in self._functions if node.name == name]
         if len(found) != 1:
             raise self._error(f"has {len(found)} functions {name}")
         return found[0]
@@ -155,8 +158,8 @@ class Source:
         Raises:
             MedtasksError: there is none.
         """
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef) and any(
+        for node in self._functions:
+            if any(
                 isinstance(call, ast.Call)
                 and call.args
                 and isinstance(call.args[0], ast.Constant)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.prompts.official import artefacts
@@ -11,22 +12,15 @@ from medtasks_ext.prompts.official.choice import had
 from medtasks_ext.prompts.official.folding import Source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry.official import Artefact, StrategyLines, SuiteOfficial
 
 
 @dataclass(frozen=True)
 class Swap:
-    """The sentences of both kinds, in the same order.
+    """The sentences of both kinds, in the same order."""
 
-    Attributes:
-        answer: ask for the answer at once.
-        reason: ask to reason first.
-    """
-
-    answer: tuple[str, ...]
-    reason: tuple[str, ...]
+    answer: tuple[str, ...]  # ask for the answer at once
+    reason: tuple[str, ...]  # ask to reason first
 
     def to_reason(self, instruction: str) -> str | None:
         """The instruction with reasoning asked for; None where it has no sentence to swap."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 from hashlib import sha256
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
@@ -22,11 +23,6 @@ _QUOTES = str.maketrans("‘’“”", "''\"\"")
 def words_in(text: str) -> list[str]:
     """The words of a text; ligatures and curly quotation marks become plain ones."""
     return unicodedata.normalize("NFKC", text).translate(_QUOTES).split()
-
-
-def digest_of(words: list[str]) -> str:
-    """The hash by which a passage is recognised."""
-    return sha256(" ".join(words).encode()).hexdigest()
 
 
 def passage(text: str, wanted: Passage, *, where: Path) -> str:
@@ -52,9 +48,17 @@ def passage(text: str, wanted: Passage, *, where: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _found(text: str, wanted: Passage) -> str | None:
-    words = words_in(text)
-    for start in range(len(words) - wanted.words + 1):
-        part = words[start : start + wanted.words]
-        if digest_of(part) == wanted.sha256:
-            return " ".join(part)
+    digest = bytes.fromhex(wanted.sha256)
+    joined, starts = _spaced(text)
+    for first, after in zip(starts, starts[wanted.words :], strict=False):
+        part = joined[first : after - 1]
+        if sha256(part).digest() == digest:
+            return part.decode()
     return None
+
+
+@lru_cache(maxsize=4)
+def _spaced(text: str) -> tuple[bytes, list[int]]:
+    """The words of a text with one blank after each, and where each begins, the end included."""
+    words = [f"{word} ".encode() for word in words_in(text)]
+    return b"".join(words), [0, *accumulate(map(len, words))]

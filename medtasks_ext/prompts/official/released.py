@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
@@ -22,8 +23,6 @@ from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.remote import RemoteFile
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import Source
 
@@ -33,17 +32,11 @@ UNPINNED = "unpinned"
 
 @dataclass(frozen=True)
 class Released:
-    """An instruction of the release.
+    """An instruction of the release."""
 
-    Attributes:
-        text: the instruction.
-        artefact: repository and archive.
-        revision: its commit, called unpinned.
-    """
-
-    text: str
-    artefact: str
-    revision: str
+    text: str  # the instruction
+    artefact: str  # repository and archive
+    revision: str  # its commit, called unpinned
 
 
 def released_instruction(dataset: Dataset, source: Source, *, must: bool) -> Released | None:

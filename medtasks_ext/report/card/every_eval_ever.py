@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import reasons
@@ -11,8 +12,6 @@ from medtasks_ext.report.card.facts import hub_dataset, scored, setting_words
 from medtasks_ext.stats.bootstrap import LEVEL, METHOD, RESAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from medtasks_ext.results.experiments import Entry, Experiment
 
 SCHEMA_VERSION = "0.3.0"

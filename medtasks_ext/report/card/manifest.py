@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.report.card.facts import command
 from medtasks_ext.results.reading import choice_of
+from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 
@@ -33,6 +34,7 @@ def manifest(entry: Entry) -> dict[str, Any]:
         "intervals": {"method": METHOD, "resamples": RESAMPLES, "seed": SEED},
         "sample_data": entry.sample,
         "notes": list(entry.notes),
+        "heads": Manifest.model_validate(made).heads if identity else {},
         "tasks": {
             name: _task(item, choice_of(made, name)) for name, item in sorted(entry.experiments.items())
         },

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.reading import note_choice, run_settings, unknown_tasks
-from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, stored_runs
+from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, StoredRun, stored_runs
 from medtasks_ext.results.store.tables import read_document_scores, read_experiments, read_samples
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.store.layout import StoredRun
     from medtasks_ext.stats.statistic import Array
 
 
@@ -65,7 +63,6 @@ def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry
 
     Args:
         folder: of the store.
-        tasks: the registry.
         faults: what is found wrong is added here.
 
     Raises:

@@ -9,7 +9,7 @@ import jinja2
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
-from medtasks_ext.rows.expressions import UNFIT, Template, expression, template
+from medtasks_ext.rows.expressions import UNFIT, Expression, Template
 from medtasks_ext.rows.originals.join import first_of_each, joined
 from medtasks_ext.rows.originals.readers import Record, lacks, records
 from medtasks_ext.rows.originals.split import drawn, pool
@@ -87,7 +87,7 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
     if original.first:
         found = first_of_each(found, original.first)
     if original.where:
-        accepted = expression(original.where, _WHERE)
+        accepted = Expression(original.where, _WHERE)
         found = (
             record
             for record in found
@@ -100,7 +100,7 @@ class _Fields:
     """From a record to a row of the source's own columns."""
 
     def __init__(self, original: Original) -> None:
-        self.fields = {name: expression(text, _WHERE) for name, text in original.fields.items()}
+        self.fields = {name: Expression(text, _WHERE) for name, text in original.fields.items()}
 
     def __call__(self, record: Record, number: int, split: str) -> Row | None:
         return {**record.fields, **self.added(record)}
@@ -126,8 +126,8 @@ class _Rendering:
         self.task, self.group = task, original.group
         self.texts = {file.path.stem: file for file in matching(files, original.texts)}
         self.fields = _Fields(original)
-        self.id = template(original.id, _WHERE) if original.id else None
-        self.input, self.output = (template(text or "", _WHERE) for text in (original.input, original.output))
+        self.id = Template(original.id, _WHERE) if original.id else None
+        self.input, self.output = (Template(text or "", _WHERE) for text in (original.input, original.output))
         self.written = f"{original.id} {original.input} {original.output}"
 
     def __call__(self, record: Record, number: int, split: str) -> Row | None:

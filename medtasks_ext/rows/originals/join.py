@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.rows.originals.readers import Record, lacks, records
-from medtasks_ext.rows.spec import RowsReader
+from medtasks_ext.rows.spec import Join, RowsReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from medtasks_ext.rows.originals.tree import SourceFile
-    from medtasks_ext.rows.spec import Join
 
 
 def joined(found: Iterable[Record], join: Join, files: list[SourceFile]) -> Iterator[Record]:

@@ -6,8 +6,9 @@ import csv
 import io
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import columns_found
@@ -20,16 +21,12 @@ from medtasks_ext.rows.spec import (
     BratReader,
     InlineReader,
     LinesReader,
+    Reader,
     RowsReader,
     TableReader,
     TokensReader,
     XmlReader,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from medtasks_ext.rows.spec import Reader
 
 _TAGGED = re.compile(r"<(\w+)>([^<>]*)</\1>")
 _TAG = re.compile(r"</?\w+>")

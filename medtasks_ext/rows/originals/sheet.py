@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
     from openpyxl.cell import Cell
 
     from medtasks_ext.rows.originals.tree import SourceFile

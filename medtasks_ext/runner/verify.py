@@ -1,0 +1,247 @@
+"""Whether a run's folder holds what the run wrote: its records, and what follows from them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtasks_ext.atomic import cannot_write
+from medtasks_ext.engines.records import Answer
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
+from medtasks_ext.results.document_scores import (
+    aggregations,
+    document_scores,
+    load_document_scores,
+    score_statistic,
+)
+from medtasks_ext.results.run_files import RunResults
+from medtasks_ext.runner.stored import readable
+from medtasks_ext.runs.chain import sealed_head
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.judgements import JudgementLog, judged_files
+from medtasks_ext.runs.manifest import RUN_SCHEMA, Manifest, TaskState
+from medtasks_ext.runs.outcomes import read_outcomes
+from medtasks_ext.stats.runs import mean_of_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.runner.run import Run
+
+#: sums of other versions of NumPy differ in their last digits
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file that does not hold what the run wrote there.
+
+    Attributes:
+        file: below the run's folder.
+        what: is wrong with it.
+    """
+
+    file: str
+    what: str
+
+
+@dataclass
+class Verified:
+    """What was looked at.
+
+    Attributes:
+        tasks: number of finished ones.
+        answers: number of answers in the records.
+        judgements: number of lines that judges left.
+        changes: what does not hold.
+    """
+
+    tasks: int = 0
+    answers: int = 0
+    judgements: int = 0
+    changes: list[Change] = field(default_factory=list)
+
+
+def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = None) -> Verified:
+    """Check the records against chains and seals, and what follows from the records against them.
+
+    Args:
+        folder: of a run.
+        registry: of tasks.
+        heads: published ones (`Manifest.heads`), which the manifest's are held against.
+
+    Raises:
+        MedtasksError: it is no run, or one whose lines carry no chain.
+    """
+    manifest, files = Manifest.read(folder), RunFolder(folder)
+    if manifest.schema_version < RUN_SCHEMA:
+        raise MedtasksError(
+            f"was written by an older version (schema {manifest.schema_version}), whose lines carry no chain",
+            where=files.manifest,
+            remedy="it can be reported and rescored, and not be verified",
+        )
+    found = Verified()
+    with _noting(found, files):
+        found.changes += _unsealed(folder, manifest, heads)
+    for task, entry in sorted(manifest.tasks.items()):
+        answers: dict[str, str] = {}
+        with _noting(found, files):
+            for stored in read_outcomes(files.responses, task):
+                if isinstance(stored.entry, Answer):
+                    answers[stored.key] = readable(stored.entry.text)
+        found.answers += len(answers)
+        if entry.state is TaskState.DONE and task in registry.tasks:
+            found.tasks += 1
+            with _noting(found, files):
+                found.changes += _task(files, task, registry.tasks[task][0], answers)
+    for task in judged_files(files.judgements):
+        with _noting(found, files):
+            found.judgements += sum(1 for _ in JudgementLog(files.judgements, task, chained=True).read())
+    if files.results_file.is_file():
+        with _noting(found, files):
+            found.changes += _results(files, manifest)
+    return found
+
+
+@contextmanager
+def _noting(found: Verified, files: RunFolder) -> Iterator[None]:
+    """A file that cannot be read is a change like others."""
+    try:
+        yield
+    except MedtasksError as error:
+        file = Path(str(error.where or files.manifest))
+        inside = file.is_relative_to(files.path)
+        found.changes.append(Change(str(file.relative_to(files.path) if inside else file), error.what))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        found.changes.append(Change(str(files.manifest.name), f"cannot be read with its files ({error!r})"))
+
+
+def _unsealed(folder: Path, manifest: Manifest, heads: Mapping[str, str] | None) -> Iterator[Change]:
+    for file, seal in manifest.seals.items():
+        if not (folder / file).is_file():
+            yield Change(file, "is missing")
+        elif not sealed_head(folder / file, seal):
+            yield Change(file, f"does not hold the {seal.lines:,} lines that were sealed")
+    own = manifest.heads
+    for file in sorted(own.keys() | (heads or own).keys()):
+        if heads is not None and own.get(file) != heads.get(file):
+            yield Change(file, "is not the one that was published")
+
+
+def _task(files: RunFolder, task: str, dataset: Dataset, answers: Mapping[str, str]) -> Iterator[Change]:
+    """What a task's samples, scores and result say, against each other and the answers."""
+    samples: Sequence[Mapping[str, Any]] = RunResults(files.path, "", {}).samples(task)
+    file = files.samples_file(task).name
+    for number, sample in enumerate(samples, start=1):
+        key = sample.get("request")
+        if key is not None and sample["resps"][0][0] != answers.get(key):
+            yield Change(file, f"line {number}: the response is not the one in responses/{task}.jsonl")
+            break
+    record = files.read_task(task)
+    if record["n"] != len(samples):
+        yield Change(file, f"{len(samples):,} documents, and tasks/{task}.json says {record['n']:,}")
+    judged = files.judged_file(task).is_file()
+    known = {"score": mean_of_runs} if judged else aggregations(dataset)
+    for name, stated in record["metrics"].items():
+        values = [sample[name] for sample in samples if name in sample]
+        if name in known and values and not _same(stated, float(known[name](values))):
+            yield Change(f"tasks/{task}.json", f"{name} is {stated}, and {known[name](values)} by {file}")
+    yield from _scores(files, task, dataset, samples)
+
+
+def _scores(
+    files: RunFolder, task: str, dataset: Dataset, samples: Sequence[Mapping[str, Any]]
+) -> Iterator[Change]:
+    statistic = score_statistic(dataset)
+    kept, again = (
+        load_document_scores(files.scores_file(task), statistic),
+        document_scores(samples, statistic),
+    )
+    alike = list(kept.documents) == list(again.documents) and np.allclose(
+        kept.scores, again.scores, equal_nan=True, atol=_TOLERANCE
+    )
+    if not alike:
+        yield Change(
+            f"tasks/{files.scores_file(task).name}", "other scores of documents than the samples have"
+        )
+
+
+def _results(files: RunFolder, manifest: Manifest) -> Iterator[Change]:
+    stated = read_json(files.results_file)["results"]
+    for task, entry in manifest.tasks.items():
+        if entry.state is TaskState.DONE:
+            metrics = {f"{name},answer": value for name, value in files.read_task(task)["metrics"].items()}
+            said = {name: value for name, value in stated.get(task, {}).items() if name != "alias"}
+            if not _alike(metrics, said):
+                yield Change(files.results_file.name, f"{task}: other metrics than tasks/{task}.json")
+
+
+def verify_scores(run: Run, finish: Callable[[Run], None]) -> Iterator[Change]:
+    """Compute all scores anew from the records, as `medtasks rescore` does, and compare; nothing is changed.
+
+    Args:
+        run: that is loaded.
+        finish: puts the judges' scores beside those that were computed.
+
+    Raises:
+        MedtasksError: there is no room in the run's folder.
+    """
+    try:
+        place = TemporaryDirectory(dir=run.folder, prefix=".verify-")  # texts stay in the folder
+    except OSError as error:
+        raise cannot_write(run.folder, error) from None
+    with place as folder:
+        for item in run.folder.resolve().iterdir():
+            if item.name.startswith("."):
+                continue
+            beside = Path(folder) / item.name  # files are replaced, never changed: a link is enough
+            if item.is_dir():
+                shutil.copytree(item, beside, copy_function=os.symlink)
+            else:
+                beside.symlink_to(item)
+        copy = type(run)(Path(folder), run.registry)
+        copy.load()
+        copy.rescore(lambda *_: None)
+        finish(copy)
+        for task in run.results():
+            yield from _against(run.files, copy, task)
+
+
+def _against(files: RunFolder, copy: Run, task: str) -> Iterator[Change]:
+    file = f"tasks/{task}.json"
+    if not copy.is_done(task):
+        yield Change(file, f"cannot be scored again: {copy.state(task).error}")
+        return
+    stated, again = files.read_task(task), copy.files.read_task(task)
+    if stated["version"] != again["version"] or stated["loaded"] != again["loaded"]:
+        yield Change(
+            file, "the task, its rows or its prompts are others here; the score cannot be computed again"
+        )
+        return
+    for name in sorted(stated["metrics"].keys() | again["metrics"].keys()):
+        one, other = stated["metrics"].get(name), again["metrics"].get(name)
+        if one is None or other is None or not _same(one, other):
+            yield Change(file, f"{name} is {one}, and follows as {other} from the records")
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) or (
+            one != one and other != other
+        )
+    return bool(json.dumps(one) == json.dumps(other))
