@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -15,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from medtasks_ext.atomic import umask
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.registry.languages import code_of, three_letter_names
@@ -188,7 +188,7 @@ class Draft:
             made = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=".new-"))
             for name, content in self.files.items():
                 (made / name).write_text(content, encoding="utf-8")
-            made.chmod(0o777 & ~_umask())
+            made.chmod(0o777 & ~umask())
             made.rename(self.folder)
         except OSError as error:
             raise MedtasksError(
@@ -323,9 +323,3 @@ def _rows(template: Template) -> Iterator[dict[str, Any]]:
 
 def _filled(value: Any, number: int) -> Any:
     return value.replace("{n}", str(number)) if isinstance(value, str) else value
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
