@@ -68,10 +68,10 @@ def read(source: str, answer: str | None) -> Found:
                 where=f"--from {source}",
                 remedy="correct the path, or give ORG/DATASET of the hub",
             )
-        from medtasks_ext.rows.remote import hub_file
+        from medtasks_ext.rows.remote import RemoteFile
 
         hub = hub_dataset(source)
-        path = hub_file(source, hub.revision, hub.test)
+        path = RemoteFile(hub.test, hub.revision, source).get()
     return Found(propose(read_rows(path), answer), hub)
 
 
