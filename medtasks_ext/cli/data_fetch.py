@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.select import select
@@ -81,7 +81,7 @@ def data_fetch(
             done = store.fetch(dataset)
         except MedtasksError as error:
             failed += 1
-            typer.echo(f"✗ {dataset.id}: {error}", err=True)
+            say(f"✗ {dataset.id}: {error}")
             continue
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
