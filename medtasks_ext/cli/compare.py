@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,14 +15,11 @@ from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.registry import Registry, registry
-from medtasks_ext.results.changes import suite_groups
+from medtasks_ext.results.changes import TaskChange, suite_groups
 from medtasks_ext.results.compared import ALPHA, Line, compare_results
 from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from medtasks_ext.results.changes import TaskChange
     from medtasks_ext.results.ways import Pair
 
 SHOWN = 15  # lines of a table that are printed without --all

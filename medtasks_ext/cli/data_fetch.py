@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.select import select
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Dataset
 
 
 def chosen(words: Sequence[str] | None) -> list[Dataset]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,9 +19,6 @@ from medtasks_ext.registry.strategies import is_strategy, strategy_order
 from medtasks_ext.report.compared import pairs_of
 from medtasks_ext.report.gather import Report, gather
 from medtasks_ext.report.tidy import shown, standing_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 def report(
