@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.select import select
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Dataset
 
 
 def chosen(words: Sequence[str] | None) -> list[Dataset]:
@@ -81,7 +77,7 @@ def data_fetch(
             done = store.fetch(dataset)
         except MedtasksError as error:
             failed += 1
-            typer.echo(f"✗ {dataset.id}: {error}", err=True)
+            say(f"✗ {dataset.id}: {error}")
             continue
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"

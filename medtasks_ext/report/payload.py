@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext import __version__
+from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
@@ -112,8 +113,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[st
 
 def _title(report: Report) -> str:
     models = list(dict.fromkeys(entry.model for entry in report.own))
-    shown = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-    return f"Medical evaluation of {shown}"
+    return f"Medical evaluation of {some(models, 3)}"
 
 
 def _entry(report: Report, place: int) -> dict[str, Any]:
