@@ -128,7 +128,7 @@ def _score(row: Row) -> Text:
 _CUT = {
     "answers_cut": "answers fill the token budget: raise max_gen_toks, unless it is the suite's own",
     "shots_dropped": "prompts carry fewer shots than asked for, to fit the context",
-    "inputs_cut": "inputs lost their end, to fit the context",
+    "inputs_cut": "inputs lost a part, to fit the context",
 }
 
 

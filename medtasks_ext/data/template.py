@@ -33,7 +33,6 @@ def write_template(dataset: Dataset, root: Path) -> Template:
     `test.jsonl` is made: an empty one would stand in for them.
 
     Args:
-        dataset: whose schema it is.
         root: data folder; the files go to `root/SUITE/DATASET/`, where the loader looks for them.
 
     Raises:

@@ -10,23 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Instruction(str):
-    """Instruction text for the system turn.
-
-    lm-eval joins turns without a separator when no chat template is applied. The blank line that
-    a plain-text prompt needs is added by concatenation alone, so a chat template receives the
-    text untouched.
-    """
-
-    __slots__ = ()
-
-    def __add__(self, other: str) -> str:
-        return str.__add__(str.__add__(self, "\n\n"), other) if self else other
-
-    def __radd__(self, other: str) -> Instruction:
-        return Instruction(other + str(self))
-
-
 @dataclass
 class Loaded:
     """What was loaded for a task: recorded in results, and shared by all documents.
@@ -113,11 +96,16 @@ class Document(dict[str, Any]):
         loaded: what was loaded for its task.
         input: the input text alone, without the instruction; not logged.
         row: which row of its file it is made of, such as `test row 5, item 2`; not logged.
+        record: the longest column of its row that stands in the prompt, where one turn holds instruction,
+            input and cue: what is cut where the prompt does not fit; not logged.
+        keeps_end: whether the start of the record is cut, and not its end; not logged.
     """
 
-    __slots__ = ("input", "loaded", "row")
+    __slots__ = ("input", "keeps_end", "loaded", "record", "row")
     input: str
+    keeps_end: bool
     loaded: Loaded
+    record: str
     row: str
 
 

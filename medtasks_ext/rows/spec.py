@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.official import Official
+from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.rows.digests import PATTERN
@@ -374,6 +374,7 @@ class Source(Strict):
         draw_fewshot: draw the few-shot pool (seed 42) where the order of the source is no chance, since
             its rows are sorted by label or document. Otherwise shots are its first rows.
         max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
+        cut: which end of the longest column is cut where a prompt in one turn does not fit the context.
     """
 
     official_name: str | None = None
@@ -391,6 +392,7 @@ class Source(Strict):
     held_out: Literal["for_shots", "always"] = "for_shots"
     draw_fewshot: bool = False
     max_test: int | None = None
+    cut: Literal["start", "end"] = "end"
 
     @model_validator(mode="after")
     def _has_schema(self) -> Source:
@@ -447,21 +449,29 @@ class Judging(Strict):
         question: Jinja template of what a judge sees as the task's input; by default the prompt's `input`.
         role: who the judge is asked to be.
         goal: what the judge is to find out about a response, after "Find out".
+        compare: whether the response is held against the gold answer where that is needed, always, or without
+            a word on it, the gold answer being one of several possible ones.
+        lowest: what the lowest rating means.
         axes: axis -> the question that it asks, the same for all rows.
         points: expression that gives a row's own scoring points in place of axes
             (`rows.points.read_points`).
         total: expression for what the weights of a row's points must add up to; a row may have none.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
+        official: the released file that holds the suite's own words for judges, below the folder that
+            `official.juries` of `suite.yaml` names.
     """
 
     protocol: str
     question: str = ""
     role: str
     goal: str = ""
+    compare: Literal["when_needed", "always", "unsaid"] = "when_needed"
+    lowest: str = "very poor"
     axes: dict[str, str] = {}
     points: str | None = None
     total: str | None = None
     show_gold: bool = True
+    official: InsidePath | None = None
 
     @model_validator(mode="after")
     def _axes_or_points(self) -> Judging:
