@@ -163,6 +163,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
     for name, item in results.items():
         if excluded := item["loaded"].get("excluded"):
             lines.append(f"{name}: {kept_of(excluded, item['loaded']['n_source'])}")
+        if recovered := item["loaded"].get("recovered"):
+            lines.append(f"{name}: {recovered[0]:,} of {recovered[1]:,} official rows recovered")
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
     if rebuilt:
         lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
