@@ -95,7 +95,7 @@ def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
         scores.setdefault(strategy, {})[item.dataset.id] = item.score
         if item.tokens:
             lengths.setdefault(strategy, []).append(item.tokens["output"] / max(item.n, 1))
-        unlike += bool(entry.kind != "published" and unlike_the_paper(item, entry.settings))
+        unlike += bool(entry.kind != "published" and unlike_the_paper(item))
     return Model(
         entry.label if entry.kind != "published" else entry.model,
         entry.kind != "published",
