@@ -15,6 +15,7 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.pages import task_page
+from medtasks_ext.report.tidy import standing_record
 from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
         **_results(report, place),
         "groups": _groups(report, axes),
+        "standings": _standings(report),
         "comparisons": [_comparison(item, place) for item in report.comparisons],
         "judges": _judges(report, place),
         "coverage": _coverage(report, place),
@@ -269,6 +271,30 @@ def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]
         for row in _shown_rows(report)
     ]
     return _columns(rows, _GROUPS)
+
+
+def _standings(report: Report) -> list[dict[str, Any]]:
+    """Where own entries stand, with the published models by their places."""
+    places = _places(report.entries)
+    return [
+        {
+            **_rounded(standing_record(item)),
+            "entry": places[id(item.entry)],
+            "strategy": report.strategies.index(item.strategy),
+            "rivals": [[places[id(rival.entry)], number(rival.score)] for rival in item.rivals],
+            "peers": [places[id(rival.entry)] for rival in item.peers],
+        }
+        for item in report.standings
+        if item.rivals
+    ]
+
+
+def _rounded(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _rounded(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_rounded(value) for value in content]
+    return number(content) if isinstance(content, float) else content
 
 
 def _shown_rows(report: Report) -> list[GroupScore]:
