@@ -61,7 +61,8 @@ _EXPLAINS = re.compile(
 #: another option later on the first line: `A: 10%, B: 70%`
 _ON_LINE = re.compile(r"[,;，；、][^\S\n]*[*(]{0,3}([A-Z])[)*]{0,3}[^\S\n]*[:：]")
 _RIGHT = re.compile(
-    r"(?<![A-Za-z])(?<![Nn]or )(?<![Nn]either )([A-Z]{1,10}|[A-Z](?:(?:[、,和与及]| and | und | et | y )[A-Z]){1,9})[)\]*\"']{0,4}"
+    r"(?<![A-Za-z])(?<![Nn]or )(?<![Nn]either )"
+    r"([A-Z]{1,10}|[A-Z](?:(?:[、,和与及]| and | und | et | y )[A-Z]){1,9})[)\]*\"']{0,4}"
     r"\s{0,2}(?:选项|项)?\s{0,2}"
     r"(?:(?:is|are(?:\s+both)?|is\s+the)\s+(?:most\s+likely\s+|single\s+)?(?:correct|right|best|most\s+appropriate|answer)\b"
     r"|(?:ist|er|est|es|é)\s+(?:die\s+|la\s+|a\s+|den\s+|det\s+)?(?:richtig|korrekt|riktig|bonne|correct|corret)"
