@@ -6,6 +6,7 @@ import argparse
 import ast
 import csv
 import re
+from functools import cache
 from pathlib import Path
 
 import lm_eval
@@ -22,7 +23,7 @@ API = {name: path for name, path in FILES.items() if path.parent.name == "api"}
 MODELS = {name: yaml.safe_load(path.read_text()) for name, path in {**OPEN, **API}.items()}
 
 TOP = {"model", "model_args", "apply_chat_template", "gen_kwargs", "metadata"}
-METADATA = {"thinking", "decoding", "system_role", "serve", "price", "reference"}
+METADATA = {"thinking", "decoding", "system_role", "layout", "serve", "price", "reference"}
 DECODING = {"do_sample", "temperature", "top_p", "top_k", "min_p", "reasoning_effort", "max_gen_toks"}
 #: lm-eval's backend -> where its arguments are declared.
 BACKENDS = {
@@ -67,6 +68,7 @@ def parsed(*arguments: str) -> EvaluatorConfig:
     return EvaluatorConfig.from_cli(parser.parse_args(["run", *arguments]))
 
 
+@cache
 def parameters(backend: str) -> set[str]:
     file, name = BACKENDS[backend]
     tree = ast.parse((Path(lm_eval.__file__).parent / "models" / file).read_text())
@@ -75,23 +77,23 @@ def parameters(backend: str) -> set[str]:
     return {argument.arg for argument in (*init.args.args, *init.args.kwonlyargs)}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_lm_eval_takes_the_file_as_it_is(name):
-    content = yaml.safe_load(FILES[name].read_text())
-    config = parsed("--config", str(FILES[name]), "--tasks", "bridge_mie")
-    for key in ("model", "model_args", "gen_kwargs", "apply_chat_template"):
-        if key in content:
-            assert getattr(config, key) == content[key]
-    assert content.get("metadata", {}).items() <= config.metadata.items()
+def test_lm_eval_takes_the_file_as_it_is():
+    for name in FILES:
+        content = yaml.safe_load(FILES[name].read_text())
+        config = parsed("--config", str(FILES[name]), "--tasks", "bridge_mie")
+        for key in ("model", "model_args", "gen_kwargs", "apply_chat_template"):
+            if key in content:
+                assert getattr(config, key) == content[key], name
+        assert content.get("metadata", {}).items() <= config.metadata.items(), name
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_medtasks_finds_the_file_by_its_name(name, monkeypatch, tmp_path):
+def test_medtasks_finds_the_file_by_its_name(monkeypatch, tmp_path):
     from medtasks_ext.cli.run import _parse
 
     monkeypatch.chdir(tmp_path)
-    _, config = _parse(["--config", name, "--tasks", "bridge_mie"])
-    assert Path(config.config) == FILES[name]
+    for name in FILES:
+        _, config = _parse(["--config", name, "--tasks", "bridge_mie"])
+        assert Path(config.config) == FILES[name], name
     assert len(FILES) == len({name.lower() for name in FILES})  # also where file names ignore case
 
 
@@ -115,39 +117,40 @@ def test_a_mistyped_name_is_answered_with_the_nearest(medtasks):
     assert outcome.code == 2 and "did you mean Qwen3-8B-Thinking" in outcome.text
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_files_have_the_keys_that_the_page_explains(name):
-    content = MODELS[name]
-    assert TOP <= set(content) <= TOP | {"batch_size"}
-    assert {"thinking", "decoding"} <= set(content["metadata"]) <= METADATA
-    assert set(content["gen_kwargs"]) <= DECODING
-    assert set(content["model_args"]) <= parameters(content["model"])
-    assert "think_end_token" not in FILES[name].read_text()
-    assert content["model_args"].get("enable_thinking", False) is False
-    assert "enable_thinking" not in content["model_args"].get("chat_template_args", {})
+def test_files_have_the_keys_that_the_page_explains():
     page = (CONFIGS / "README.md").read_text()
-    for key in {*content["metadata"]} - {"thinking"}:
-        assert f"`metadata.{key}`" in page
+    for name in MODELS:
+        content = MODELS[name]
+        assert TOP <= set(content) <= TOP | {"batch_size"}, name
+        assert {"thinking", "decoding"} <= set(content["metadata"]) <= METADATA, name
+        assert set(content["gen_kwargs"]) <= DECODING, name
+        assert set(content["model_args"]) <= parameters(content["model"]), name
+        assert "think_end_token" not in FILES[name].read_text(), name
+        assert content["model_args"].get("enable_thinking", False) is False, name
+        assert "enable_thinking" not in content["model_args"].get("chat_template_args", {}), name
+        for key in {*content["metadata"]} - {"thinking"}:
+            assert f"`metadata.{key}`" in page, name
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_what_a_file_says_of_its_decoding_is_so(name):
-    sampling, says = MODELS[name]["gen_kwargs"], MODELS[name]["metadata"]["decoding"]
-    assert sampling["do_sample"] is (says == "maker")
-    assert (sampling["temperature"] == 0) is (says == "greedy")
-    if says == "greedy":
-        assert not {"top_p", "top_k", "min_p"} & set(sampling)
+def test_what_a_file_says_of_its_decoding_is_so():
+    for name in MODELS:
+        sampling, says = MODELS[name]["gen_kwargs"], MODELS[name]["metadata"]["decoding"]
+        assert sampling["do_sample"] is (says == "maker"), name
+        assert (sampling["temperature"] == 0) is (says == "greedy"), name
+        if says == "greedy":
+            assert not {"top_p", "top_k", "min_p"} & set(sampling), name
 
 
-@pytest.mark.parametrize("name", OPEN)
-def test_answers_leave_room_for_the_prompt(name):
-    arguments, content = MODELS[name]["model_args"], MODELS[name]
-    context = arguments.get("max_model_len") or arguments["max_length"]
-    assert context <= 131072
-    if content["metadata"]["thinking"]:
-        assert content["gen_kwargs"]["max_gen_toks"] == min(16384, context // 2)
-    else:
-        assert content["gen_kwargs"].get("max_gen_toks", 4000) == min(4000, context // 4)
+def test_answers_leave_room_for_the_prompt():
+    for name in OPEN:
+        arguments, content = MODELS[name]["model_args"], MODELS[name]
+        context = arguments.get("max_model_len") or arguments["max_length"]
+        assert context <= 131072, name
+        if content["metadata"]["thinking"]:
+            assert content["gen_kwargs"]["max_gen_toks"] == min(16384, context // 2), name
+        else:
+            most = 512 if "layout" in content["metadata"] else min(4000, context // 4)  # as BRIDGE's are
+            assert content["gen_kwargs"].get("max_gen_toks", 4000) == most, name
 
 
 def test_every_open_model_of_the_tables_has_one_file():
@@ -169,28 +172,28 @@ def test_every_open_model_of_the_tables_has_one_file():
     assert without == {"Alpaca", "Baize-Healthcare", "Huatuo"} and all(model in page for model in without)
 
 
-@pytest.mark.parametrize("name", OPEN)
-def test_a_file_agrees_with_the_published_tables(name):
-    for suite, row in named(name).items():
-        if row.get("hub_id"):
-            assert hub_id(name) == row["hub_id"], suite
-        if row.get("reasoning"):
-            assert MODELS[name]["metadata"]["thinking"] is (row["reasoning"] == "yes")
-    if "bridge" in MODELS[name]["metadata"]["reference"]:
-        assert MODELS[name]["metadata"]["reference"]["bridge"] == name
+def test_a_file_agrees_with_the_published_tables():
+    for name in OPEN:
+        for suite, row in named(name).items():
+            if row.get("hub_id"):
+                assert hub_id(name) == row["hub_id"], (name, suite)
+            if row.get("reasoning"):
+                assert MODELS[name]["metadata"]["thinking"] is (row["reasoning"] == "yes"), name
+        if "bridge" in MODELS[name]["metadata"]["reference"]:
+            assert MODELS[name]["metadata"]["reference"]["bridge"] == name, name
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_price_is_the_one_that_medhelm_prints(name):
-    price, row = MODELS[name]["metadata"].get("price"), named(name).get("medhelm", {})
-    if price is None:
-        assert not row.get("price_in_usd_per_mtok_printed")
-        return
-    assert {"input", "output"} <= set(price) <= {"input", "output", "batch"}
-    assert 0 < price["input"] <= price["output"] and 0 < price.get("batch", 0.5) < 1
-    if row:
-        assert price["input"] == float(row["price_in_usd_per_mtok_printed"])
-        assert price["output"] == float(row["price_out_usd_per_mtok_printed"])
+def test_a_price_is_the_one_that_medhelm_prints():
+    for name in MODELS:
+        price, row = MODELS[name]["metadata"].get("price"), named(name).get("medhelm", {})
+        if price is None:
+            assert not row.get("price_in_usd_per_mtok_printed"), name
+            continue
+        assert {"input", "output"} <= set(price) <= {"input", "output", "batch"}, name
+        assert 0 < price["input"] <= price["output"] and 0 < price.get("batch", 0.5) < 1, name
+        if row:
+            assert price["input"] == float(row["price_in_usd_per_mtok_printed"]), name
+            assert price["output"] == float(row["price_out_usd_per_mtok_printed"]), name
 
 
 def billions(name: str) -> float:
@@ -201,28 +204,28 @@ def billions(name: str) -> float:
     return float(re.sub("[^0-9.]", "", sizes[0]))
 
 
-@pytest.mark.parametrize("name", OPEN)
-def test_gpus_are_the_fewest_that_hold_less_than_64_gb_of_weights_each(name):
-    content = MODELS[name]
-    if content["model"] == "hf":
-        return
-    served = content["metadata"].get("serve", "")
-    parallel = [int(n) for n in re.findall(r"(?:tensor|pipeline)-parallel-size (\d+)", served)]
-    gpus = content["model_args"].get("tensor_parallel_size", 1)
-    for n in parallel:
-        gpus *= n
-    gigabytes = billions(name) * (1 if name in FP8 else 0.5 if name in MXFP4 else 2)
-    assert gigabytes / gpus < 64
-    assert gpus == 1 or gigabytes / (gpus / 2) >= 64
-    assert gpus & (gpus - 1) == 0
+def test_gpus_are_the_fewest_that_hold_less_than_64_gb_of_weights_each():
+    for name in OPEN:
+        content = MODELS[name]
+        if content["model"] == "hf":
+            continue
+        served = content["metadata"].get("serve", "")
+        parallel = [int(n) for n in re.findall(r"(?:tensor|pipeline)-parallel-size (\d+)", served)]
+        gpus = content["model_args"].get("tensor_parallel_size", 1)
+        for n in parallel:
+            gpus *= n
+        gigabytes = billions(name) * (1 if name in FP8 else 0.5 if name in MXFP4 else 2)
+        assert gigabytes / gpus < 64, name
+        assert gpus == 1 or gigabytes / (gpus / 2) >= 64, name
+        assert gpus & (gpus - 1) == 0, name
 
 
-@pytest.mark.parametrize("name", [name for name in OPEN if MODELS[name]["model"] not in ("vllm", "hf")])
-def test_a_served_model_is_served_under_its_name_with_its_context(name):
-    content, served = MODELS[name], MODELS[name]["metadata"]["serve"].split()
-    assert served[:3] == ["vllm", "serve", hub_id(name)]
-    assert served[served.index("--max-model-len") + 1] == str(content["model_args"]["max_length"])
-    assert content["model_args"]["base_url"].startswith("http://localhost:")
+def test_a_served_model_is_served_under_its_name_with_its_context():
+    for name in (name for name in OPEN if MODELS[name]["model"] not in ("vllm", "hf")):
+        content, served = MODELS[name], MODELS[name]["metadata"]["serve"].split()
+        assert served[:3] == ["vllm", "serve", hub_id(name)], name
+        assert served[served.index("--max-model-len") + 1] == str(content["model_args"]["max_length"]), name
+        assert content["model_args"]["base_url"].startswith("http://localhost:"), name
 
 
 def index() -> dict[str, list[str]]:
@@ -238,15 +241,15 @@ def test_the_page_lists_every_file_with_what_it_holds():
     for name in OPEN:
         content, arguments = MODELS[name], MODELS[name]["model_args"]
         hub, thinks, decoding, context, gpus, suites = rows[name]
-        assert hub == hub_id(name)
-        assert (thinks == "yes") is content["metadata"]["thinking"]
-        assert decoding == content["metadata"]["decoding"]
-        assert int(context) == (arguments.get("max_model_len") or arguments["max_length"])
+        assert hub == hub_id(name), name
+        assert (thinks == "yes") is content["metadata"]["thinking"], name
+        assert decoding == content["metadata"]["decoding"], name
+        assert int(context) == (arguments.get("max_model_len") or arguments["max_length"]), name
         if "tensor_parallel_size" in arguments:
-            assert int(gpus) == arguments["tensor_parallel_size"]
-        assert suites.lower().split(", ") == list(content["metadata"]["reference"])
+            assert int(gpus) == arguments["tensor_parallel_size"], name
+        assert suites.lower().split(", ") == list(content["metadata"]["reference"]), name
     for name in API:
-        assert rows[name][1] == hub_id(name)
+        assert rows[name][1] == hub_id(name), name
 
 
 @pytest.mark.parametrize("page", ["docs/large_runs.md", "model_configs/README.md"])

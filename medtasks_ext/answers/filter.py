@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.filter import Filter
@@ -11,8 +12,6 @@ from medtasks_ext.answers.normalise import unclosed_reasoning
 from medtasks_ext.collector import collector_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.answers.parsed import Parsed
 
 

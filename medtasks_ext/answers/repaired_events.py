@@ -7,13 +7,11 @@ docs/known_defects.md). Gold answers and responses are read alike, in linear tim
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeAlias
 
 from medtasks_ext.answers.normalise import fold
 from medtasks_ext.answers.tolerant.records import as_lines, joined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
 
 #: the values of an event's fields, in the order of the fields
 Event: TypeAlias = tuple[str, ...]

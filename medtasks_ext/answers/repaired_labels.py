@@ -8,16 +8,13 @@ All patterns need time proportional to the length of a response.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from medtasks_ext.answers.normalise import fold
 from medtasks_ext.answers.tolerant.json_text import values
 from medtasks_ext.answers.tolerant.markers import markers
 from medtasks_ext.answers.tolerant.reply import Reply
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 #: a letter or digit of a script that sets words apart; Chinese and Japanese do not
 _LETTER = r"[^\W_\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"

@@ -1,8 +1,10 @@
-"""How a command is declared: as `app`, in the module of its name; options that several commands have."""
+"""How a command is declared: as the function of its module's name; options that several commands have."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from inspect import signature
+from types import ModuleType
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +17,26 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens 
 OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")]
 
 
+#: Of commands that hand lm-eval's flags on.
+_ANY_FLAGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
 def command_app() -> typer.Typer:
-    """What a module declares its command with, or several of them.
+    """What a module declares several commands with."""
+    return typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
+def command_of(module: ModuleType, name: str) -> Any:
+    """The command that a module declares: the function of its own name, or an `app` of several commands.
 
     A command returns its exit code. The first paragraph of its docstring is its line in `medtasks --help`.
+    One that takes the context alone gets all arguments as they are.
     """
-    return typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+    app = getattr(module, "app", None)
+    if app is None:
+        function, app = getattr(module, name.replace("-", "_")), command_app()
+        hands_on = [*signature(function).parameters] == ["context"]
+        app.command(name, context_settings=_ANY_FLAGS if hands_on else None)(function)
+    command = typer.main.get_command(app)
+    command.name = name
+    return command

@@ -6,20 +6,15 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import build as build_folder
 from medtasks_ext.registry.folders import INSTALLED, built_folder
 
-app = command_app()
-
-
 #: Beside the folder of the tasks that lm-eval indexes.
 SCHEMA, CATALOGUE = "schema.json", "catalogue"
 
 
-@app.command("build")
 def build(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a page is stale.")] = False,
 ) -> int:

@@ -7,17 +7,13 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.citations import BESIDE, CITATIONS_FILE, cited_by, entries_of
 from medtasks_ext.runs.manifest import Manifest
 
-app = command_app()
 
-
-@app.command("cite")
 def cite(
     names: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="Tasks, groups, tags, or folders of runs.")

@@ -11,7 +11,6 @@ import typer
 from rich import box
 from rich.table import Table
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet, requested_tasks, say_faults
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.studies.contamination.folder import ProbeFolder
-
-app = command_app()
-
 
 _DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
 test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
@@ -70,10 +66,6 @@ _REFUSED = {
 }
 
 
-@app.command(
-    "contamination",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
 def contamination(context: typer.Context) -> int:
     """Probe whether a model knows test inputs by heart.
 
@@ -83,15 +75,10 @@ def contamination(context: typer.Context) -> int:
 
     Exit code 1: a task failed, or its data is missing.
     """
-    return contamination_command(context.args)
-
-
-def contamination_command(arguments: list[str]) -> int:
-    """Probe, or print finished probes; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
     own_parser = own_flags()
     own_parser.add_argument("--table", nargs="+", type=Path)
-    own, rest = own_parser.parse_known_args(arguments)
+    own, rest = own_parser.parse_known_args(context.args)
     if own.table:
         return _compare(own.table, [*rest, *(["--data"] if own.data else [])])
     return _probe(own, lm_eval_config(rest, "contamination", _DESCRIPTION, _EXAMPLE, _REFUSED))

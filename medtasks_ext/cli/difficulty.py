@@ -7,16 +7,13 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import OnlyTasks, command_app
+from medtasks_ext.cli.app import OnlyTasks
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.registry import registry
 from medtasks_ext.studies.difficulty import LEVELS, PAPERS_PANEL, Grading, grade, write_grading
 
-app = command_app()
 
-
-@app.command("difficulty")
 def difficulty(
     folders: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Folders of the panel's runs, one per model.")

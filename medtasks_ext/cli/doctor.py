@@ -10,7 +10,6 @@ from pathlib import Path
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.surroundings import Check, surroundings
 from medtasks_ext.cli.surroundings import bad as _bad
 from medtasks_ext.cli.words import counted
@@ -22,14 +21,10 @@ from medtasks_ext.registry.listing import check_suites
 from medtasks_ext.registry.suites import NO_SUITE
 from medtasks_ext.rows.folders import data_dir
 
-app = command_app()
-
-
 SUPPORTED = ((0, 4, 13), (0, 5))
 MARKS = {True: "✓", False: "✗", None: "·"}
 
 
-@app.command("doctor")
 def doctor() -> int:
     """Check the installation.
 

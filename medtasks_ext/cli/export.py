@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
@@ -15,10 +14,7 @@ from medtasks_ext.registry.suites import function
 if TYPE_CHECKING:
     from medtasks_ext.results.leaderboard_export import Exported
 
-app = command_app()
 
-
-@app.command("export")
 def export(
     suite: Annotated[str, typer.Argument(help="Suite with a leaderboard, such as bridge.")],
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
@@ -39,6 +35,6 @@ def export(
     export = function(tasks.suites[suite], layouts[suite])
     written: list[Exported] = export(Path(folder), Path(out), tasks, tasks.suites[suite])
     for item in written:
-        note = "  (rows rebuilt from the source: not the official test rows)" if item.rebuilt else ""
+        note = f"  ({'; '.join(item.unlike)})" if item.unlike else ""
         typer.echo(f"{item.path}: {item.n} rows{note}")
     return 0

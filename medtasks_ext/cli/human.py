@@ -29,6 +29,11 @@ DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 app = command_app()
 
+_Tasks = Annotated[str | None, typer.Option(help="Tasks, groups or tags that both runs have finished.")]
+_Documents = Annotated[
+    int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
+]
+
 
 @app.callback()
 def human() -> None:
@@ -44,21 +49,15 @@ def export(
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for forms and key.")],
     kind: Annotated[
         str,
-        typer.Option(
-            "--kind", help="pairwise: two answers, four questions; points: one answer, its scoring points."
-        ),
+        typer.Option(help="pairwise: two answers, four questions; points: one answer, its scoring points."),
     ] = "pairwise",
-    tasks: Annotated[
-        str | None, typer.Option("--tasks", help="Tasks, groups or tags that both runs have finished.")
-    ] = None,
-    documents: Annotated[
-        int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
-    ] = None,
+    tasks: _Tasks = None,
+    documents: _Documents = None,
     experts: Annotated[
         int | None,
-        typer.Option("--experts", min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
+        typer.Option(min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draw, the orders and the sides.")] = SEED,
+    seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,
 ) -> None:
     """Write the forms of experts.
 
@@ -67,11 +66,19 @@ def export(
     Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
     """
     from medtasks_ext.human.forms import write_forms
+    from medtasks_ext.human.pairs import EXPERTS, pairwise_export
+    from medtasks_ext.human.points import points_export
 
     if kind == "pairwise":
-        made = _pairwise(sources, tasks, documents, experts, seed)
+        made = pairwise_export(_drawn(sources, tasks, documents, seed), experts=experts or EXPERTS)
     elif kind == "points":
-        made = _points(sources, tasks, documents, experts, seed)
+        if len(sources) != 1 or tasks or documents:
+            raise MedtasksError(
+                "points come from one JSONL file of cases, all of which are asked",
+                where="--kind points",
+                remedy="medtasks human export --kind points QUEUE.jsonl -o DIR",
+            )
+        made = points_export(Path(sources[0]), experts=experts or 1, seed=seed)
     else:
         raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy="use pairwise or points")
     for path in write_forms(made, Path(out)):
@@ -136,16 +143,12 @@ def jury(
     runs: Annotated[list[str], typer.Argument(metavar="RUN_A RUN_B", help="Two runs.")],
     jury_name: Annotated[str, typer.Option("--jury", help="Jury file, or a bundled one: medhelm, local.")],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for judgements and figures.")],
-    tasks: Annotated[
-        str | None, typer.Option("--tasks", help="Tasks, groups or tags that both runs have finished.")
-    ] = None,
-    documents: Annotated[
-        int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draw: as in `export`.")] = SEED,
+    tasks: _Tasks = None,
+    documents: _Documents = None,
+    seed: Annotated[int, typer.Option(help="Of the draw: as in `export`.")] = SEED,
     dry_run: DryRun = False,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
+        float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
     allow_host: AllowHost = None,
 ) -> None:
@@ -177,13 +180,8 @@ def jury(
     with nullcontext() if dry_run else Lease(folder, "medtasks human jury"), closing(store):
         store.open(write=not dry_run)
         budget = budget_of(max_cost, judges, [store])
-        engine = Engine(
-            judges,
-            [RunToJudge(compared, store)],
-            budget,
-            say=say,
-            egress=Egress.of(allow_host or []),
-        )
+        egress = Egress.of(allow_host or [])
+        engine = Engine(judges, [RunToJudge(compared, store)], budget, say=say, egress=egress)
         asks, outcome = engine.pending(), None
         if dry_run:
             asking.warn_withheld(engine, asks)
@@ -195,13 +193,9 @@ def jury(
         found = jury_figures(drawn, compared, judges, store)
         write_jury(folder, found, drawn, judges)
     title = "jury of models (not a human evaluation)"
-    _print_rates(title, [item.criterion for item in found.verdicts], drawn.record)
-    _print_agreement(
-        [
-            (f"{item.criterion.task} {item.criterion.criterion}", item.criterion.agreement)
-            for item in found.verdicts
-        ]
-    )
+    criteria = [item.criterion for item in found.verdicts]
+    _print_rates(title, criteria, drawn.record)
+    _print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
     raise typer.Exit(_end_of_jury(found, outcome, folder))
 
 
@@ -229,15 +223,6 @@ def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> i
 # ---------------------------------------------------------------------- export
 
 
-def _pairwise(
-    sources: Sequence[str], tasks: str | None, documents: int | None, experts: int | None, seed: int
-) -> Export:
-    drawn = _drawn(sources, tasks, documents, seed)
-    from medtasks_ext.human.pairs import EXPERTS, pairwise_export
-
-    return pairwise_export(drawn, experts=experts or EXPERTS)
-
-
 def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> Drawn:
     from medtasks_ext.cli.arguments import quiet
     from medtasks_ext.registry import registry
@@ -256,20 +241,6 @@ def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, see
 
     folders = (Path(sources[0]), Path(sources[1]))
     return draw_pairs(folders, names, registry(), documents=documents or DOCUMENTS, seed=seed)
-
-
-def _points(
-    sources: Sequence[str], tasks: str | None, documents: int | None, experts: int | None, seed: int
-) -> Export:
-    from medtasks_ext.human.points import points_export
-
-    if len(sources) != 1 or tasks or documents:
-        raise MedtasksError(
-            "points come from one JSONL file of cases, all of which are asked",
-            where="--kind points",
-            remedy="medtasks human export --kind points QUEUE.jsonl -o DIR",
-        )
-    return points_export(Path(sources[0]), experts=experts or 1, seed=seed)
 
 
 def _say_export(made: Export, folder: Path) -> None:

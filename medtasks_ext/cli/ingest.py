@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
     from medtasks_ext.results.store.ingest import Ingested
 
-app = command_app()
 
-
-@app.command("ingest")
 def ingest(
     folders: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Folders of runs, or of lm_eval --output_path.")
     ],
-    store: Annotated[str, typer.Option("--store", help="Folder of the store; made if there is none.")],
+    store: Annotated[str, typer.Option(help="Folder of the store; made if there is none.")],
     with_text: Annotated[
         bool,
         typer.Option(

@@ -7,24 +7,18 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.seed import SEED
 from medtasks_ext.studies.judge_sft import expert_decisions, read_cases, split_by_question, write_split
 
-app = command_app()
 
-
-@app.command("judge-data")
 def judge_data(
     files: Annotated[list[str], typer.Argument(metavar="CASES...", help="JSONL files of adjudicated cases.")],
     expert: Annotated[
         list[str] | None,
-        typer.Option("--expert", help="Decisions of experts (`medtasks human ingest`), if not in CASES."),
+        typer.Option(help="Decisions of experts (`medtasks human ingest`), if not in CASES."),
     ] = None,
-    test_share: Annotated[
-        float, typer.Option("--test-share", help="Share of the questions that are held out.")
-    ] = 0.1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the split and the order of rows.")] = SEED,
+    test_share: Annotated[float, typer.Option(help="Share of the questions that are held out.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Of the split and the order of rows.")] = SEED,
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for the data.")] = "judge_data",
 ) -> int:
     """Write fine-tuning data of a judge model.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, command_app
+from medtasks_ext.cli.app import AllowHost
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import say
@@ -23,26 +23,20 @@ if TYPE_CHECKING:
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
 
-app = command_app()
-
-
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
-@app.command("judge-eval")
 def judge_eval(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="CASES...", help="JSONL files of cases.")
     ] = None,
-    expert: Annotated[
-        list[str] | None, typer.Option("--expert", help="Decisions of experts, if not in CASES.")
-    ] = None,
+    expert: Annotated[list[str] | None, typer.Option(help="Decisions of experts, if not in CASES.")] = None,
     decided: Annotated[
         list[str] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
     ] = None,
     jury: Annotated[
-        str | None, typer.Option("--jury", help="Jury file: ask these judges about each point; resumable.")
+        str | None, typer.Option(help="Jury file: ask these judges about each point; resumable.")
     ] = None,
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
     allow_host: AllowHost = None,

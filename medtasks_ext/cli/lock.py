@@ -7,16 +7,12 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import say
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.folders import CHECKOUT, is_checkout, tasks_folder
 from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
 
-app = command_app()
 
-
-@app.command("lock")
 def lock(
     names: Annotated[
         list[str], typer.Argument(metavar="[NAME]...", help="Tasks or groups; all by default.")

@@ -8,15 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AsJson, command_app
+from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, Suite, registry
 from medtasks_ext.registry.select import select
 from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.sources import Origin, forced_origin
-
-app = command_app()
 
 _DATA = {
     "local": "local files",
@@ -27,7 +25,6 @@ _DATA = {
 }
 
 
-@app.command("ls")
 def ls(
     words: Annotated[
         list[str] | None,

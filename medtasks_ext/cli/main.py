@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from medtasks_ext import __version__
+from medtasks_ext.cli.app import command_of
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
@@ -29,7 +30,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 #: Panel of `medtasks --help` -> its commands, each of them declared in the module of that name.
 PANELS = {
     "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore", "verify"),
-    "Results": ("report", "compare", "figures", "card", "cite", "export", "ingest"),
+    "Results": ("report", "compare", "reproduce", "figures", "card", "cite", "export", "ingest"),
     "Judges": ("judge", "human", "judge-calibrate", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "sample"),
@@ -52,9 +53,7 @@ class _LazyCommands(MutableMapping[str, Any]):
         if name not in self._names:
             raise KeyError(name)
         if name not in self._made:
-            command = typer.main.get_command(import_module(_module(name)).app)
-            command.name = name
-            self._made[name] = command
+            self._made[name] = command_of(import_module(_module(name)), name)
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -78,7 +77,7 @@ def _short_help(name: str) -> str:
     """The first paragraph of the docstring under which a command, or a group of commands, is declared."""
     file = Path(__file__).with_name(f"{_module(name).rpartition('.')[2]}.py")
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+        if isinstance(node, ast.FunctionDef) and (node.decorator_list or node.name == file.stem):
             return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
     return ""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from medtasks_ext.egress import shown_url
+from medtasks_ext.egress import Egress, shown_url
 from medtasks_ext.engines import choose
 from medtasks_ext.errors import MedtasksError
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    from medtasks_ext.egress import Egress
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
 
@@ -27,7 +26,6 @@ def highest_cost(price: Mapping[str, float] | None, engine: Engine) -> Callable[
 
     Args:
         price: `input` and `output`, per million tokens.
-        engine: that answers.
     """
     if not price or engine.local:
         return None

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.new_from import read, show
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
@@ -18,35 +17,27 @@ from medtasks_ext.registry.new import Question, draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
 from medtasks_ext.registry.tasks import Dataset, forget
 
-app = command_app()
 
-
-@app.command("new")
 def new(
     context: typer.Context,
-    id: Annotated[str | None, typer.Option("--id", help="DATASET, or SUITE_DATASET.")] = None,
-    suite: Annotated[str | None, typer.Option("--suite", help="Suite that the dataset joins.")] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="Answer kind (docs/answers.md).")] = None,
-    language: Annotated[str | None, typer.Option("--language", help="Of the documents: en, zh, …")] = None,
-    task_type: Annotated[
-        str | None, typer.Option("--task-type", help="What is done with a document.")
-    ] = None,
-    documents: Annotated[str | None, typer.Option("--documents", help="Kinds of documents: A,B.")] = None,
-    specialties: Annotated[
-        str | None, typer.Option("--specialties", help="Medical specialties: A,B.")
-    ] = None,
-    stage: Annotated[str | None, typer.Option("--stage", help="Clinical stage.")] = None,
-    access: Annotated[str | None, typer.Option("--access", help="open, gated, private.")] = None,
+    id: Annotated[str | None, typer.Option(help="DATASET, or SUITE_DATASET.")] = None,
+    suite: Annotated[str | None, typer.Option(help="Suite that the dataset joins.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Answer kind (docs/answers.md).")] = None,
+    language: Annotated[str | None, typer.Option(help="Of the documents: en, zh, …")] = None,
+    task_type: Annotated[str | None, typer.Option(help="What is done with a document.")] = None,
+    documents: Annotated[str | None, typer.Option(help="Kinds of documents: A,B.")] = None,
+    specialties: Annotated[str | None, typer.Option(help="Medical specialties: A,B.")] = None,
+    stage: Annotated[str | None, typer.Option(help="Clinical stage.")] = None,
+    access: Annotated[str | None, typer.Option(help="open, gated, private.")] = None,
     axis: Annotated[
-        list[str] | None,
-        typer.Option("--axis", metavar="NAME=VALUE", help="A value on an axis of the suite's own."),
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A value on an axis of the suite's own.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The dataset's own name.")] = None,
-    summary: Annotated[str | None, typer.Option("--summary", help="What goes in, what comes out.")] = None,
-    url: Annotated[str | None, typer.Option("--url", help="Where the data is.")] = None,
-    licence: Annotated[str | None, typer.Option("--licence", help="Under which terms.")] = None,
-    citation: Annotated[str | None, typer.Option("--citation", help="BibTeX key.")] = None,
-    n_test: Annotated[int | None, typer.Option("--n-test", min=1, help="Number of test documents.")] = None,
+    name: Annotated[str | None, typer.Option(help="The dataset's own name.")] = None,
+    summary: Annotated[str | None, typer.Option(help="What goes in, what comes out.")] = None,
+    url: Annotated[str | None, typer.Option(help="Where the data is.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Under which terms.")] = None,
+    citation: Annotated[str | None, typer.Option(help="BibTeX key.")] = None,
+    n_test: Annotated[int | None, typer.Option(min=1, help="Number of test documents.")] = None,
     source: Annotated[
         str | None,
         typer.Option(
@@ -54,8 +45,7 @@ def new(
         ),
     ] = None,
     answer: Annotated[
-        str | None,
-        typer.Option("--answer", metavar="COLUMN", help="With --from: the column of gold answers."),
+        str | None, typer.Option(metavar="COLUMN", help="With --from: the column of gold answers.")
     ] = None,
 ) -> int:
     """Start a dataset folder.

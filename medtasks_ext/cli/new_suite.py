@@ -9,34 +9,25 @@ import typer
 import yaml
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import RESERVED, SUITE_FILE
 
-app = command_app()
-
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
-@app.command("new-suite")
 def new_suite(
-    id: Annotated[str, typer.Option("--id", prompt="Name of the suite in lower case", help="Of its folder.")],
-    title: Annotated[
-        str, typer.Option("--title", prompt="Title, as readers see it", help="As readers see it.")
-    ],
+    id: Annotated[str, typer.Option(prompt="Name of the suite in lower case", help="Of its folder.")],
+    title: Annotated[str, typer.Option(prompt="Title, as readers see it", help="As readers see it.")],
     about: Annotated[
-        str, typer.Option("--about", prompt="What is in it, in one line", help="What is in it, in one line.")
+        str, typer.Option(prompt="What is in it, in one line", help="What is in it, in one line.")
     ],
     dataset: Annotated[
-        list[str],
-        typer.Option(
-            "--dataset", help="A dataset: a name in the suite, or SUITE/NAME of another; repeatable."
-        ),
+        list[str], typer.Option(help="A dataset: a name in the suite, or SUITE/NAME of another; repeatable.")
     ],
     axis: Annotated[
         list[str] | None,
-        typer.Option("--axis", metavar="NAME=VALUE,VALUE", help="An axis of the suite's own; repeatable."),
+        typer.Option(metavar="NAME=VALUE,VALUE", help="An axis of the suite's own; repeatable."),
     ] = None,
 ) -> int:
     """Start a suite of your own.

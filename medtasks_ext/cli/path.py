@@ -6,16 +6,12 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import build
 from medtasks_ext.registry.folders import INSTALLED, built_folder
 
-app = command_app()
 
-
-@app.command("path")
 def path(
     task: Annotated[str, typer.Argument(metavar="[TASK]", help="Print the file of this task.")] = "",
 ) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import lm_eval_config, own_flags, quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files
 from medtasks_ext.cli.model import create_model, output_folder
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.batch import Amount
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.tally import Tally
-
-app = command_app()
-
 
 _DESCRIPTION = """Write the requests of a run to files for a batch interface: OpenAI's and others' at half
 price, `vllm run-batch`, Ray Data. Takes the flags and --config files of `medtasks run`, opens or continues
@@ -52,10 +48,6 @@ _SHARD = "files need no shards: more than one are written where one would be too
 BYTES_PER_TOKEN = 4
 
 
-@app.command(
-    "requests",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
 def requests(context: typer.Context) -> int:
     """Write a run's requests to files for a batch interface.
 
@@ -64,13 +56,8 @@ def requests(context: typer.Context) -> int:
 
     Exit code 1: requests cannot be put, or data is missing.
     """
-    return requests_command(context.args)
-
-
-def requests_command(arguments: list[str]) -> int:
-    """Write requests; returns the exit code (0 all are written, 1 some could not be, or data is missing)."""
     quiet()
-    own, config = _parse(arguments)
+    own, config = _parse(context.args)
 
     from medtasks_ext.engines.batch import BatchFiles
     from medtasks_ext.runner.batch import interface_of, write_requests
@@ -84,7 +71,7 @@ def requests_command(arguments: list[str]) -> int:
     wanted = wanted_tasks(own, config)
     check_conversations(config, wanted.settings)
     run = Run(output_folder(config), wanted.registry)
-    with Lease(run.folder, "medtasks requests"):
+    with Lease(run.folder, "medtasks requests", private=wanted.private):
         waiting = open_run(run, wanted, config)
         if not waiting:
             return _nothing_left(run, wanted)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import hide_bars, quiet
 from medtasks_ext.cli.batch import say_report
 from medtasks_ext.cli.run import finish
@@ -17,13 +16,9 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.runner.batch import Left
 
-app = command_app()
-
-
 _AGAIN = "`medtasks requests` writes them again"
 
 
-@app.command("responses")
 def responses(
     folder: Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run.")],
     files: Annotated[

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
@@ -18,26 +17,22 @@ from medtasks_ext.studies.difficulty import Grading, read_grading
 from medtasks_ext.studies.sample import Item, Sample, draw, parse_ratio
 from medtasks_ext.studies.strata import strata_of
 
-app = command_app()
-
-
 EXACT, INEXACT = 0, 1
 
 
-@app.command("sample")
 def sample(
     files: Annotated[
         list[str], typer.Argument(metavar="LEVELS...", help="Files TASK.json of `medtasks difficulty`.")
     ],
     size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
-    ratio: Annotated[str, typer.Option("--ratio", help="HARD:MEDIUM:EASY.")] = "3:5:2",
+    ratio: Annotated[str, typer.Option(help="HARD:MEDIUM:EASY.")] = "3:5:2",
     by: Annotated[
-        str | None, typer.Option("--by", help="Draw in proportion over this column, e.g. department.")
+        str | None, typer.Option(help="Draw in proportion over this column, e.g. department.")
     ] = None,
     rows: Annotated[
-        str | None, typer.Option("--rows", help="File with columns id and --by; else the task's own rows.")
+        str | None, typer.Option(help="File with columns id and --by; else the task's own rows.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides which questions are drawn.")] = SEED,
+    seed: Annotated[int, typer.Option(help="Decides which questions are drawn.")] = SEED,
     out: Annotated[
         str, typer.Option("-o", "--out", help="List for --samples; tasks already in it are kept.")
     ] = "samples.json",

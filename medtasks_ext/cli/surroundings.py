@@ -7,13 +7,11 @@ import importlib.util
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from medtasks_ext.registry.folders import cache_dir
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: sound?, or None for what may well be so; what was found
 Check: TypeAlias = "tuple[bool | None, str]"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.tables import console
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, registry
@@ -20,10 +19,7 @@ from medtasks_ext.registry.tasks import TASK_FILE
 if TYPE_CHECKING:
     from medtasks_ext.runner.validate import Check
 
-app = command_app()
 
-
-@app.command("validate")
 def validate(
     names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,
 ) -> int:

@@ -14,23 +14,14 @@ _FEWSHOT = ("train", "validation", "valid", "dev")
 
 @dataclass(frozen=True)
 class HubDataset:
-    """A dataset of the hub.
+    """A dataset of the hub."""
 
-    Attributes:
-        repo: ORG/NAME.
-        revision: the commit that is there now.
-        test: file of the rows that are asked, the best that was found.
-        fewshot: file from which examples may be taken.
-        licence: as the card says, or nothing.
-        gated: whether access has to be asked for.
-    """
-
-    repo: str
-    revision: str
-    test: str
-    fewshot: str | None
-    licence: str
-    gated: bool
+    repo: str  # ORG/NAME
+    revision: str  # the commit that is there now
+    test: str  # file of the rows that are asked, the best that was found
+    fewshot: str | None  # file from which examples may be taken
+    licence: str  # as the card says, or nothing
+    gated: bool  # whether access has to be asked for
 
     @property
     def url(self) -> str:

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.new import Template, templates
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from medtasks_ext.registry.suites import Suite
+from medtasks_ext.registry.suites import Suite
 
 Kind = Literal["text", "number", "yes or no", "list", "object", "empty"]
 Shape = Literal["letter", "label", "labels", "text"]
@@ -50,21 +47,13 @@ _MOST_READ = 2_000  # rows by which language and lengths are judged
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a file.
+    """One column of a file."""
 
-    Attributes:
-        name: its header.
-        kind: what most of its cells hold.
-        empty: cells that hold nothing.
-        words: mean length of its texts.
-        values: its values and how often they occur, where these are few and short; else none.
-    """
-
-    name: str
-    kind: Kind
-    empty: int
-    words: float
-    values: Mapping[str, int]
+    name: str  # its header
+    kind: Kind  # what most of its cells hold
+    empty: int  # cells that hold nothing
+    words: float  # mean length of its texts
+    values: Mapping[str, int]  # its values and how often they occur, where these are few and short; else none
 
     @property
     def shown(self) -> str:
@@ -77,27 +66,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a file suggests; a person decides.
+    """What a file suggests; a person decides."""
 
-    Attributes:
-        rows: how many there are.
-        columns: in their order.
-        inputs: columns that the model is shown.
-        options: columns that hold the options of a question: one with lists, or one for each option.
-        answer: the gold column.
-        shape: of the gold answers.
-        labels: the values of the gold column, where it is closed.
-        language: ISO 639 code of the inputs.
-    """
-
-    rows: int
-    columns: tuple[Column, ...]
-    inputs: tuple[str, ...]
+    rows: int  # how many there are
+    columns: tuple[Column, ...]  # in their order
+    inputs: tuple[str, ...]  # columns that the model is shown
+    #: columns that hold the options of a question: one with lists, or one for each option
     options: tuple[str, ...]
-    answer: str
-    shape: Shape
-    labels: tuple[str, ...]
-    language: str
+    answer: str  # the gold column
+    shape: Shape  # of the gold answers
+    labels: tuple[str, ...]  # the values of the gold column, where it is closed
+    language: str  # ISO 639 code of the inputs
 
     def kind_for(self, suite: Suite) -> str | None:
         """The answer kind that fits the gold column, of those that the suite has."""

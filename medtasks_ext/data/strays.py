@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
 
+from medtasks_ext.registry import Registry
 from medtasks_ext.rows.folders import FETCHED
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import BESIDE, dataset_folder, row_files
 from medtasks_ext.rows.sources import letters
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from medtasks_ext.registry import Registry
-
 
 @dataclass(frozen=True)
 class Stray:
-    """A file or folder that is not read.
+    """A file or folder that is not read."""
 
-    Attributes:
-        path: below the data folder.
-        known: its name is right, but other files of the dataset come first.
-        meant: the name that may be meant.
-    """
-
-    path: str
-    known: bool = False
-    meant: str | None = None
+    path: str  # below the data folder
+    known: bool = False  # its name is right, but other files of the dataset come first
+    meant: str | None = None  # the name that may be meant
 
 
 def find_strays(folder: Path, registry: Registry, read: set[str]) -> list[Stray]:

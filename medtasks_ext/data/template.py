@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from medtasks_ext.registry import Dataset
 
 _NO_MEANING = "see the prompt in the task's YAML"
 
 
 @dataclass(frozen=True)
 class Template:
-    """What became of one dataset's folder.
+    """What became of one dataset's folder."""
 
-    Attributes:
-        folder: of the dataset.
-        written: files.
-        kept: files left alone since they hold something.
-        downloaded: whether the rows can be downloaded, so that none need be brought.
-    """
-
-    folder: Path
-    written: list[Path]
-    kept: list[Path]
-    downloaded: bool
+    folder: Path  # of the dataset
+    written: list[Path]  # files
+    kept: list[Path]  # files left alone since they hold something
+    downloaded: bool  # whether the rows can be downloaded, so that none need be brought
 
 
 def write_template(dataset: Dataset, root: Path) -> Template:
@@ -43,7 +33,6 @@ def write_template(dataset: Dataset, root: Path) -> Template:
     `test.jsonl` is made: an empty one would stand in for them.
 
     Args:
-        dataset: whose schema it is.
         root: data folder; the files go to `root/SUITE/DATASET/`, where the loader looks for them.
 
     Raises:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.batch import CHAT, BatchFiles, Became, Intake
+from medtasks_ext.engines.batch import CHAT, BatchFiles, Became, Intake, Written
 from medtasks_ext.engines.faults import Asked
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines.records import Answer, Outcome
 from medtasks_ext.judge.client import chat_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from medtasks_ext.engines.batch import Written
-    from medtasks_ext.engines.records import Outcome
     from medtasks_ext.judge.asks import Ask
     from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import Judge
@@ -69,11 +66,7 @@ def _body(judge: Judge, same: list[Ask]) -> dict[str, object]:
 
 
 class JudgeIntake(Intake):
-    """Stores results of batches as judgements and failures.
-
-    Args:
-        engine: that would ask.
-    """
+    """Stores results of batches as judgements and failures."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(CHAT, "these runs under this jury")

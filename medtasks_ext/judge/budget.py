@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.judge.client import BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.judge.jury import Judge, Jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.judgements import Usage

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT
+from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Text
 from medtasks_ext.engines.completion import chat_answer
 from medtasks_ext.engines.faults import shortened
 from medtasks_ext.engines.http import Client, Failed, Server
@@ -13,9 +14,6 @@ from medtasks_ext.engines.records import Answer, FaultKind
 from medtasks_ext.runs.judgements import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from medtasks_ext.egress import Egress, Text
     from medtasks_ext.judge.jury import Judge
 
 PROBE_SECONDS = 60.0
@@ -131,9 +129,7 @@ class Endpoint:
         A server that refuses the schema is asked without, then and from then on.
 
         Args:
-            schema: of the verdict.
             quote: whether a fault may quote the server's own words, which may quote the conversation.
-            text: whose text the conversation holds.
         """
         if self.takes_schema:
             found = await self._client.ask(

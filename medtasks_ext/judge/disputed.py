@@ -7,7 +7,9 @@ The queue is what `medtasks human export --kind points` reads; the decisions are
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
@@ -15,21 +17,15 @@ from pydantic import BaseModel, Field, ValidationError
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
-from medtasks_ext.judge.asks import done_requests
-from medtasks_ext.judge.cases import response_hash
-from medtasks_ext.judge.jury import HUMAN
+from medtasks_ext.judge.asks import RunToJudge, done_requests
+from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
+from medtasks_ext.judge.jury import HUMAN, Jury
 from medtasks_ext.judge.procedures import Request, is_disputed
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import QUEUE, About, Judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.cases import Case, JudgedTask
-    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
 
 _SHOWN = 3  # faults that a message spells out
@@ -106,8 +102,6 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
 
     Args:
         path: JSON lines {id, points: [{id, met}]}.
-        runs: whose disputed cases they decide.
-        jury: the assessors.
         keep: False only checks.
 
     Raises:

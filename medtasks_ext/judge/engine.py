@@ -5,31 +5,22 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from medtasks_ext.egress import Egress
+from medtasks_ext.egress import Egress, Place, Text
 from medtasks_ext.engines.http import FIRST_PAUSE, Failed, Retry
-from medtasks_ext.engines.records import Fault
+from medtasks_ext.engines.records import Answer, Fault
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.asks import Ask, open_requests
-from medtasks_ext.judge.budget import Budget, estimate, highest_cost
+from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
+from medtasks_ext.judge.budget import Budget, Estimate, estimate, highest_cost
 from medtasks_ext.judge.client import Endpoint, n_bytes, shortfall, usage_of
-from medtasks_ext.judge.jury import HUMAN
+from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.runs.judgements import About, Failure, Intent, Judgement
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from medtasks_ext.egress import Place, Text
-    from medtasks_ext.engines.records import Answer
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import Estimate
-    from medtasks_ext.judge.jury import Judge, Jury
-    from medtasks_ext.runs.judgements import FailureKind, Usage
+from medtasks_ext.runs.judgements import About, Failure, FailureKind, Intent, Judgement, Usage
 
 #: Tries of a request that fails on the way, and replies asked for where they cannot be read.
 MAX_TRIES, MAX_REPLIES = 8, 3
@@ -61,7 +52,6 @@ class Engine:
 
     Args:
         runs: what to judge, each with its open store.
-        budget: what it may cost.
         report: called with (judge, whether it gave a judgement) after each request.
     """
 

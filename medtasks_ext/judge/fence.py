@@ -8,11 +8,8 @@ of the judge's own conversation.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _FENCE_LIKE = re.compile(r"<{3,}|>{3,}")
 #: How chat templates mark turns. A server that renders a template reads such text as a new turn.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -16,55 +17,34 @@ from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from medtasks_ext.runs.judgements import Usage
 
 
 class Price(Strict):
-    """USD per million tokens.
+    """USD per million tokens."""
 
-    Attributes:
-        input: tokens.
-        output: tokens.
-        batch: the share of both that the provider's batch interface costs, where it has one.
-    """
-
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
+    input: float = Field(ge=0)  # tokens
+    output: float = Field(ge=0)  # tokens
+    #: the share of both that the provider's batch interface costs, where it has one
     batch: float | None = Field(default=None, gt=0, lt=1)
 
 
 class Judge(Strict):
-    """One model behind an OpenAI-compatible endpoint.
+    """One model behind an OpenAI-compatible endpoint."""
 
-    Attributes:
-        name: how results name it.
-        model: how the server names it.
-        base_url: up to and including `/v1`.
-        api_key_env: environment variable that holds the key; none for a server without keys.
-        price: for estimates and `--max-cost`; a server on this machine costs nothing.
-        max_concurrent: requests under way at a time.
-        requests_per_minute: upper limit, retries included.
-        max_tokens: of a reply, reasoning included.
-        max_tokens_key: what the server calls that limit.
-        temperature: None leaves it to the server.
-        timeout: seconds that a reply may take.
-        extra_body: more fields of the request, sent as they are.
-    """
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    model: str = Field(min_length=1)
-    base_url: str
-    api_key_env: str | None = None
-    price: Price | None = None
-    max_concurrent: int = Field(default=8, ge=1)
-    requests_per_minute: float | None = Field(default=None, gt=0)
-    max_tokens: int = Field(default=4096, ge=1)
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")  # how results name it
+    model: str = Field(min_length=1)  # how the server names it
+    base_url: str  # up to and including `/v1`
+    api_key_env: str | None = None  # environment variable that holds the key; none for a server without keys
+    price: Price | None = None  # for estimates and `--max-cost`; a server on this machine costs nothing
+    max_concurrent: int = Field(default=8, ge=1)  # requests under way at a time
+    requests_per_minute: float | None = Field(default=None, gt=0)  # upper limit, retries included
+    max_tokens: int = Field(default=4096, ge=1)  # of a reply, reasoning included
+    #: what the server calls that limit
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    temperature: float | None = Field(default=0.0, ge=0)
-    timeout: float = Field(default=300, gt=0)
-    extra_body: dict[str, Any] = {}
+    temperature: float | None = Field(default=0.0, ge=0)  # None leaves it to the server
+    timeout: float = Field(default=300, gt=0)  # seconds that a reply may take
+    extra_body: dict[str, Any] = {}  # more fields of the request, sent as they are
 
     @field_validator("base_url")
     @classmethod
@@ -110,13 +90,10 @@ class Judge(Strict):
 
 
 class Adjudicator(Judge):
-    """The judge of disputed cases.
+    """The judge of disputed cases."""
 
-    Attributes:
-        asks: about all scoring points of a case in one request, or about each in a request of its own,
-            with the prompt that `medtasks judge-data` writes for training.
-    """
-
+    #: about all scoring points of a case in one request, or about each in a request of its own, with the
+    #: prompt that `medtasks judge-data` writes for training
     asks: Literal["all_points", "points_one_by_one"] = "all_points"
 
 

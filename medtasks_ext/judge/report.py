@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
@@ -17,9 +19,6 @@ from medtasks_ext.stats.agreement import Estimate
 from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.scores import DocumentScore

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import both
-from medtasks_ext.stats.statistic import Statistic, as_they_are, ratios, share
+from medtasks_ext.metrics.common import Document, Metrics, both
+from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, ratios, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
-    from medtasks_ext.stats.statistic import Array
 
 TRIALS = 3
 #: (question id, trial, correct, chosen option texts)

@@ -19,15 +19,13 @@ import sys
 import tempfile
 import threading
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _WORKER = Path(__file__).with_name("sql_worker.py")
 _LENGTH = struct.Struct(">Q")
@@ -38,26 +36,17 @@ OUT_OF_TIME = "out of time"
 
 @dataclass(frozen=True)
 class Limits:
-    """What one query may use.
+    """What one query may use."""
 
-    Attributes:
-        seconds: running time; a worker that is still silent `grace` seconds later is killed.
-        rows: distinct rows of a result.
-        result_bytes: text, blobs and eight bytes per number in the distinct rows.
-        cell_bytes: the longest text or blob, in results and on the way there (from Python 3.11).
-        sql_bytes: the longest statement.
-        heap_bytes: SQLite's memory.
-        memory_bytes: address space of the process.
-    """
-
-    seconds: float = 2.0
+    seconds: float = 2.0  # running time; a worker that is still silent `grace` seconds later is killed
     grace: float = 1.0
-    rows: int = 50_000
-    result_bytes: int = 16 * _MIB
+    rows: int = 50_000  # distinct rows of a result
+    result_bytes: int = 16 * _MIB  # text, blobs and eight bytes per number in the distinct rows
+    #: the longest text or blob, in results and on the way there (from Python 3.11)
     cell_bytes: int = 1_000_000
-    sql_bytes: int = 100_000
-    heap_bytes: int = 256 * _MIB
-    memory_bytes: int = 1024 * _MIB
+    sql_bytes: int = 100_000  # the longest statement
+    heap_bytes: int = 256 * _MIB  # SQLite's memory
+    memory_bytes: int = 1024 * _MIB  # address space of the process
 
     def as_request(self) -> dict[str, Any]:
         """What a worker is told."""

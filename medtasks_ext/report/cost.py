@@ -16,21 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """What is known of an entry's tokens and cost.
+    """What is known of an entry's tokens and cost."""
 
-    Attributes:
-        tokens: input and output tokens of the tasks where they were counted; None where of none.
-        counted: how many tasks those are.
-        price: of the model; None if it is not known.
-        usd: of these tokens, judges' work not included; None if tokens or price are not known.
-        rule: in words.
-    """
-
+    #: input and output tokens of the tasks where they were counted; None where of none
     tokens: dict[str, int] | None
-    counted: int
-    price: Price | None
-    usd: float | None
-    rule: str
+    counted: int  # how many tasks those are
+    price: Price | None  # of the model; None if it is not known
+    usd: float | None  # of these tokens, judges' work not included; None if tokens or price are not known
+    rule: str  # in words
 
     def of(self, item: Experiment) -> float | None:
         """US dollars of one task."""

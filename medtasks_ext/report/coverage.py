@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -9,8 +10,6 @@ from medtasks_ext.report.privacy import is_open
 from medtasks_ext.runs.manifest import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Entry, Experiment

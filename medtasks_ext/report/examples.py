@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
@@ -11,13 +12,10 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.pages import cut
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.document_scores import document_scores, score_statistic
-from medtasks_ext.results.experiments import Fault
+from medtasks_ext.results.experiments import Experiment, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from medtasks_ext.registry.tasks import Dataset
-    from medtasks_ext.results.experiments import Experiment
     from medtasks_ext.runs.records import Sample
 
 #: Documents of a file that are looked at: what is rare in it may be missed, and large files cost no time.

@@ -5,17 +5,13 @@ A mean over tasks of several suites has no meaning, so a group that joins suites
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from medtasks_ext.registry import Registry
 from medtasks_ext.registry.groups import suite_of_group
 from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.report.axes import order, title
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from medtasks_ext.registry import Registry
 
 #: Tasks of a group inside one suite that is a row without axes below it.
 _SMALL = 20
@@ -27,35 +23,24 @@ _MANY = 40
 
 @dataclass(frozen=True)
 class Block:
-    """A suite asked with one strategy, or a large part of it.
+    """A suite asked with one strategy, or a large part of it."""
 
-    Attributes:
-        names: of the suite, or of groups of it that were asked for.
-        axes: main axis -> name of a group -> its title.
-    """
-
-    names: list[str]
-    axes: dict[str, dict[str, str]]
+    names: list[str]  # of the suite, or of groups of it that were asked for
+    axes: dict[str, dict[str, str]]  # main axis -> name of a group -> its title
 
 
 @dataclass(frozen=True)
 class Outline:
-    """The names of the table.
+    """The names of the table."""
 
-    Attributes:
-        single: tasks, and groups that are rows without axes.
-        blocks: suites in their order.
-    """
-
-    single: list[str]
-    blocks: list[Block]
+    single: list[str]  # tasks, and groups that are rows without axes
+    blocks: list[Block]  # suites in their order
 
 
 def outline(registry: Registry, requested: Iterable[str]) -> Outline:
     """The names that stand for what was asked for.
 
     Args:
-        registry: of tasks.
         requested: names of tasks, tags and groups.
     """
     single: dict[str, None] = {}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from medtasks_ext import __version__
@@ -14,9 +16,6 @@ from medtasks_ext.report.page import render
 from medtasks_ext.report.tidy import csv_lines, groups_table, results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
     import pyarrow as pa
 
     from medtasks_ext.report.gather import Report
@@ -50,7 +49,6 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
     Args:
         folder: for them, as `check_folder` accepts it.
         report: for the tables.
-        data: of the page.
     """
     every, groups = results(report), groups_table(report)
     made: dict[str, Callable[[BinaryIO], object]] = {

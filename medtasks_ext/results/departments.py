@@ -18,21 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DepartmentScore:
-    """One department's line.
+    """One department's line."""
 
-    Attributes:
-        name: of a primary or secondary department, or `No Department`.
-        primary: the primary department of a secondary one; None on the line of a primary one.
-        score: mean over the tasks that have documents there, each counting once, 0-1.
-        n_tasks: those tasks.
-        n_documents: their documents there; a question that is asked several times is one.
-    """
-
-    name: str
-    primary: str | None
-    score: float
-    n_tasks: int
-    n_documents: int
+    name: str  # of a primary or secondary department, or `No Department`
+    primary: str | None  # the primary department of a secondary one; None on the line of a primary one
+    score: float  # mean over the tasks that have documents there, each counting once, 0-1
+    n_tasks: int  # those tasks
+    n_documents: int  # their documents there; a question that is asked several times is one
 
 
 def score_by_department(
@@ -46,7 +38,6 @@ def score_by_department(
     Args:
         tasks: task -> lm-eval's records of its documents (in memory or as read from `samples_TASK.jsonl`)
             and its aggregations.
-        metric: what to report.
 
     Returns:
         Each primary department, followed by its secondary ones, in the order of the vocabulary; those

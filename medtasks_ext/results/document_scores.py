@@ -6,8 +6,10 @@ under any weights, so paired tests and bootstraps need no responses.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,46 +20,32 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.yamlfile import function_named
 from medtasks_ext.stats.counts import Counts, by_unit, statistic_of, unit_of
 from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import Statistic, mean
+from medtasks_ext.stats.statistic import Array, Statistic, mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     import pyarrow as pa
 
     from medtasks_ext.registry.tasks import Dataset
-    from medtasks_ext.stats.statistic import Array
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True)
 class DocumentScores:
-    """The documents of one task in one run, in the order of the task's file.
+    """The documents of one task in one run, in the order of the task's file."""
 
-    Attributes:
-        documents: (n,) keys of the documents, unique within the task.
-        contents: (n,) hashes of document and prompt fields; equal where two runs were asked the same.
-        units: (n,) which documents are resampled together, numbered from 0 in order of their first.
-        scored: (n,) whether it takes part in the score: it has gold, or a judge's rating.
-        scores: (n,) the score of each document alone; NaN where it has none of its own (nothing to find
-            and nothing found, or a further trial of a question that is judged as a whole).
-        valid: (n,) share of readable answers, 0 or 1; NaN where it is not reported.
-        unclosed: (n,) 1 where reasoning never ended; NaN where it is not reported.
-        counts: (n, k) what the score is computed from; rows that are not `scored` are 0.
-        statistic: how the score follows from column sums of `counts`.
-    """
-
-    documents: Sequence[str]
+    documents: Sequence[str]  # (n,) keys of the documents, unique within the task
+    #: (n,) hashes of document and prompt fields; equal where two runs were asked the same
     contents: Sequence[str]
-    units: Array
-    scored: Array
+    units: Array  # (n,) which documents are resampled together, numbered from 0 in order of their first
+    scored: Array  # (n,) whether it takes part in the score: it has gold, or a judge's rating
+    #: (n,) the score of each document alone; NaN where it has none of its own (nothing to find and nothing
+    #: found, or a further trial of a question that is judged as a whole)
     scores: Array
-    valid: Array
-    unclosed: Array
-    counts: Array
-    statistic: Statistic
+    valid: Array  # (n,) share of readable answers, 0 or 1; NaN where it is not reported
+    unclosed: Array  # (n,) 1 where reasoning never ended; NaN where it is not reported
+    counts: Array  # (n, k) what the score is computed from; rows that are not `scored` are 0
+    statistic: Statistic  # how the score follows from column sums of `counts`
 
     @property
     def value(self) -> float:
@@ -178,7 +166,6 @@ def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
     """What `as_table` wrote.
 
     Args:
-        table: of one task.
         statistic: of the task's score, as the registry names it.
     """
     column = {name: table[name].combine_chunks() for name in table.column_names}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +15,6 @@ import numpy as np
 from medtasks_ext.atomic import atomic_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.stats.statistic import Array
 
 

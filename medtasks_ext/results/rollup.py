@@ -7,6 +7,7 @@ ClinicBench's scenario averages leave datasets out: `Registry.parts` says which 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.stats.bootstrap import Interval, mean_over_tasks, percentile_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.stats.statistic import Array
@@ -23,27 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a roll-up.
+    """One line of a roll-up."""
 
-    Attributes:
-        name: task or group.
-        score: mean score of its scored tasks, 0-1; None when there is none.
-        interval: 95 % percentile interval of the score, documents resampled within each task; None
-            where a scored task has fewer than two documents.
-        valid: mean share of readable answers of its finished tasks.
-        n_scored: finished tasks with a score.
-        n_tasks: tasks that the group's score is taken over.
-        n_documents: documents of its finished tasks.
-        sample: whether any of it comes from synthetic rows.
-    """
-
-    name: str
-    score: float | None
-    valid: float | None
-    n_scored: int
-    n_tasks: int
-    n_documents: int
-    sample: bool
+    name: str  # task or group
+    score: float | None  # mean score of its scored tasks, 0-1; None when there is none
+    valid: float | None  # mean share of readable answers of its finished tasks
+    n_scored: int  # finished tasks with a score
+    n_tasks: int  # tasks that the group's score is taken over
+    n_documents: int  # documents of its finished tasks
+    sample: bool  # whether any of it comes from synthetic rows
+    #: 95 % percentile interval of the score, documents resampled within each task; None where a scored task
+    #: has fewer than two documents
     interval: Interval | None = None
 
     @property
@@ -63,7 +52,6 @@ def roll_up(
     """The row of a group.
 
     Args:
-        name: of the group.
         tasks: all tasks that it holds.
         metrics: task -> metric -> value, for finished tasks.
         sizes: task -> number of documents, for finished tasks.
@@ -98,7 +86,6 @@ def counted_parts(
     """The scored tasks that a group's score is taken over: a mean over parts, each the mean of its tasks.
 
     Args:
-        tasks: of the group.
         scored: tasks that have a score.
         parts: the tasks behind the score, where it is a mean over parts.
     """
@@ -111,9 +98,7 @@ def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_s
 
     Args:
         entry: a model's experiments, or its published scores.
-        tasks: the registry.
         group: name of a task, tag or group, without the suffix of a strategy.
-        strategy: of the scores.
     """
 
     def asked(names: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.jsonfile import read_json
@@ -11,24 +12,16 @@ from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.runs.records import Sample, TaskRecord
 
 
 @dataclass(frozen=True)
 class RunResults:
-    """One run folder.
+    """One run folder."""
 
-    Attributes:
-        folder: of the run.
-        model: the name that its user gave the model.
-        tasks: task -> contents of its result file, for finished tasks.
-    """
-
-    folder: Path
-    model: str
-    tasks: dict[str, TaskRecord]
+    folder: Path  # of the run
+    model: str  # the name that its user gave the model
+    tasks: dict[str, TaskRecord]  # task -> contents of its result file, for finished tasks
 
     def score(self, task: str) -> float | None:
         """The task's score, or None where it has none."""
@@ -40,7 +33,6 @@ class RunResults:
         """lm-eval's records of the task's documents; judged ones with `score` as (run, value).
 
         Args:
-            task: its name.
             first: how many, from the first on; all by default.
 
         Raises:

@@ -6,6 +6,7 @@ checks each. Scores are a matrix (models, benchmarks) on 0-1, jury scores normal
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -16,26 +17,17 @@ from medtasks_ext.stats.comparison import detectable_difference
 from medtasks_ext.stats.ranking import win_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
 class SuiteFigures:
-    """One model's line of Table 1.
+    """One model's line of Table 1."""
 
-    Attributes:
-        win_rate: mean over benchmarks of (models beaten + half of the ties) / (models - 1).
-        win_sd: population s.d. of the model's pairwise win rates, in which a tie is no win.
-        macro_average: mean of the normalised scores.
-        macro_sd: their sample s.d.
-    """
-
-    win_rate: float
-    win_sd: float
-    macro_average: float
-    macro_sd: float
+    win_rate: float  # mean over benchmarks of (models beaten + half of the ties) / (models - 1)
+    win_sd: float  # population s.d. of the model's pairwise win rates, in which a tie is no win
+    macro_average: float  # mean of the normalised scores
+    macro_sd: float  # their sample s.d.
 
 
 def normalised(jury_score: float) -> float:

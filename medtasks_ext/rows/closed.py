@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
@@ -10,8 +11,6 @@ from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.expressions import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from medtasks_ext.rows.spec import DatasetSpec, RowSchema
 
 #: Filters that leave a value of a closed list what it is.
@@ -65,8 +64,8 @@ def _closed(spec: DatasetSpec, schema: RowSchema) -> dict[str, list[Any]]:
     if gold in derived:
         gold, given = _last(derived[gold]), True
     answers = [*spec.answer.get("letters", ()), *spec.answer.get("labels", ())]
-    if answers and given and gold not in (None, *derived) and spec.answer["kind"] in _ONE_OF:
-        found.setdefault(str(gold), answers)
+    if answers and given and gold is not None and gold in schema.columns and spec.answer["kind"] in _ONE_OF:
+        found.setdefault(gold, answers)
     return found
 
 

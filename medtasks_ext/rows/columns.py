@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -19,8 +20,6 @@ from medtasks_ext.privacy import excerpt
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from medtasks_ext.rows.files import Row
 
 ColumnType = Literal[
@@ -63,21 +62,13 @@ _TRUTH = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0
 
 
 class Column(Strict):
-    """One column of a schema.
+    """One column of a schema."""
 
-    Attributes:
-        type: of its values. In a CSV or Excel cell lists and objects are written as JSON.
-        values: the only ones that it may hold; of a list, its items.
-        nullable: whether a row may lack a value.
-        missing: texts that stand for no value in this source, besides NaN, null and blank cells.
-        pattern: regular expression that a text must match.
-    """
-
-    type: ColumnType = "text"
-    values: list[Value] | None = None
-    nullable: bool = False
-    missing: list[str] = []
-    pattern: str | None = None
+    type: ColumnType = "text"  # of its values. In a CSV or Excel cell lists and objects are written as JSON
+    values: list[Value] | None = None  # the only ones that it may hold; of a list, its items
+    nullable: bool = False  # whether a row may lack a value
+    missing: list[str] = []  # texts that stand for no value in this source, besides NaN, null and blank cells
+    pattern: str | None = None  # regular expression that a text must match
 
     @model_validator(mode="after")
     def _consistent(self) -> Column:
@@ -103,19 +94,12 @@ class Column(Strict):
 
 
 class CellFault(NamedTuple):
-    """A cell that cannot be used.
+    """A cell that cannot be used."""
 
-    Attributes:
-        column: its name.
-        found: what is there, without its text.
-        cause: the same for all cells with this fault.
-        remedy: what to write instead.
-    """
-
-    column: str
-    found: str
-    cause: str
-    remedy: str
+    column: str  # its name
+    found: str  # what is there, without its text
+    cause: str  # the same for all cells with this fault
+    remedy: str  # what to write instead
 
 
 class _CellError(ValueError):
@@ -124,17 +108,11 @@ class _CellError(ValueError):
 
 @dataclass(frozen=True)
 class Cells:
-    """A row with values of the declared types.
+    """A row with values of the declared types."""
 
-    Attributes:
-        row: the row; columns that it lacks are empty text, None, or, if optional, not there.
-        faults: cells that cannot be used.
-        blanks: columns in which it holds nothing, where that is allowed.
-    """
-
-    row: Row
-    faults: list[CellFault]
-    blanks: list[str]
+    row: Row  # the row; columns that it lacks are empty text, None, or, if optional, not there
+    faults: list[CellFault]  # cells that cannot be used
+    blanks: list[str]  # columns in which it holds nothing, where that is allowed
 
 
 class CellReader:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from docx.text.paragraph import Paragraph
 
 

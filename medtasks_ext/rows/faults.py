@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -19,18 +17,13 @@ REMEDY = "check that row against the schema"
 
 @dataclass
 class Faults:
-    """What is wrong with the rows of a dataset.
+    """What is wrong with the rows of a dataset."""
 
-    Attributes:
-        check: keep faults, leave out their rows and go on; otherwise the first fault is raised.
-        kept: the faults so far.
-        blanks: column -> rows in which it holds nothing, where that is allowed.
-        notes: what is right but worth knowing of rows -> how many.
-    """
-
-    check: bool = False
-    kept: list[MedtasksError] = field(default_factory=list)
+    check: bool = False  # keep faults, leave out their rows and go on; otherwise the first fault is raised
+    kept: list[MedtasksError] = field(default_factory=list)  # the faults so far
+    #: column -> rows in which it holds nothing, where that is allowed
     blanks: Counter[str] = field(default_factory=Counter)
+    #: what is right but worth knowing of rows -> how many
     notes: Counter[str] = field(default_factory=Counter)
 
     def add(self, fault: RowError) -> None:
@@ -51,10 +44,8 @@ class Faults:
 
         Args:
             place: the row, for messages.
-            where: its file.
             make: makes it. What it raises is a fault of the row, unless it is a `MedtasksError` of
                 something else.
-            args: what it is made of.
             named: likewise.
         """
         try:

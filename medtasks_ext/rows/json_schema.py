@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from medtasks_ext.answers.formats import any_format
-from medtasks_ext.registry import Metadata, registry
+from medtasks_ext.registry import Metadata, Registry, Suite, registry
 from medtasks_ext.registry.tasks import TASK_CLASS
 from medtasks_ext.rows.spec import DatasetSpec
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry, Suite
 
 _TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
 #: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.

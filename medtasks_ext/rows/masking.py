@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from medtasks_ext.privacy import RowValueError, excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def masked(text: str, offsets: Iterable[str], name: str) -> str:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.places import places
 from medtasks_ext.rows.sources import Origin, find_origin
-from medtasks_ext.rows.spec import dataset_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from medtasks_ext.rows.spec import Source
+from medtasks_ext.rows.spec import Source, dataset_spec
 
 
 def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
@@ -31,7 +26,9 @@ def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
     metadata = dataset.metadata
     found = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
-    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(found)}"
+    download = source_of(dataset).download
+    click = f"; or accept its terms: medtasks data fetch --accept {dataset.id}" if download else ""
+    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(found)}{click}"
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from medtasks_ext.privacy import RowValueError, excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def json_objects(items: Any, fields: list[str] | Mapping[str, str]) -> str:
     """A JSON array with an object per line, of the named fields in their order, without repeats.
 
     Args:
-        items: objects of the row.
         fields: names; or name -> where the value lies, `object.@value` for a field of a field. Fields that
             an object lacks, and nulls, are left out.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.folders import CHECKOUT, PACKAGE
 from medtasks_ext.rows.files import SUFFIXES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import Source
 
@@ -20,20 +19,13 @@ BESIDE = ("README.md", "example.jsonl", "instruction.txt")
 
 @dataclass(frozen=True)
 class Place:
-    """One layout of local files.
+    """One layout of local files."""
 
-    Attributes:
-        kind: `official` (BRIDGE's own files), `rows` (in one of several formats), or `original` (the
-            source's files).
-        needed: paths below the data folder; for `original` patterns below its folder.
-        optional: paths that may be there besides: few-shot rows.
-        folder: of the dataset, below the data folder.
-    """
-
+    #: `official` (BRIDGE's own files), `rows` (in one of several formats), or `original` (the source's files)
     kind: str
-    needed: list[str]
-    optional: list[str]
-    folder: str
+    needed: list[str]  # paths below the data folder; for `original` patterns below its folder
+    optional: list[str]  # paths that may be there besides: few-shot rows
+    folder: str  # of the dataset, below the data folder
 
     @property
     def short(self) -> str:

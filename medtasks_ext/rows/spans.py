@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from medtasks_ext.privacy import RowValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def spans(

@@ -7,6 +7,7 @@ often each document was drawn), and all resamples of all metrics are one matrix 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -16,13 +17,11 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from medtasks_ext.seed import SEED
-from medtasks_ext.stats.counts import counts_of, question_of, unit_of
+from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from medtasks_ext.stats.counts import Counts
     from medtasks_ext.stats.statistic import Array, Matrix
 
 RESAMPLES, LEVEL = 1000, 0.95

@@ -6,13 +6,12 @@ all pairs of a leaderboard.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
     from medtasks_ext.stats.statistic import Array

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +14,7 @@ from medtasks_ext.stats.bootstrap import (
     resampled_sums,
     resampling_weights,
 )
-from medtasks_ext.stats.statistic import ratios
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from medtasks_ext.stats.statistic import Array
+from medtasks_ext.stats.statistic import Array, ratios
 
 WIN, TIE, LOSS = 1, 0, -1
 OUTCOMES = {"win": WIN, "tie": TIE, "loss": LOSS}
@@ -34,21 +29,14 @@ Votes = dict[str, dict[str, int]]
 
 @dataclass(frozen=True)
 class Rate:
-    """What one expert, or all together, say about one criterion.
+    """What one expert, or all together, say about one criterion."""
 
-    Attributes:
-        by: an expert, `mean` or `majority`.
-        n: documents.
-        shares: `win`, `tie`, `loss`, `win_tie` -> share of the votes, 0-1.
-        intervals: the same -> 95 % percentile interval over documents; None below two documents.
-        undecided: documents without a majority, which count as ties (`majority` only).
-    """
-
-    by: str
-    n: int
-    shares: Mapping[str, float]
+    by: str  # an expert, `mean` or `majority`
+    n: int  # documents
+    shares: Mapping[str, float]  # `win`, `tie`, `loss`, `win_tie` -> share of the votes, 0-1
+    #: the same -> 95 % percentile interval over documents; None below two documents
     intervals: Mapping[str, Interval | None]
-    undecided: int = 0
+    undecided: int = 0  # documents without a majority, which count as ties (`majority` only)
 
 
 def rates(votes: Votes, dataset: str) -> list[Rate]:

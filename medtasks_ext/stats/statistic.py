@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     import scipy.sparse
 
-    Array: TypeAlias = np.ndarray
     #: counts, one row per item; sparse where a column stands for one of many labels
     Matrix: TypeAlias = np.ndarray | scipy.sparse.csr_array
+
+Array: TypeAlias = np.ndarray
 
 
 class Statistic:
@@ -29,8 +30,6 @@ class Statistic:
         counts: items of n documents -> (n, k). k may depend on the items. A statistic of several
             documents at once (the trials of a question) puts its counts into the row of the first.
         value: sums of the rows (..., k) -> metric (...). Never NaN: a ratio without a whole is 0.
-        published: `value` as the suite's own bootstrap takes it on a resample, where that is
-            something else; on all documents both agree.
     """
 
     # no dataclass: lm-eval's copy of a configuration would take it apart
@@ -43,6 +42,8 @@ class Statistic:
         published: Callable[[Array], Array] | None = None,
     ) -> None:
         self.name, self.counts, self.value = name, counts, value
+        #: `value` as the suite's own bootstrap takes it on a resample, where that is something else; on all
+        #: documents both agree
         self.published = published or value
 
     def __repr__(self) -> str:

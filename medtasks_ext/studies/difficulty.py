@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from pydoc import locate
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,18 +14,13 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry import STRATEGIES
-from medtasks_ext.results.run_files import read_run
+from medtasks_ext.registry import STRATEGIES, Dataset, Registry
+from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE
 from medtasks_ext.stats.counts import counts_of, question_of, statistic_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.results.run_files import RunResults
     from medtasks_ext.runs.records import Sample
 
 Level = Literal["hard", "medium", "easy"]
@@ -42,44 +39,27 @@ _DIGITS = 9
 
 @dataclass(frozen=True)
 class Graded:
-    """One question with its level.
+    """One question with its level."""
 
-    Attributes:
-        id: of the question.
-        documents: places of its documents among the task's, from 0; several where it is asked several times.
-        level: hard, medium or easy.
-        value: panel models that are right, or the panel's mean score on 0-1.
-        department: secondary departments, where the documents carry them.
-    """
-
-    id: str
+    id: str  # of the question
+    #: places of its documents among the task's, from 0; several where it is asked several times
     documents: list[int]
-    level: Level
-    value: float
-    department: list[str]
+    level: Level  # hard, medium or easy
+    value: float  # panel models that are right, or the panel's mean score on 0-1
+    department: list[str]  # secondary departments, where the documents carry them
 
 
 @dataclass(frozen=True)
 class Grading:
-    """The levels of a task's questions.
+    """The levels of a task's questions."""
 
-    Attributes:
-        task: whose documents were graded.
-        method: how a model's response became right or wrong, or that judges scored it.
-        panel: folder and model of each run.
-        rows_hash: identifies the documents.
-        origin: of the rows; `sample` means synthetic.
-        same_documents: tasks with the same documents in the same order (other strategies).
-        questions: in the order of the documents.
-    """
-
-    task: str
-    method: Method
-    panel: list[dict[str, str]]
-    rows_hash: str
-    origin: str
-    same_documents: list[str]
-    questions: list[Graded]
+    task: str  # whose documents were graded
+    method: Method  # how a model's response became right or wrong, or that judges scored it
+    panel: list[dict[str, str]]  # folder and model of each run
+    rows_hash: str  # identifies the documents
+    origin: str  # of the rows; `sample` means synthetic
+    same_documents: list[str]  # tasks with the same documents in the same order (other strategies)
+    questions: list[Graded]  # in the order of the documents
 
     def counts(self) -> dict[Level, int]:
         """Level -> number of questions."""
@@ -106,7 +86,6 @@ def grade(folders: Sequence[Path], registry: Registry, tasks: Sequence[str] | No
 
     Args:
         folders: run folders, one per model.
-        registry: the tasks on disk.
         tasks: names; by default every task that any of the runs has finished.
 
     Raises:

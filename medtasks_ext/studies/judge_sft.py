@@ -13,9 +13,11 @@ file that `medtasks human ingest` writes.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
@@ -26,10 +28,6 @@ from medtasks_ext.jsonfile import json_bytes, numbered_lines, write_json
 from medtasks_ext.judge.scoring_point import AXIS, FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.seed import SEED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
 TEST_SHARE = 0.1
 EXPERT = "expert"
@@ -224,17 +222,13 @@ Side = Literal["train", "test"]
 
 @dataclass(frozen=True)
 class Split:
-    """The two sides.
+    """The two sides."""
 
-    Attributes:
-        cases: side -> its cases with the decisions of experts alone, in random order.
-        rows: side -> its training rows, in random order.
-        n_questions: side -> distinct questions.
-    """
-
+    #: side -> its cases with the decisions of experts alone, in random order
     cases: dict[Side, list[Case]] = field(default_factory=dict)
+    #: side -> its training rows, in random order
     rows: dict[Side, list[dict[str, Any]]] = field(default_factory=dict)
-    n_questions: dict[Side, int] = field(default_factory=dict)
+    n_questions: dict[Side, int] = field(default_factory=dict)  # side -> distinct questions
 
 
 def split_by_question(
@@ -246,7 +240,6 @@ def split_by_question(
     """Training and test rows, no question on both sides. Depends on the cases and the seed alone.
 
     Args:
-        cases: by id.
         decisions: of experts; points without one are left out.
         test_share: share of the questions that are held out, more than 0 and less than 1.
         seed: of the draw and of the order of rows, whose first n are a random subset.

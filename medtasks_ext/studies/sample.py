@@ -8,19 +8,15 @@ that makes room for it, so a swap; swaps are chosen so that coverage suffers lea
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
-from medtasks_ext.studies.difficulty import LEVELS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from medtasks_ext.studies.difficulty import Level
+from medtasks_ext.studies.difficulty import LEVELS, Level
 
 RATIO = "3:5:2"
 Cell = tuple[str, "Level"]
@@ -46,19 +42,13 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """What was drawn.
+    """What was drawn."""
 
-    Attributes:
-        ids: of the questions, sorted.
-        levels: level -> counts; `wanted` is the ratio's share, whether the pool allows it or not.
-        strata: stratum -> counts; `wanted` is the share of the pool.
-        swapped: questions of the preliminary set that gave way to others.
-    """
-
-    ids: list[str]
+    ids: list[str]  # of the questions, sorted
+    #: level -> counts; `wanted` is the ratio's share, whether the pool allows it or not
     levels: dict[Level, Count]
-    strata: dict[str, Count]
-    swapped: int
+    strata: dict[str, Count]  # stratum -> counts; `wanted` is the share of the pool
+    swapped: int  # questions of the preliminary set that gave way to others
 
 
 def parse_ratio(text: str) -> dict[Level, Fraction]:
@@ -196,9 +186,6 @@ class _Balance:
     to one that has too few: level -> stratum takes a question of that level out of the stratum, stratum ->
     level puts one in, and stratum -> any stratum -> stratum moves a place between strata. All costs are
     convex, so always taking the cheapest path (successive shortest paths) ends in the cheapest table.
-
-    Attributes:
-        drawn: (stratum, level) -> number of questions drawn.
     """
 
     def __init__(
@@ -209,7 +196,7 @@ class _Balance:
         wanted: Mapping[Level, int],
     ) -> None:
         self.pool, self.preliminary, self.coverage, self.wanted = pool, preliminary, coverage, wanted
-        self.drawn = Counter(preliminary)
+        self.drawn = Counter(preliminary)  # (stratum, level) -> number of questions drawn
         self.in_stratum = Counter(coverage)
         self.pool_of_level = {level: sum(pool[name, level] for name in coverage) for level in LEVELS}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
@@ -10,9 +12,6 @@ from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from medtasks_ext.registry import Dataset
     from medtasks_ext.studies.difficulty import Grading
 

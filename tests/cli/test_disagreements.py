@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks_ext.cli.disagreements import differs, lines_of
+from medtasks_ext.cli.rescore import differs, lines_of
 
 RESPONSE = "The best answer is D."
 

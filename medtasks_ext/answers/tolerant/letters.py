@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from medtasks_ext.answers.tolerant.markers import Marker, end_of_answer, markers
 from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply, narrow
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MARKS = r"[\s*_`\"'(\[{$\\#>~•:✅☑✔|-]{0,12}"
 _OPENING = (

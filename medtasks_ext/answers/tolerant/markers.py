@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from medtasks_ext.answers.tolerant.reply import LONGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from medtasks_ext.answers.tolerant.reply import Reply
+from medtasks_ext.answers.tolerant.reply import LONGEST, Reply
 
 
 class Marker(NamedTuple):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from medtasks_ext.answers.tolerant.markers import end_of_answer, markers
 from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _SIGN = r"(?:(?<![\w.)])[-+])?"
 _NUMBER = re.compile(

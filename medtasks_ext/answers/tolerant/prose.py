@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from medtasks_ext.answers.tolerant.markers import markers
-from medtasks_ext.answers.tolerant.reply import LONGEST
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.tolerant.reply import Reply, Span
+from medtasks_ext.answers.tolerant.reply import LONGEST, Reply, Span
 
 _FENCE = re.compile(r"```[^\S\n]{0,4}([\w+-]{0,20})[^\S\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _SQL_ELEMENT = re.compile(r"<\s*sql\s*>", re.IGNORECASE)

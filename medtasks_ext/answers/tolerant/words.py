@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from medtasks_ext.answers.tolerant.markers import end_of_answer, markers
 from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _MARKS = r"[\s*_`\"'(\[{<$\\#>~•:-]{0,12}"
 _CLOSED = r"[*_`\"')\]}>$]{0,8}"

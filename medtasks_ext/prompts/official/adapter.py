@@ -7,45 +7,32 @@ leaves out is written out here, since it is code, not wording (`common_adapter_s
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.folding import Template, constant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from medtasks_ext.prompts.official.folding import Source
+from medtasks_ext.prompts.official.folding import Source, Template, constant
 
 _CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapter_spec"
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """How an instance becomes a prompt.
+    """How an instance becomes a prompt."""
 
-    Attributes:
-        instructions: the text before everything, with slots.
-        input_prefix: stands before the input.
-        input_suffix: stands after it.
-        output_prefix: the cue of the answer.
-        chooses: whether the choices are listed.
-    """
-
-    instructions: Template
-    input_prefix: str
-    input_suffix: str
-    output_prefix: str
-    chooses: bool
+    instructions: Template  # the text before everything, with slots
+    input_prefix: str  # stands before the input
+    input_suffix: str  # stands after it
+    output_prefix: str  # the cue of the answer
+    chooses: bool  # whether the choices are listed
 
     def prompt(self, instructions: str, text: str, references: Sequence[str]) -> str:
         """The prompt of an instance.
 
         Args:
             instructions: the instruction with its slots filled.
-            text: the input.
             references: the choices, in their order.
         """
         example = self.input_prefix + text + self.input_suffix

@@ -5,19 +5,15 @@ from __future__ import annotations
 import logging
 import os
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, get_args
+from pathlib import Path
+from typing import Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.prompts.official.words import artefact_of, words_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from medtasks_ext.prompts.official.words import Words
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.registry.official import Artefact, Official
-    from medtasks_ext.rows.spec import DatasetSpec
+from medtasks_ext.prompts.official.words import Words, artefact_of, words_of
+from medtasks_ext.registry import Dataset
+from medtasks_ext.registry.official import Artefact, Official
+from medtasks_ext.rows.spec import DatasetSpec
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +43,6 @@ def chosen_words(
     """The official words of the dataset's block `official`; None where ours, or those of its rows, are asked.
 
     Args:
-        dataset: the dataset.
-        spec: what its file says.
         wish: whose words are wanted.
         cot: reasoning is asked for.
         shots: examples in a prompt.
@@ -87,7 +81,6 @@ def had(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
     """The artefact on this machine; None where it cannot be had.
 
     Args:
-        artefact: the file.
         must: whether that is an error.
         fetch: whether one try is made to download it otherwise.
 

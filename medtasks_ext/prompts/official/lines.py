@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.choice import had
 from medtasks_ext.prompts.official.folding import Source
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from medtasks_ext.registry.official import Artefact, StrategyLines, SuiteOfficial
+from medtasks_ext.registry.official import Artefact, StrategyLines, SuiteOfficial
 
 
 @dataclass(frozen=True)
 class Swap:
-    """The sentences of both kinds, in the same order.
+    """The sentences of both kinds, in the same order."""
 
-    Attributes:
-        answer: ask for the answer at once.
-        reason: ask to reason first.
-    """
-
-    answer: tuple[str, ...]
-    reason: tuple[str, ...]
+    answer: tuple[str, ...]  # ask for the answer at once
+    reason: tuple[str, ...]  # ask to reason first
 
     def to_reason(self, instruction: str) -> str | None:
         """The instruction with reasoning asked for; None where it has no sentence to swap."""
@@ -48,7 +39,6 @@ def official_swap(suite: SuiteOfficial | None, *, must: bool, fetch: bool) -> Sw
     """The suite's own sentences; None where it has none, or they cannot be had.
 
     Args:
-        suite: what its file says.
         must: whether it is an error that they cannot be had.
         fetch: whether they may be downloaded otherwise.
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.prompts.official.artefacts import FOLDER
+from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows import release as releases
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.remote import RemoteFile
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.spec import Source
+from medtasks_ext.rows.spec import Source
 
 #: What the revision of a release is called, besides its commit.
 UNPINNED = "unpinned"
@@ -33,24 +29,17 @@ UNPINNED = "unpinned"
 
 @dataclass(frozen=True)
 class Released:
-    """An instruction of the release.
+    """An instruction of the release."""
 
-    Attributes:
-        text: the instruction.
-        artefact: repository and archive.
-        revision: its commit, called unpinned.
-    """
-
-    text: str
-    artefact: str
-    revision: str
+    text: str  # the instruction
+    artefact: str  # repository and archive
+    revision: str  # its commit, called unpinned
 
 
 def released_instruction(dataset: Dataset, source: Source, *, must: bool) -> Released | None:
     """The instruction of a dataset in the release; None where there is none, or it is not on this machine.
 
     Args:
-        dataset: the dataset.
         source: where its rows come from; its official name is looked up.
         must: download what is not here, and an absence is an error.
 

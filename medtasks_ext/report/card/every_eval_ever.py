@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.report.card.facts import hub_dataset, scored, setting_words
+from medtasks_ext.results.experiments import Entry, Experiment
 from medtasks_ext.stats.bootstrap import LEVEL, METHOD, RESAMPLES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from medtasks_ext.results.experiments import Entry, Experiment
 
 SCHEMA_VERSION = "0.3.0"
 #: lm-eval models that load the weights themselves

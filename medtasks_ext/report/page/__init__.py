@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.offline_page import offline_page
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _HERE = Path(__file__).parent
 #: The page's script, in the order in which its parts build on each other.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -16,7 +17,9 @@ from filelock import FileLock, Timeout
 from medtasks_ext.atomic import sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.results.experiments import Fault
+from medtasks_ext.registry import Registry
+from medtasks_ext.results.document_scores import DocumentScores
+from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.reading import check_runs, read_runs, samples_file
 from medtasks_ext.results.store.layout import (
     LOCK,
@@ -35,37 +38,19 @@ from medtasks_ext.results.store.layout import (
 from medtasks_ext.results.store.tables import write_documents, write_responses, write_results
 from medtasks_ext.runs.folder import RunFolder
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.results.document_scores import DocumentScores
-    from medtasks_ext.results.experiments import Entry, Experiment
-
 
 @dataclass(frozen=True)
 class Ingested:
-    """What became of one run.
+    """What became of one run."""
 
-    Attributes:
-        run: its id in the store.
-        model: as its user names it.
-        folder: where it was read.
-        state: of its files in the store.
-        tasks: that are stored.
-        documents: of these tasks.
-        sample: whether rows are synthetic.
-        text: whether texts are stored.
-    """
-
-    run: str
-    model: str
-    folder: str
-    state: Literal["new", "replaced", "unchanged"]
-    tasks: int
-    documents: int
-    sample: bool
-    text: bool
+    run: str  # its id in the store
+    model: str  # as its user names it
+    folder: str  # where it was read
+    state: Literal["new", "replaced", "unchanged"]  # of its files in the store
+    tasks: int  # that are stored
+    documents: int  # of these tasks
+    sample: bool  # whether rows are synthetic
+    text: bool  # whether texts are stored
 
 
 def ingest(
@@ -85,7 +70,6 @@ def ingest(
     Args:
         paths: folders of runs, or results files, as `read_runs` takes them.
         folder: of the store; made where there is none.
-        tasks: the registry.
         with_text: store lm-eval's records with all texts, those of gated and private data among them.
         report: called with each run when it is ready.
         waiting: called if another ingest is at work.

@@ -15,8 +15,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -24,13 +26,7 @@ from medtasks_ext import __version__
 from medtasks_ext.atomic import sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.results.experiments import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from medtasks_ext.results.experiments import Entry
+from medtasks_ext.results.experiments import Entry, Kind
 
 #: layout that this version writes, and the only one that it reads
 SCHEMA = 2
@@ -43,51 +39,31 @@ _AGAIN = "ingest again from the run folders, into a new store: medtasks ingest R
 
 
 class Rows(BaseModel):
-    """Where the documents of a task lie in their file.
-
-    Attributes:
-        first: place of the first row.
-        n: rows.
-        width: numbers in `counts`; 0 where they follow from `score`.
-        statistic: name of the one that makes the score of them.
-        plain: whether every document takes part in the score, each a unit of its own.
-    """
+    """Where the documents of a task lie in their file."""
 
     model_config = ConfigDict(frozen=True)
 
-    first: int
-    n: int
-    width: int
-    statistic: str
-    plain: bool
+    first: int  # place of the first row
+    n: int  # rows
+    width: int  # numbers in `counts`; 0 where they follow from `score`
+    statistic: str  # name of the one that makes the score of them
+    plain: bool  # whether every document takes part in the score, each a unit of its own
 
 
 class StoredRun(BaseModel):
-    """`run.json` of a store.
-
-    Attributes:
-        run: its id.
-        state: fingerprint of the files that it was read from, and of whether texts were asked for.
-        kind: where it comes from.
-        model: as its user names it.
-        folder: where it lay when it was stored.
-        notes: what is known to have gone wrong in it.
-        manifest: of the run; reasons of failures without text of rows.
-        documents: task -> where its documents lie; tasks without documents are left out.
-        texts: tasks whose texts are stored.
-    """
+    """`run.json` of a store."""
 
     model_config = ConfigDict(frozen=True)
 
-    run: str
-    state: str
-    kind: Kind
-    model: str
-    folder: str
-    notes: list[str]
-    manifest: dict[str, Any]
-    documents: dict[str, Rows]
-    texts: list[str]
+    run: str  # its id
+    state: str  # fingerprint of the files that it was read from, and of whether texts were asked for
+    kind: Kind  # where it comes from
+    model: str  # as its user names it
+    folder: str  # where it lay when it was stored
+    notes: list[str]  # what is known to have gone wrong in it
+    manifest: dict[str, Any]  # of the run; reasons of failures without text of rows
+    documents: dict[str, Rows]  # task -> where its documents lie; tasks without documents are left out
+    texts: list[str]  # tasks whose texts are stored
 
     @property
     def name(self) -> str:
@@ -152,7 +128,6 @@ def write_index(staging: Path, folder: Path, runs: Mapping[str, str]) -> None:
 
     Args:
         staging: a folder of the same file system, for the index before it takes its place.
-        folder: of the store.
         runs: id -> name of the folder.
     """
     write_json(staging / INDEX, {"schema": SCHEMA, "medtasks": __version__, "runs": runs})
@@ -228,7 +203,6 @@ def fingerprint(files: Iterable[Path], tasks: Iterable[str], *, text: bool) -> s
 
     Args:
         files: that it is read from; which of them exist counts, too.
-        tasks: that are stored.
         text: whether texts are.
     """
     found = blake2b(json.dumps([SCHEMA, sorted(tasks), text]).encode(), digest_size=16)

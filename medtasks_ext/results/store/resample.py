@@ -7,6 +7,7 @@ are one matrix product (`results.bootstrap`), a thousand times faster than drawi
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.results.store.layout import DOCUMENTS
+from medtasks_ext.results.store.layout import DOCUMENTS, Rows, StoredRun
 from medtasks_ext.results.store.tables import read_rows
 from medtasks_ext.stats.bootstrap import (
     LEVEL,
@@ -26,17 +27,13 @@ from medtasks_ext.stats.bootstrap import (
     single_threaded,
 )
 from medtasks_ext.stats.counts import by_unit
-from medtasks_ext.stats.statistic import mean
+from medtasks_ext.stats.statistic import Array, Statistic, mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import pyarrow as pa
 
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.results.store.layout import Rows, StoredRun
     from medtasks_ext.results.store.read import Store
-    from medtasks_ext.stats.statistic import Array, Statistic
 
 #: counts that are held in memory at once; most take a byte
 _AT_ONCE = 2**27
@@ -46,19 +43,12 @@ _EXACT = 2**24
 
 @dataclass(frozen=True)
 class TaskBootstrap:
-    """The experiments of one dataset, all models and strategies, on the same resamples.
+    """The experiments of one dataset, all models and strategies, on the same resamples."""
 
-    Attributes:
-        dataset: what they have in common.
-        experiments: (run, task) of each; those with fewer than two units are left out.
-        values: (m,) scores on all documents.
-        resampled: (m, resamples) scores on the resamples.
-    """
-
-    dataset: Dataset
-    experiments: list[tuple[str, str]]
-    values: Array
-    resampled: Array
+    dataset: Dataset  # what they have in common
+    experiments: list[tuple[str, str]]  # (run, task) of each; those with fewer than two units are left out
+    values: Array  # (m,) scores on all documents
+    resampled: Array  # (m, resamples) scores on the resamples
 
     def intervals(self) -> Array:
         """95 % percentile intervals, (m, 2); the same as `percentile_interval` of each row."""
@@ -186,7 +176,6 @@ def _counts(item: _Stored, start: int, arrays: dict[str, Array]) -> Array:
     """What the score of an experiment is made of, (k, n_units).
 
     Args:
-        item: which one.
         start: place of its first row.
         arrays: columns of the file; `ends` and `numbers` are those of `counts`.
     """

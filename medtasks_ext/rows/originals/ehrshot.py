@@ -6,6 +6,7 @@ records lie in the order of patient and time; those whose prompt exceeds 100,000
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,11 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import columns_found
 from medtasks_ext.rows.originals import cl100k
 from medtasks_ext.rows.originals.readers import Record
-from medtasks_ext.rows.originals.tree import only
+from medtasks_ext.rows.originals.tree import SourceFile, only
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tiktoken import Encoding
 
-    from medtasks_ext.rows.originals.tree import SourceFile
 
 #: Task -> tokens of HELM's prompt before the record.
 SUBJECTS = {"guo_readmission": 96, "new_hypertension": 489, "lab_anemia": 97}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from medtasks_ext.rows.originals.readers import Record, lacks, records
-from medtasks_ext.rows.spec import RowsReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from medtasks_ext.rows.originals.tree import SourceFile
-    from medtasks_ext.rows.spec import Join
+from medtasks_ext.rows.originals.tree import SourceFile
+from medtasks_ext.rows.spec import Join, RowsReader
 
 
 def joined(found: Iterable[Record], join: Join, files: list[SourceFile]) -> Iterator[Record]:

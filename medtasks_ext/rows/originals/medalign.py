@@ -7,19 +7,14 @@ the instruction; of the record its last tokens, so that prompt and answer fit a 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text
 from medtasks_ext.rows.originals import cl100k
 from medtasks_ext.rows.originals.readers import Record, records, with_columns
-from medtasks_ext.rows.originals.tree import matching, only
+from medtasks_ext.rows.originals.tree import SourceFile, matching, only
 from medtasks_ext.rows.spec import TableReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from medtasks_ext.rows.originals.tree import SourceFile
 
 INSTRUCTIONS = "clinician-reviewed-model-responses.tsv"
 RESPONSES = "clinician-instruction-responses.tsv"

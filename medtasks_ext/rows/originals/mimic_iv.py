@@ -10,16 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from medtasks_ext.rows.originals.readers import Record, records, with_columns
-from medtasks_ext.rows.originals.tree import only
+from medtasks_ext.rows.originals.tree import SourceFile, only
 from medtasks_ext.rows.spec import RowsReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from medtasks_ext.rows.originals.tree import SourceFile
 
 MIN_STAYS = 10
 _OTHER = re.compile(r"[^a-z0-9]+")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.files import Row
 from medtasks_ext.seed import SEED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from medtasks_ext.rows.files import Row
 
 SHOTS = 5
 #: Rows kept out of the test part of a small source.

@@ -5,32 +5,23 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import IO
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import IO
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a source.
+    """One file of a source."""
 
-    Attributes:
-        name: its path inside the source, with forward slashes; gzipped files are named without `.gz`.
-        where: its place for messages.
-        opener: opens its content, unzipped.
-    """
-
-    name: str
-    where: str
-    opener: Callable[[], IO[bytes]]
+    name: str  # its path inside the source, with forward slashes; gzipped files are named without `.gz`
+    where: str  # its place for messages
+    opener: Callable[[], IO[bytes]]  # opens its content, unzipped
 
     @cached_property
     def path(self) -> PurePosixPath:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.engines.engine import prepared
+from medtasks_ext.engines.engine import Engine, prepared
 from medtasks_ext.engines.feed import ListFeed
-from medtasks_ext.engines.records import Answer, Fault, Request
+from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.runner.requests import request_key
 from medtasks_ext.studies.contamination.probe import (
@@ -21,8 +21,6 @@ from medtasks_ext.studies.contamination.probe import (
 
 if TYPE_CHECKING:
     from medtasks_ext.egress import Text
-    from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Outcome
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
     from medtasks_ext.runner.stream import Watcher
@@ -64,13 +62,9 @@ def ask(
     Args:
         engine: answers with the model.
         log: outcomes of the task; read here, closed by the caller.
-        task: its name.
         documents: with their input texts.
-        tokenizer: the model's.
         identity: digest of the model, a part of the key of each request.
         fixed: generation settings beside the number of tokens.
-        text: whose text the inputs are.
-        watcher: sees what happens.
 
     Raises:
         NoAnswerError: a request has none.
@@ -116,14 +110,10 @@ def ask(
 
 
 class NoAnswerError(Exception):
-    """Requests of a task have no answer; those that came are stored.
-
-    Attributes:
-        fault: one of the reasons, if there is one.
-    """
+    """Requests of a task have no answer; those that came are stored."""
 
     def __init__(self, n: int, faults: list[Fault]) -> None:
-        self.fault = faults[0] if faults else None
+        self.fault = faults[0] if faults else None  # one of the reasons, if there is one
         why = faults[0].reason if faults else "not asked to the end"
         super().__init__(f"{why} ({n:,} requests without an answer)")
 

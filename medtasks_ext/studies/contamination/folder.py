@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
@@ -20,9 +22,6 @@ from medtasks_ext.runs.manifest import Identity
 from medtasks_ext.studies.contamination.probe import CUTS, N_PREDICTED, THRESHOLD, tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from medtasks_ext.prompts.documents import Loaded
     from medtasks_ext.registry import Dataset
     from medtasks_ext.studies.contamination.ask import Asked
@@ -82,7 +81,6 @@ class ProbeFolder:
         """Create the probe, or continue it.
 
         Args:
-            name: the model's, for tables.
             model: what says which one it is.
 
         Raises:

@@ -47,19 +47,12 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True)
 class Completion:
-    """One cut: what the model is given and what follows in the input.
+    """One cut: what the model is given and what follows in the input."""
 
-    Attributes:
-        cut: the cut that the paper names, in tokens.
-        prefix: the text before it.
-        expected: the text that follows.
-        n_tokens: tokens to predict; five unless the cut was moved.
-    """
-
-    cut: int
-    prefix: str
-    expected: str
-    n_tokens: int
+    cut: int  # the cut that the paper names, in tokens
+    prefix: str  # the text before it
+    expected: str  # the text that follows
+    n_tokens: int  # tokens to predict; five unless the cut was moved
 
     @property
     def moved(self) -> bool:
@@ -126,15 +119,10 @@ def is_match(expected: str, predicted: str) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the probe says about one document.
+    """What the probe says about one document."""
 
-    Attributes:
-        document: its id.
-        n_matches: how many of the five continuations match; None for an input that is too short.
-    """
-
-    document: str
-    n_matches: int | None
+    document: str  # its id
+    n_matches: int | None  # how many of the five continuations match; None for an input that is too short
 
     @property
     def leaked(self) -> bool | None:
@@ -144,17 +132,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Tally:
-    """One task.
+    """One task."""
 
-    Attributes:
-        n_documents: documents looked at.
-        n_too_short: those of fewer than 35 tokens, which have no verdict.
-        n_leaked: leaked documents.
-    """
-
-    n_documents: int
-    n_too_short: int
-    n_leaked: int
+    n_documents: int  # documents looked at
+    n_too_short: int  # those of fewer than 35 tokens, which have no verdict
+    n_leaked: int  # leaked documents
 
     @property
     def n_probed(self) -> int:
