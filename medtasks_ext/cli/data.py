@@ -213,7 +213,9 @@ def _layouts(dataset: Dataset) -> list[str]:
             ]
             if source.official_name:
                 columns.insert(0, "task, split, input, output")
-            lines.append("      or .json, .csv, .parquet, .feather; columns: " + " | ".join(columns))
+            lines.append(
+                "      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: " + " | ".join(columns)
+            )
     if source.database:
         lines.append(f"    {dataset_folder(dataset)}/{source.database.file}, the database")
     return lines

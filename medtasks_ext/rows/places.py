@@ -56,6 +56,17 @@ def row_files(split: str) -> list[str]:
     return [f"{split}{suffix}" for suffix in SUFFIXES]
 
 
+def row_file(folder: Path, split: str) -> Path | None:
+    """The file of rows of a split, whatever the case of its name; an empty one where there is no other."""
+    wanted = row_files(split)
+    here = [path for path in folder.iterdir() if path.name.lower() in wanted] if folder.is_dir() else []
+    files = sorted(
+        (path for path in here if path.is_file()),
+        key=lambda path: (wanted.index(path.name.lower()), path.name),
+    )
+    return next((path for path in files if path.stat().st_size), next(iter(files), None))
+
+
 def source_page(dataset: Dataset) -> Path | None:
     """The page of docs/sources that tells how the dataset's files are requested, if it is not open."""
     if dataset.metadata.access == "open":
