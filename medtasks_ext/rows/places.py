@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Source
 
 #: Files of `medtasks data template` and the owner's own wording, which stand beside row files.
-BESIDE = ("README.md", "example.jsonl", "instruction.txt")
+BESIDE = ("README.md", "example.jsonl", "example.csv", "example.xlsx", "instruction.txt")
 
 
 @dataclass(frozen=True)
