@@ -32,6 +32,7 @@ class Status:
         n_questions: as many are different; one that is asked in several trials counts once.
         n_fewshot: rows of its few-shot pool.
         faults: what is wrong with its rows.
+        exclusions: which rows of the source are left out, and why.
     """
 
     dataset: Dataset
@@ -43,6 +44,7 @@ class Status:
     n_fewshot: int | None = None
     n_questions: int | None = None
     faults: list[MedtasksError] = field(default_factory=list)
+    exclusions: str | None = None
 
     def record(self) -> dict[str, Any]:
         """As JSON."""
@@ -58,6 +60,7 @@ class Status:
             "n_paper": self.dataset.metadata.n_test,
             "checks": None if not self.here else "failed" if self.faults else "passed",
             "faults": [str(fault) for fault in self.faults],
+            "exclusions": self.exclusions,
         }
 
 
@@ -80,6 +83,7 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
         n_fewshot=len(found.fewshot),
         n_questions=n_questions,
         faults=found.faults,
+        exclusions=found.test[0].loaded.exclusions if found.test else None,
     )
 
 

@@ -6,9 +6,11 @@ import csv
 import io
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.cells import NOTES
 from medtasks_ext.rows.closed import columns_of
 from medtasks_ext.rows.columns import TYPES, Column
@@ -19,9 +21,6 @@ from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-
-    from medtasks_ext.registry import Dataset
 
 _EXAMPLES = 2
 _NO_MEANING = "see the prompt in the task's YAML"
@@ -51,7 +50,6 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
     Nothing is written where the loader looks for rows: the owner's own files are never touched or hidden.
 
     Args:
-        dataset: whose schema it is.
         root: data folder; the files go to `root/SUITE/DATASET/`, where the loader looks for them.
         form: of the rows.
 

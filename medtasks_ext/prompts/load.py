@@ -177,7 +177,7 @@ def _rendered(
         log.warning(
             "%s: %s test rows; the suite's own test part has %s", dataset.id, f"{n_own:,}", f"{n_paper:,}"
         )
-    test, pool = trials(test, pool, source.option_trials, faults)
+    test, pool = trials(test, pool, source.option_trials, faults, pinned=rows.origin == "hub")
     shots = renderer.documents(pool, faults, first=lambda index: index == 0)
     check_answers(shots, use.shots, spec, rows)
     test = with_points(with_own_ids(test, faults), spec.judge, faults, dataset.file)
@@ -190,6 +190,7 @@ def _rendered(
         rebuilt=rows.rebuilt or read.rebuilt or read_pool.rebuilt,
         n_held_out=n_held_out,
         n_dropped=read.n_dropped + read_pool.n_dropped,
+        excluded=(read.excluded, read.n_source),
     )
     for document in (*documents, *shots):
         document.loaded = record
