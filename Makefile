@@ -52,6 +52,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/medtasks build --check
 	$(BIN)/medtasks lock --check
+	$(BIN)/pytest -q -n 0 tests/registry/test_wording.py
 
 # The versions with which the tests last passed, for `pip install -r requirements/dev.txt`.
 UV := uv==0.13.9

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.data.punkt import CARRIED, fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.select import select
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Dataset
 
 
 def chosen(words: Sequence[str] | None) -> list[Dataset]:
@@ -82,7 +78,7 @@ def data_fetch(
             done = store.fetch(dataset)
         except MedtasksError as error:
             failed += 1
-            typer.echo(f"✗ {dataset.id}: {error}", err=True)
+            say(f"✗ {dataset.id}: {error}")
             continue
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
@@ -113,7 +109,7 @@ def _punkt(datasets: list[Dataset], to: Path | None) -> bool:
     try:
         typer.echo(f"✓ NLTK's Punkt data, for English BLEU and French ROUGE: {fetch_punkt(to)}")
     except MedtasksError as error:
-        typer.echo(f"✗ {error}", err=True)
+        say(f"✗ {error}")
         return False
     return True
 
