@@ -5,28 +5,26 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
 from medtasks_ext.cli.words import counted
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.select import select
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.data.card import Card
     from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
 
 app = command_app()
+app.command("fetch")(data_fetch)
 
 
 @app.callback()
@@ -36,11 +34,6 @@ def data() -> None:
 
 _SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
 _LABELS = 8
-
-
-def _datasets(words: Sequence[str] | None) -> list[Dataset]:
-    """The datasets that words stand for; all of them without any word."""
-    return list(dict.fromkeys(select(registry(), words or []).values()))
 
 
 @app.command("template")
@@ -53,31 +46,85 @@ def data_template(
         str | None,
         typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
     ] = None,
+    form: Annotated[str, typer.Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
 ) -> int:
-    """Write the files that a dataset's owner fills.
+    """Write what a dataset's owner needs to know: columns, types, allowed values, two example rows.
 
-    Columns, one example row, and an empty row file where rows cannot be downloaded.
+    In Excel, cells with allowed values offer them. Nothing is written where rows are looked for.
 
-    Example: medtasks data template medhelm_clear -o /data/medtasks
+    Example: medtasks data template medhelm_clear -o /data/medtasks --format xlsx
     """
-    from medtasks_ext.data.template import write_template
+    from medtasks_ext.data.template import Form, write_template
 
-    tasks = registry()
-    root = Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data")
+    if form not in get_args(Form):
+        raise MedtasksError(f"no format {form!r}", where="--format", remedy="use csv, xlsx or jsonl")
+    tasks, root = registry(), _root(out)
     leaves = [leaf for members in tasks.resolve(names).values() for leaf in members]
     for dataset in dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves):
-        template = write_template(dataset, root)
+        template = write_template(dataset, root, cast("Form", form))
         for path in template.written:
             typer.echo(f"wrote {path}")
-        for path in template.kept:
-            typer.echo(f"left  {path} (exists)")
-        if template.downloaded and not (template.folder / "test.jsonl").exists():
-            typer.echo(
-                f"no    {template.folder / 'test.jsonl'}: these rows are downloaded; yours would replace them"
-            )
-    typer.echo(f"fill test.jsonl, then: medtasks data check {root}")
+        rows = template.folder / f"test.{form}"
+        more = ": these rows are downloaded; yours would replace them" if template.downloaded else ""
+        typer.echo(f"rows go to {rows}{more}")
+    typer.echo(f"then: medtasks data check {root}")
     typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} …")
     return 0
+
+
+def _root(out: str | None) -> Path:
+    """The data folder that a command writes to."""
+    return Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data").expanduser()
+
+
+# ---------------------------------------------------------------------- import
+
+
+@app.command("import")
+def data_import(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, Excel, JSON, Parquet, …")],
+    task: Annotated[str, typer.Option("--task", help="The dataset whose rows it holds.")],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="OURS=THEIRS", help="A column of the dataset and the file's name for it."
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of a text file that is not UTF-8, such as cp1252.")
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="test or fewshot.")] = "test",
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+    ] = None,
+) -> int:
+    """Make the row file of a dataset from a file that you have, and check it.
+
+    Columns are found by their names, whatever their case; --map says which is which where names differ.
+
+    Example: medtasks data import notes.xlsx --task medhelm_clear --map text=Befund
+
+    Exit code 1: the rows have faults.
+    """
+    from medtasks_ext.data.bring import bring
+    from medtasks_ext.data.check import check_dataset
+
+    if split not in ("test", "fewshot"):
+        raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
+    given = {ours: theirs for ours, _, theirs in (item.partition("=") for item in columns or [])}
+    if bad := [ours for ours, theirs in given.items() if not theirs]:
+        raise MedtasksError(f"no name after {bad[0]}", where="--map", remedy="write OURS=THEIRS")
+    leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
+    dataset, root = registry().tasks[leaf][0], _root(out)
+    done = bring(Path(file).expanduser(), dataset, root, split=split, given=given, encoding=encoding)
+    for name, theirs in done.columns.items():
+        if name != theirs:
+            typer.echo(f"column {name} is {theirs}")
+    typer.echo(f"wrote {done.path}: {done.n_rows:,} rows")
+    found = check_dataset(dataset, root)
+    typer.echo("\n".join(_checked_lines(found, root)))
+    return 1 if found.faults else 0
 
 
 # ---------------------------------------------------------------------- status
@@ -100,7 +147,7 @@ def data_status(
     from medtasks_ext.data.status import status_of
 
     forced = forced_origin()
-    found = [status_of(dataset, forced) for dataset in _datasets(words)]
+    found = [status_of(dataset, forced) for dataset in chosen(words)]
     if as_json:
         typer.echo(json.dumps([item.record() for item in found], ensure_ascii=False, indent=1))
         return 0
@@ -111,6 +158,9 @@ def data_status(
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for item in found:
+        if item.exclusions:
+            typer.echo(f"{item.dataset.id}: {item.exclusions}")
     typer.echo(_status_summary(found))
     return 0
 
@@ -142,12 +192,17 @@ def _status_summary(found: list[Status]) -> str:
     here = [item for item in found if item.here]
     failed = sum(bool(item.faults) for item in here)
     to_fetch = sum(item.origin == "hub" and not item.here for item in found)
-    missing = sum(item.origin is None for item in found)
+    to_accept = sum(item.origin is None and has_terms(item.dataset) for item in found)
+    missing = sum(item.origin is None for item in found) - to_accept
     parts = [f"{counted(len(found), 'dataset')}: {len(here)} here"]
     if failed:
         parts.append(f"{failed} of them not as they should be (`medtasks data check`)")
     if to_fetch:
         parts.append(f"{to_fetch} to download (`medtasks data fetch`)")
+    if to_accept:
+        parts.append(
+            f"{to_accept} to download after you accept their terms (`medtasks data fetch --accept NAME`)"
+        )
     if missing:
         parts.append(f"{missing} missing (`medtasks data where TASK`)")
     root = data_dir()
@@ -167,7 +222,7 @@ def data_where(
 
     Example: medtasks data where medhelm_ehrshot
     """
-    for number, dataset in enumerate(_datasets(words)):
+    for number, dataset in enumerate(chosen(words)):
         typer.echo(("\n" if number else "") + "\n".join(_how(dataset)))
     return 0
 
@@ -176,6 +231,7 @@ def _how(dataset: Dataset) -> list[str]:
     from medtasks_ext.rows.missing import source_of
     from medtasks_ext.rows.places import source_page
     from medtasks_ext.rows.remote import remote_files
+    from medtasks_ext.rows.terms import shown
 
     metadata, source = dataset.metadata, source_of(dataset)
     files, page = remote_files(source), source_page(dataset)
@@ -188,7 +244,13 @@ def _how(dataset: Dataset) -> list[str]:
     if page:
         lines.append(f"  how      {_title(page)}: {page}")
     if files:
-        lines.append(f"  download by itself, or once for all: medtasks data fetch {dataset.id}")
+        if source.download and source.download.terms:
+            lines += [f"  {line}" for line in shown(source.download.terms).split("\n")]
+            lines.append(
+                f"  download, once these terms are accepted: medtasks data fetch --accept {dataset.id}"
+            )
+        else:
+            lines.append(f"  download by itself, or once for all: medtasks data fetch {dataset.id}")
         lines += [f"    {file.source}" for file in files]
     lines.append(f"  {'or files' if files else 'files'}, below {data_dir() or '$MEDTASKS_DATA_DIR'}:")
     lines += _layouts(dataset)
@@ -213,7 +275,9 @@ def _layouts(dataset: Dataset) -> list[str]:
             ]
             if source.official_name:
                 columns.insert(0, "task, split, input, output")
-            lines.append("      or .json, .csv, .parquet, .feather; columns: " + " | ".join(columns))
+            lines.append(
+                "      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: " + " | ".join(columns)
+            )
     if source.database:
         lines.append(f"    {dataset_folder(dataset)}/{source.database.file}, the database")
     return lines
@@ -281,7 +345,7 @@ def _print_check(report: FolderReport) -> None:
         + (f", {mistyped} names that look mistyped" if mistyped else "")
     )
     if not report.checked and not report.n_fetched:
-        is_suite = any(dataset.metadata.suite == report.folder.name for dataset in _datasets([]))
+        is_suite = any(dataset.metadata.suite == report.folder.name for dataset in chosen([]))
         where = f"check {report.folder.parent}" if is_suite else "it holds bridge/, medhelm/, …"
         typer.echo(f"nothing was found there: {where} (`medtasks data where TASK` names the files)")
     if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
@@ -336,64 +400,3 @@ def _card_lines(card: Card) -> list[str]:
         highest = f", the highest score is {card.highest:.4f}" if card.highest is not None else ""
         lines.append(f"    the gold answers themselves score {card.oracle:.4f}{highest}")
     return lines
-
-
-# ---------------------------------------------------------------------- fetch
-
-
-@app.command("fetch")
-def data_fetch(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; by default all."),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", help="Folder to carry to a machine without internet, as its MEDTASKS_DATA_DIR."),
-    ] = None,
-) -> int:
-    """Download open datasets once, for use without internet.
-
-    Resumable; a second call checks what is there against the hashes that were recorded.
-
-    Example: medtasks data fetch medtasks_scoreable --to /media/stick
-
-    Exit code 1: a dataset could not be had.
-    """
-    quiet()
-    from medtasks_ext.data.fetch import Store
-    from medtasks_ext.rows.missing import source_of
-
-    datasets = _datasets(words)
-    wanted = [dataset for dataset in datasets if source_of(dataset).download]
-    if not wanted:
-        raise MedtasksError(
-            f"{datasets[0].id} is {datasets[0].metadata.access}: it cannot be downloaded",
-            remedy=f"medtasks data where {datasets[0].id}",
-        )
-    store = Store(Path(to).expanduser() if to else None)
-    failed, n_bytes, n_new = 0, 0, 0
-    for dataset in wanted:
-        try:
-            done = store.fetch(dataset)
-        except MedtasksError as error:
-            failed += 1
-            typer.echo(f"✗ {dataset.id}: {error}", err=True)
-            continue
-        n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
-        what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
-        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.n_test:,} rows")
-    here = len(wanted) - failed
-    typer.echo(
-        f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"
-        + (f"; recorded in {store.manifest_file}" if here else "")
-    )
-    if others := len(datasets) - len(wanted):
-        typer.echo(f"not open, to be requested (`medtasks data where TASK`): {others}")
-    if to and here:
-        typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to} HF_HUB_OFFLINE=1 medtasks run …")
-    return 1 if failed else 0
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:,.1f} kB"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -37,7 +38,9 @@ def _print_parts(asked: Figures) -> None:
         for group in columns.values():
             parts = tasks.parts(group + asked.suffix)
             row = roll_up(group, [leaf for part in parts for leaf in part], metrics, {}, parts=parts)
-            partial = f" ({row.n_scored}/{row.n_tasks})" if row.partial else ""
+            marks = [f"{row.n_scored}/{row.n_tasks}"] if row.partial else []
+            marks += ["in part"] if _in_part(asked, model, [leaf for part in parts for leaf in part]) else []
+            partial = f" ({', '.join(marks)})" if marks else ""
             cells.append("–" if row.score is None else f"{row.score:.4f}{partial}")
         table.add_row(model, *cells)
     entries: list[Entry] = function(suite, suite.published.entries)(tasks, suite)
@@ -45,6 +48,12 @@ def _print_parts(asked: Figures) -> None:
         table.add_row(entry.label, *(f"{entry.groups[group]:.4f}" for group in columns.values()))
     console().print(table)
     typer.echo("Published models were run on the authors' own sample of questions, most of them not public.")
+
+
+def _in_part(asked: Figures, model: str, leaves: Sequence[str]) -> bool:
+    """Whether a score stands on a part of the rows or judgements."""
+    items = asked.experiments[model]
+    return any(leaf in items and not items[leaf].coverage.whole for leaf in leaves)
 
 
 def _print_departments(asked: Figures) -> None:

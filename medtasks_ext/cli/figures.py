@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, Registry, Suite, registry
 from medtasks_ext.registry.strategies import asked_strategy, strategy_title
 from medtasks_ext.registry.suites import function
+from medtasks_ext.results.conditions import may_stand_beside, unlike_the_paper
+from medtasks_ext.results.experiments import Experiment, Fault
+from medtasks_ext.results.reading import read_runs
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.results.suite_figures import Price
 
@@ -27,6 +31,8 @@ class Figures:
     runs: Mapping[str, RunResults]  # what stands for a run in the table -> the run
     suffix: str  # of the names of tasks, by strategy
     prices: Sequence[Price]  # of the runs, as far as they were given
+    #: what stands for a run -> task -> its score with its conditions
+    experiments: dict[str, dict[str, Experiment]] = field(default_factory=dict)
 
 
 def figures(
@@ -80,7 +86,7 @@ def figures(
 
 def _check_rows(asked: Figures) -> None:
     group = asked.suite.id + asked.suffix
-    for run in asked.runs.values():
+    for label, run in asked.runs.items():
         leaves = [leaf for leaf in asked.tasks.leaves(group) if run.score(leaf) is not None]
         if not leaves:
             raise MedtasksError(
@@ -94,11 +100,11 @@ def _check_rows(asked: Figures) -> None:
                 where=run.folder,
                 remedy="run the tasks on their own data",
             )
-        _check_asked(asked, run, leaves)
+        asked.experiments[label] = _experiments(asked, run, leaves)
 
 
-def _check_asked(asked: Figures, run: RunResults, leaves: list[str]) -> None:
-    """Refuse other numbers of examples, and say what else is unlike the published models.
+def _experiments(asked: Figures, run: RunResults, leaves: list[str]) -> dict[str, Experiment]:
+    """The scores with their conditions; what keeps some from standing among the published ones is said.
 
     Raises:
         MedtasksError: a task was asked with other examples than its strategy has.
@@ -112,14 +118,23 @@ def _check_asked(asked: Figures, run: RunResults, leaves: list[str]) -> None:
                 where=run.folder,
                 remedy="run it without --num_fewshot; `medtasks report` shows other numbers of examples",
             )
-    own = [leaf for leaf in leaves if run.tasks[leaf]["loaded"].get("instruction") != "official"]
-    pending = [leaf for leaf in leaves if run.tasks[leaf]["metrics"].get("judged", 1.0) < 1]
-    for names, what in (
-        (own, "were not asked in the suite's own words, as the published models were"),
-        (pending, "have answers that wait for a judge, so their scores are not final"),
-    ):
-        if names:
-            say(f"{run.folder}: {len(names)} of {len(leaves)} tasks {what} ({names[0]} …)")
+    faults: list[Fault] = []
+    [entry] = read_runs(run.folder, asked.tasks, faults)
+    for fault in faults:
+        say(str(fault))
+    items = {leaf: entry.experiments[leaf] for leaf in leaves}
+    named: Counter[str] = Counter()
+    for item in items.values():
+        named.update({reason.partition(":")[0] for reason in unlike_the_paper(item)})
+        named.update([] if item.coverage.whole else ["a part of the rows or judgements"])
+    if named:
+        n = sum(not may_stand_beside(item) for item in items.values())
+        reasons = ", ".join(f"{words} in {count}" for words, count in named.items())
+        say(
+            f"{run.folder}: {n} of {len(leaves)} tasks were asked otherwise than the published models were "
+            f"({reasons}): not ranked among these",
+        )
+    return items
 
 
 def _label(run: RunResults, runs: list[RunResults]) -> str:

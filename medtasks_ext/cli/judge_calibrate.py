@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.judge.calibrate import Calibration
     from medtasks_ext.runner.run import Run
 
-app = command_app()
 
-
-@app.command("judge-calibrate")
 def judge_calibrate(
     folders: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Runs that one jury judged; some hold the anchors.")
     ],
     anchors: Annotated[
         str | None,
-        typer.Option("--anchors", help="Answers of these runs with others' ratings: CSV or JSONL."),
+        typer.Option(help="Answers of these runs with others' ratings: CSV or JSONL."),
     ] = None,
     sheet: Annotated[
         str | None,
-        typer.Option("--sheet", help="Write an anchor set without ratings to this CSV, to fill in."),
+        typer.Option(help="Write an anchor set without ratings to this CSV, to fill in."),
     ] = None,
 ) -> int:
     """Place a jury's scores on the scale of other raters.

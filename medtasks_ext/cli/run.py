@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import (
     at_hand,
     lm_eval_config,
@@ -90,6 +91,13 @@ class Wanted:
     missing: dict[str, str]  # task -> why it cannot be asked
     egress: Egress  # which servers may receive which text
 
+    @property
+    def private(self) -> bool:
+        """Whether texts of a task are not open."""
+        from medtasks_ext.runner.requests import text_of
+
+        return not all(text_of(task).is_open for task in self.built.values())
+
 
 def run(context: typer.Context) -> int:
     """Run tasks with lm-eval's own flags; resumable.
@@ -117,7 +125,8 @@ def run_command(arguments: list[str]) -> int:
     say_wording(wanted.built)
     tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
     run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
-    with Lease(run.folder, "medtasks run") if rank == 0 else nullcontext():
+    lease = Lease(run.folder, "medtasks run", private=wanted.private)
+    with lease if rank == 0 else private_files(wanted.private):
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:

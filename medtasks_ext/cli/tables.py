@@ -14,8 +14,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, readable_line
+from medtasks_ext.prompts.documents import kept_of
 from medtasks_ext.registry import registry
+from medtasks_ext.results.rollup import mean
 
 if TYPE_CHECKING:
     from medtasks_ext.results.rollup import Row
@@ -141,6 +143,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             f"reasoning that never ended in {counted(len(worst), 'task')} (most: {name}, {worst[name]:.1%}):"
             " raise max_gen_toks"
         )
+    if how_much := _of_format(results):
+        lines.append(how_much)
     for key, text in _CUT.items():
         counts = {name: item["cut"].get(key, 0) for name, item in results.items()}
         if total := sum(counts.values()):
@@ -159,10 +163,25 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             f"datasets that no suite's paper has: {', '.join(added)}; groups of their suite leave them out of"
             " the mean"
         )
+    for name, item in results.items():
+        if excluded := item["loaded"].get("excluded"):
+            lines.append(f"{name}: {kept_of(excluded, item['loaded']['n_source'])}")
+        if recovered := item["loaded"].get("recovered"):
+            lines.append(f"{name}: {recovered[0]:,} of {recovered[1]:,} official rows recovered")
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
     if rebuilt:
         lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
     return lines
+
+
+def _of_format(results: Mapping[str, Any]) -> str:
+    """How much of the scores is format: means over tasks that have a score of either reading."""
+    found = [item["metrics"] for item in results.values() if "score_repaired" in item["metrics"]]
+    names = ("valid", "readable_repaired", "score", "score_repaired")
+    valid, readable, score, repaired = (mean(item[name] for item in found) for name in names)
+    if not found:
+        return ""
+    return readable_line(valid, readable, score, repaired) + f" (means of {counted(len(found), 'task')})"
 
 
 def waits_for_judges(results: Mapping[str, Any]) -> list[str]:

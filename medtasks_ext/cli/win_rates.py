@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import function
+from medtasks_ext.results.conditions import may_stand_beside
 from medtasks_ext.results.suite_figures import (
     Price,
     cost_bound,
@@ -30,14 +32,18 @@ def print_figures(asked: Figures) -> None:
         MedtasksError: the runs have no task in common.
     """
     scores = {label: _scores(asked, run) for label, run in asked.runs.items()}
-    common = sorted(set.intersection(*(set(item) for item in scores.values())))
+    ranked = {label: found for label in scores if (found := _alike(asked, label, scores[label]))}
+    common = sorted(set.intersection(*(set(item) for item in (ranked or scores).values())))
     if not common:
         raise MedtasksError(
             f"no task of {asked.suite.id} has a score in every run",
             where=", ".join(str(run.folder) for run in asked.runs.values()),
             remedy="give runs of the same tasks",
         )
-    _print_table(asked, common, scores, _published(asked))
+    beside = {
+        label: item for label, item in scores.items() if label not in ranked and set(common) <= set(item)
+    }
+    _print_table(asked, common, ranked, beside, _published(asked))
     _print_effects(asked, common)
     for run, price in zip(asked.runs.values(), asked.prices, strict=False):
         _print_cost(asked, run, price)
@@ -51,6 +57,12 @@ def _scores(asked: Figures, run: RunResults) -> dict[str, float]:
         if asked.suite.lists(dataset.key)
     }
     return {name: score for name, score in found.items() if score is not None}
+
+
+def _alike(asked: Figures, label: str, scores: dict[str, float]) -> dict[str, float]:
+    """The scores that can stand among the published ones."""
+    items = asked.experiments[label]
+    return {name: score for name, score in scores.items() if may_stand_beside(items[name + asked.suffix])}
 
 
 def _published(asked: Figures) -> dict[str, dict[str, float]]:
@@ -70,36 +82,40 @@ def _published(asked: Figures) -> dict[str, dict[str, float]]:
 def _print_table(
     asked: Figures,
     common: list[str],
-    scores: dict[str, dict[str, float]],
+    ranked: dict[str, dict[str, float]],
+    beside: dict[str, dict[str, float]],
     published: dict[str, dict[str, float]],
 ) -> None:
-    everyone = {**scores, **published}
+    """Win rates of the runs that were asked alike and of the published models; other runs below, without."""
+    everyone = {**ranked, **published}
     lines = suite_figures({model: [item[name] for name in common] for model, item in everyone.items()})
     axis = asked.suite.main_axes[0]
     category = {name: asked.tasks.datasets[name].values(asked.suite, axis)[0] for name in common}
     categories = sorted(set(category.values()))
+    which = "with a score in every run" + (", asked as the published models were" if ranked else "")
     table = new_table(
         ["model"],
         ["win rate", "s.d.", "macro average", "s.d.", *(name.replace("_", " ") for name in categories)],
-        f"{asked.suite.title}, {len(common)} of {len(asked.suite.datasets)} benchmarks"
-        " (those with a score in every run)",
+        f"{asked.suite.title}, {len(common)} of {len(asked.suite.datasets)} benchmarks (those {which})",
         pad_edge=False,
     )
+
+    def add(model: str, item: dict[str, float], *figures: str) -> None:
+        means = group_means({name: item[name] for name in common}, category)
+        table.add_row(model, *figures, *(f"{means[name]:.3f}" for name in categories))
+
     for model, line in sorted(lines.items(), key=lambda item: -item[1].win_rate):
-        means = group_means({name: everyone[model][name] for name in common}, category)
-        mark = "" if model in scores else " (published)"
-        table.add_row(
-            model + mark,
-            f"{line.win_rate:.3f}",
-            f"{line.win_sd:.3f}",
-            f"{line.macro_average:.3f}",
-            f"{line.macro_sd:.3f}",
-            *(f"{means[name]:.3f}" for name in categories),
-        )
+        mark = "" if model in ranked else " (published)"
+        figures = (line.win_rate, line.win_sd, line.macro_average, line.macro_sd)
+        add(model + mark, everyone[model], *(f"{value:.3f}" for value in figures))
+    for model, item in beside.items():
+        values = [item[name] for name in common]
+        sd = stdev(values) if len(values) > 1 else 0.0
+        add(f"{model} (asked otherwise)", item, "–", "–", f"{mean(values):.3f}", f"{sd:.3f}")
     console().print(table)
     typer.echo(
         "Published models were run with HELM's prompts and are known to three decimals; "
-        "win rates are over all models of this table."
+        "win rates are over the models of this table that have one."
     )
 
 

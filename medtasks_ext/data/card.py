@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry.yamlfile import function_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset
 
@@ -35,29 +34,17 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Card:
-    """What the rows of a dataset are like.
+    """What the rows of a dataset are like."""
 
-    Attributes:
-        n_test: questions that can be scored; one that is asked in several trials counts once.
-        n_paper: as many has the suite's own test part.
-        labels: gold label -> documents, where the answer format lists its labels.
-        prompt: lengths of the prompts.
-        answer: lengths of the gold answers.
-        n_repeated: documents whose prompt an earlier one has.
-        n_personal_ids: rows whose id looks like a name or a record number, where they are not open.
-        oracle: what the gold answers themselves score; None where judges give the score.
-        highest: what they should score, by the task file; None: they may score anything.
-    """
-
-    n_test: int
-    n_paper: int
-    labels: dict[str, int]
-    prompt: Lengths
-    answer: Lengths
-    n_repeated: int
-    n_personal_ids: int
-    oracle: float | None
-    highest: float | None
+    n_test: int  # questions that can be scored; one that is asked in several trials counts once
+    n_paper: int  # as many has the suite's own test part
+    labels: dict[str, int]  # gold label -> documents, where the answer format lists its labels
+    prompt: Lengths  # lengths of the prompts
+    answer: Lengths  # lengths of the gold answers
+    n_repeated: int  # documents whose prompt an earlier one has
+    n_personal_ids: int  # rows whose id looks like a name or a record number, where they are not open
+    oracle: float | None  # what the gold answers themselves score; None where judges give the score
+    highest: float | None  # what they should score, by the task file; None: they may score anything
 
     @property
     def reaches_highest(self) -> bool:
@@ -90,7 +77,6 @@ def card_of(dataset: Dataset, documents: Documents) -> Card:
     """The card of documents as zero-shot prompts.
 
     Args:
-        dataset: theirs.
         documents: at least one.
     """
     ids = {str(item.get("item", item["id"])) for item in documents}

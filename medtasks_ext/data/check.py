@@ -29,17 +29,11 @@ _OF_ONE_ROW = re.compile(
 
 @dataclass(frozen=True)
 class Cause:
-    """Faults of the same kind in one file.
+    """Faults of the same kind in one file."""
 
-    Attributes:
-        where: the file.
-        what: what is wrong, without the row.
-        faults: one or more.
-    """
-
-    where: str
-    what: str
-    faults: list[MedtasksError]
+    where: str  # the file
+    what: str  # what is wrong, without the row
+    faults: list[MedtasksError]  # one or more
 
     @property
     def rows(self) -> list[str]:
@@ -68,24 +62,15 @@ def _cause(fault: MedtasksError) -> str:
 
 @dataclass(frozen=True)
 class Checked:
-    """One dataset whose files are there.
-
-    Attributes:
-        files: those that are read, below the data folder.
-        n_test: rows that can be evaluated.
-        n_fewshot: rows of the few-shot pool.
-        faults: what is wrong; rows with faults are not counted above.
-        notes: what is right but worth knowing.
-        card: what the rows are like; None where none can be used.
-    """
+    """One dataset whose files are there."""
 
     dataset: str
-    files: list[str]
-    n_test: int
-    n_fewshot: int
-    faults: list[MedtasksError]
-    notes: list[str]
-    card: Card | None = None
+    files: list[str]  # those that are read, below the data folder
+    n_test: int  # rows that can be evaluated
+    n_fewshot: int  # rows of the few-shot pool
+    faults: list[MedtasksError]  # what is wrong; rows with faults are not counted above
+    notes: list[str]  # what is right but worth knowing
+    card: Card | None = None  # what the rows are like; None where none can be used
 
     @property
     def causes(self) -> list[Cause]:
@@ -113,19 +98,14 @@ class Checked:
 
 @dataclass
 class FolderReport:
-    """A data folder.
-
-    Attributes:
-        n_fetched: files that `medtasks data fetch --to` recorded here.
-        damaged: those of them that are missing or have other content.
-    """
+    """A data folder."""
 
     folder: Path
     checked: list[Checked] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
-    n_fetched: int = 0
-    damaged: list[str] = field(default_factory=list)
+    n_fetched: int = 0  # files that `medtasks data fetch --to` recorded here
+    damaged: list[str] = field(default_factory=list)  # those of them that are missing or have other content
 
     @property
     def valid(self) -> bool:
@@ -168,6 +148,12 @@ def check_folder(folder: Path, registry: Registry) -> FolderReport:
     if (folder / FETCHED / MANIFEST).is_file():
         report.n_fetched, report.damaged = damaged_files(folder)
     return report
+
+
+def check_dataset(dataset: Dataset, folder: Path) -> Checked:
+    """Read the local files of one dataset, which has some, as a run would."""
+    with data_folder(folder):
+        return _checked(dataset, _files(dataset, folder))
 
 
 def _files(dataset: Dataset, folder: Path) -> list[str]:

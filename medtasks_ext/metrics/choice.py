@@ -6,12 +6,11 @@ import re
 import string
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.stats.runs import in_run
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

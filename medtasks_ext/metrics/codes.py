@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, f1_from_counts, micro_f1, ratio, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, both, f1_from_counts, micro_f1, ratio, set_counts
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 __all__ = ["micro_f1", "process_results"]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from medtasks_ext.answers.parsed import Parsed
 
 #: a document as its task loads it; `loaded` is a reference to what all documents of the task share

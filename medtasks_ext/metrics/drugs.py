@@ -7,19 +7,17 @@ the generic one, the brand, and the whole entry.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtasks_ext.answers.drug_list import pieces_of
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import Document, Metrics, both
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 _DOSE = re.compile(
     r"(?<![\w.,])\d[\d.,]*(?:\s?[-–]\s?\d[\d.,]*)?\s?(?:(?:mg|mcg|µg|μg|ug|g|kg|ml|l|iu|units?|meq|mmol)\b|%)"

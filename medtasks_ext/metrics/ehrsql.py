@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.metrics.sql_sandbox import OUT_OF_TIME, Outcome, SqlSandbox
 from medtasks_ext.privacy import excerpt, shows_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 log = logging.getLogger(__name__)
 

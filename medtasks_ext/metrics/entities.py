@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, micro_f1, micro_precision, micro_recall, set_counts
+from medtasks_ext.metrics.common import (
+    Document,
+    Metrics,
+    both,
+    micro_f1,
+    micro_precision,
+    micro_recall,
+    set_counts,
+)
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 __all__ = ["micro_f1", "micro_precision", "micro_recall", "process_results"]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 __all__ = ["micro_f1", "process_relations", "process_results"]
 

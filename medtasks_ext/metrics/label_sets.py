@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, f1_from_counts, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, both, f1_from_counts, micro_f1, set_counts
 from medtasks_ext.metrics.multi_label import f1_macro
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.medcalc import CATEGORIES, HELM_CATEGORIES, loose_value, value
 from medtasks_ext.metrics.choice import exact_matches
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import Document, Metrics, both
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 _COMPARED_AS_TEXT = ("risk", "severity", "diagnosis")
 _BY_CATEGORY = tuple(f"accuracy_{name}" for name in dict.fromkeys(CATEGORIES.values()))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.metrics.generation import rouge_scores
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:

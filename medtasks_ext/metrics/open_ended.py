@@ -61,7 +61,6 @@ def rouge_scores(text: str, reference: str, *, backend: str | None = None) -> di
     """F-measures of ROUGE-1, ROUGE-2 and ROUGE-L with Porter stemming, 0-1.
 
     Args:
-        text: the answer.
         reference: what it is compared with.
         backend: `rouge_score` or `rouge_score_rs` (identical scores); by default the faster one installed.
     """

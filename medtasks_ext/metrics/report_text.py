@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, ratio
+from medtasks_ext.metrics.common import Document, Metrics, both, ratio
 from medtasks_ext.metrics.generation import bleu_4, rouge_scorer, rouge_scores
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
 
 #: recall counts more than precision (MS-COCO's captions)
 _BETA = 1.2

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import both, micro_f1, micro_precision, micro_recall, set_counts
-from medtasks_ext.stats.statistic import Statistic, by_label, f1_scores, macro_f1
+from medtasks_ext.metrics.common import (
+    Document,
+    Metrics,
+    both,
+    micro_f1,
+    micro_precision,
+    micro_recall,
+    set_counts,
+)
+from medtasks_ext.stats.statistic import Array, Statistic, by_label, f1_scores, macro_f1
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
-
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
-    from medtasks_ext.stats.statistic import Array
 
 __all__ = [
     "attribute_micro_f1",

@@ -26,12 +26,15 @@ class Loaded:
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
         rebuilt: test rows come from the source, not from the suite.
+        recovered: official test rows that were found in the source, and all that there are.
         database: digest of the database on which answers are run.
         n_test: documents to evaluate.
         n_fewshot: rows in the few-shot pool.
         n_held_out: test rows moved to the pool because the source has none.
         n_without_gold: documents that can be predicted but not scored.
         n_dropped: test rows left out since their gold is blank, as officially done.
+        excluded: reason -> test rows of the pinned download that the task's file excludes; None: no row.
+        n_source: its test rows before, where some are excluded.
         labels: distinct gold labels of the test file, sorted.
         shots: the few-shot pool.
         targets: distinct gold answers as written, sorted.
@@ -49,12 +52,15 @@ class Loaded:
     rebuilt: bool
     artefact: str | None = None
     artefact_revision: str | None = None
+    recovered: list[int] | None = None
     database: str | None = None
     n_test: int = 0
     n_fewshot: int = 0
     n_held_out: int = 0
     n_without_gold: int = 0
     n_dropped: int = 0
+    excluded: dict[str, int] | None = None
+    n_source: int | None = None
     labels: list[str] = field(default_factory=list, repr=False)
     targets: list[str] = field(default_factory=list, repr=False)
     database_file: str | None = field(default=None, repr=False)
@@ -65,6 +71,11 @@ class Loaded:
         """The distinct gold labels as a set."""
         return frozenset(self.labels)
 
+    @property
+    def exclusions(self) -> str | None:
+        """What is excluded, for people: `6,800 of 6,811 rows (11 without an answer)`."""
+        return kept_of(self.excluded, self.n_source) if self.excluded and self.n_source else None
+
     def record(self) -> dict[str, Any]:
         """The facts that go into result files."""
         return {
@@ -72,6 +83,12 @@ class Loaded:
             for item in fields(self)
             if item.repr and (value := getattr(self, item.name)) is not None
         }
+
+
+def kept_of(excluded: Mapping[str, int], n_source: int) -> str:
+    """How many rows of a source are scored, and why the others are not."""
+    why = "; ".join(f"{n:,} excluded: {reason}" for reason, n in excluded.items())
+    return f"{n_source - sum(excluded.values()):,} of {n_source:,} rows ({why})"
 
 
 class Document(dict[str, Any]):

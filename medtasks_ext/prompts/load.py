@@ -104,20 +104,15 @@ def _build(wanted: _Wanted) -> dict[str, Documents]:
 
 @dataclass
 class RowCheck:
-    """What a look at all rows of a dataset found.
+    """What a look at all rows of a dataset found."""
 
-    Attributes:
-        test: documents of the rows without faults.
-        fewshot: the pool.
-        faults: what is wrong. A fault that concerns no single row leaves no documents.
-        blanks: column -> rows in which it holds nothing, where that is allowed.
-        notes: what is right but worth knowing of rows -> how many.
-    """
-
-    test: Documents = field(default_factory=Documents)
-    fewshot: Documents = field(default_factory=Documents)
+    test: Documents = field(default_factory=Documents)  # documents of the rows without faults
+    fewshot: Documents = field(default_factory=Documents)  # the pool
+    #: what is wrong. A fault that concerns no single row leaves no documents
     faults: list[MedtasksError] = field(default_factory=list)
+    #: column -> rows in which it holds nothing, where that is allowed
     blanks: Counter[str] = field(default_factory=Counter)
+    #: what is right but worth knowing of rows -> how many
     notes: Counter[str] = field(default_factory=Counter)
 
 
@@ -177,7 +172,7 @@ def _rendered(
         log.warning(
             "%s: %s test rows; the suite's own test part has %s", dataset.id, f"{n_own:,}", f"{n_paper:,}"
         )
-    test, pool = trials(test, pool, source.option_trials, faults)
+    test, pool = trials(test, pool, source.option_trials, faults, pinned=rows.origin == "hub")
     shots = renderer.documents(pool, faults, first=lambda index: index == 0)
     check_answers(shots, use.shots, spec, rows)
     test = with_points(with_own_ids(test, faults), spec.judge, faults, dataset.file)
@@ -190,6 +185,7 @@ def _rendered(
         rebuilt=rows.rebuilt or read.rebuilt or read_pool.rebuilt,
         n_held_out=n_held_out,
         n_dropped=read.n_dropped + read_pool.n_dropped,
+        excluded=(read.excluded, read.n_source),
     )
     for document in (*documents, *shots):
         document.loaded = record

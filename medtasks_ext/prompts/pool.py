@@ -27,15 +27,11 @@ POOL_ROWS = 100
 
 
 class Parts(NamedTuple):
-    """Test rows and pool, no row in both.
-
-    Attributes:
-        n_held_out: test rows that serve as shots.
-    """
+    """Test rows and pool, no row in both."""
 
     test: list[ReadRow]
     pool: list[ReadRow]
-    n_held_out: int
+    n_held_out: int  # test rows that serve as shots
 
 
 def pool_rows(rows: list[Row], *, draw: bool) -> list[Row]:
@@ -57,6 +53,8 @@ def parts(
 ) -> Parts:
     """Test rows and pool, test rows held out where shots are wanted and the source has no pool.
 
+    A row of a pinned download's pool that is a test row leaves the pool.
+
     Args:
         test: the test rows.
         pool: the source's own pool.
@@ -73,6 +71,9 @@ def parts(
         raise MedtasksError(
             "no test row is left", where=rows.where, remedy="rows need split `test` and a gold answer"
         )
+    if rows.origin == "hub":  # nobody can mend a pinned download
+        asked = {_identity(row, source.identity, dataset) for row in test}
+        pool = [row for row in pool if _identity(row, source.identity, dataset) not in asked]
     if pool and len(pool) < shots:
         raise MedtasksError(
             f"{shots} shots asked for, the few-shot pool has {len(pool)} rows",

@@ -30,7 +30,6 @@ def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
 
     Args:
         dataset: whose prompt it stands in.
-        spec: what the dataset's file says.
         cot: whether the prompt asks to reason first.
     """
     own = spec.prompt.strategy_lines
@@ -50,7 +49,6 @@ def official_to_cot(instruction: str, line: str) -> str | None:
     the direct prompt (BRIDGE, `dataset/process.py`).
 
     Args:
-        instruction: the authors' own.
         line: the chain-of-thought line that takes the sentence's place.
     """
     sentence = direct_sentence(instruction)

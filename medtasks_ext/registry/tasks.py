@@ -125,6 +125,11 @@ class Dataset:
         """Whether the suite's paper has it; any other was added to the suite later."""
         return self.suite.lists(self.key)
 
+    @cached_property
+    def n_documents(self) -> int:
+        """Documents that the suite states; a question is asked once for each order of its options."""
+        return self.metadata.n_test * int(self.blocks["rows"].get("option_trials") or 1)
+
     @property
     def joined_later(self) -> bool:
         """Whether its suite has a paper's datasets and this is none of them. Twins join no suite."""

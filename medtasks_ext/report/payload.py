@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext import __version__
+from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.pages import task_page
+from medtasks_ext.report.tidy import standing_record
 from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset, Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
+    from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.results.experiments import Entry, Experiment
 
 SCHEMA = 1
@@ -62,6 +65,7 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
         **_results(report, place),
         "groups": _groups(report, axes),
+        "standings": _standings(report),
         "comparisons": [_comparison(item, place) for item in report.comparisons],
         "judges": _judges(report, place),
         "coverage": _coverage(report, place),
@@ -111,8 +115,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[st
 
 def _title(report: Report) -> str:
     models = list(dict.fromkeys(entry.model for entry in report.own))
-    shown = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-    return f"Medical evaluation of {shown}"
+    return f"Medical evaluation of {some(models, 3)}"
 
 
 def _entry(report: Report, place: int) -> dict[str, Any]:
@@ -175,7 +178,7 @@ def _one_or_more(values: list[str]) -> str | list[str] | None:
 
 def _axes(report: Report) -> dict[str, list[str]]:
     """Axis -> the values that occur."""
-    pairs = {(row.group.axis, row.group.value) for row in report.groups}
+    pairs = {(row.group.axis, row.group.value) for row in _shown_rows(report)}
     found: dict[str, list[str]] = {}
     for axis, value in sorted(pairs, key=lambda pair: order(*pair)):
         found.setdefault(axis, []).append(value)
@@ -224,7 +227,7 @@ def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[st
         "inputs_cut": number(item.share_cut("inputs_cut")),
         "usd": number(report.costs[index].of(item)),
         "judged": None if item.covered == 1 else number(item.covered),
-        "otherwise": "; ".join(unlike_the_paper(item, entry.settings)) or None,
+        "otherwise": "; ".join(unlike_the_paper(item)) or None,
     }
 
 
@@ -265,9 +268,43 @@ def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]
             "valid": number(row.valid),
             "cut": number(row.cut),
         }
-        for row in report.groups
+        for row in _shown_rows(report)
     ]
     return _columns(rows, _GROUPS)
+
+
+def _standings(report: Report) -> list[dict[str, Any]]:
+    """Where own entries stand, with the published models by their places."""
+    places = _places(report.entries)
+    return [
+        {
+            **_rounded(standing_record(item)),
+            "entry": places[id(item.entry)],
+            "strategy": report.strategies.index(item.strategy),
+            "rivals": [[places[id(rival.entry)], number(rival.score)] for rival in item.rivals],
+            "peers": [places[id(rival.entry)] for rival in item.peers],
+        }
+        for item in report.standings
+        if item.rivals
+    ]
+
+
+def _rounded(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _rounded(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_rounded(value) for value in content]
+    return number(content) if isinstance(content, float) else content
+
+
+def _shown_rows(report: Report) -> list[GroupScore]:
+    """The groups that the page cannot work out of the tasks: own intervals, and what papers print."""
+    return [
+        row
+        for row in report.groups
+        if not row.group.derived
+        and (row.entry.kind != "published" or row.group.axis == "suite" or row.scored is None)
+    ]
 
 
 def _comparison(item: Compared, place: Mapping[str, int]) -> dict[str, Any]:

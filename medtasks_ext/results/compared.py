@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,21 +11,18 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.changes import (
     GroupChange,
+    TaskChange,
     group_changes,
     settings_that_differ,
     suite_groups,
     task_changes,
 )
-from medtasks_ext.results.ways import pairs_to_compare
+from medtasks_ext.results.ways import Pair, pairs_to_compare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.changes import TaskChange
     from medtasks_ext.results.experiments import Fault
     from medtasks_ext.results.reading import Results
-    from medtasks_ext.results.ways import Pair
 
 ALPHA = 0.05
 
@@ -76,21 +74,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Compared:
-    """What changed.
+    """What changed."""
 
-    Attributes:
-        pairs: entries that were compared.
-        changes: a task in two entries each.
-        groups: a line for each group.
-        tasks: a line for each task.
-        faults: what was left out.
-    """
-
-    pairs: list[Pair]
-    changes: list[tuple[Pair, TaskChange]]
-    groups: list[Line]
-    tasks: list[Line]
-    faults: list[Fault]
+    pairs: list[Pair]  # entries that were compared
+    changes: list[tuple[Pair, TaskChange]]  # a task in two entries each
+    groups: list[Line]  # a line for each group
+    tasks: list[Line]  # a line for each task
+    faults: list[Fault]  # what was left out
 
     @property
     def sample(self) -> bool:

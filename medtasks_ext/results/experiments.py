@@ -8,15 +8,15 @@ dropped in silence.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from medtasks_ext.results.conditions import Asked, asked
 from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import Sample
@@ -27,64 +27,90 @@ Kind = Literal["medtasks", "lm_eval", "published"]
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that was left out of results, or must be known beside them.
+    """Something that was left out of results, or must be known beside them."""
 
-    Attributes:
-        where: file, folder or task.
-        what: in plain words.
-        remedy: how to mend it.
-        skipped: whether something was left out because of it.
-    """
-
-    where: str
-    what: str
-    remedy: str
-    skipped: bool = True
+    where: str  # file, folder or task
+    what: str  # in plain words
+    remedy: str  # how to mend it
+    skipped: bool = True  # whether something was left out because of it
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}\n  → {self.remedy}"
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a suite's dataset a score stands on."""
+
+    answers: int  # documents that were answered
+    here: int | None  # documents of the rows that were read; None where nobody counted
+    rows: int  # rows that are accounted for: those here, and those that serve as examples or have no gold
+    of_suite: int | None  # rows that the suite states; None where it states none, and of synthetic rows
+    judged: float  # share of the answers that were judged, of those that are to be
+
+    @property
+    def short(self) -> bool:
+        """Whether rows of the suite are missing here, or were not asked."""
+        return (self.here is not None and self.answers < self.here) or self.lacks_rows
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether there are fewer rows here than the suite states."""
+        return self.of_suite is not None and self.rows < self.of_suite
+
+    @property
+    def whole(self) -> bool:
+        """Whether the score rests on all rows, answers and judgements."""
+        return not self.short and self.judged == 1
+
+    @property
+    def words(self) -> str:
+        """What is missing, n of n; empty where nothing is."""
+        return ", ".join(
+            [
+                *([f"{self.rows:,} of the suite's {self.of_suite:,} rows"] if self.lacks_rows else []),
+                *(
+                    [f"{self.answers:,} of {self.here:,} answers"]
+                    if self.here is not None and self.answers < self.here
+                    else []
+                ),
+                *([f"{self.judged:.0%} of the judgements"] if self.judged < 1 else []),
+            ]
+        )
+
+
 @dataclass
 class Experiment:
-    """One task of one model.
+    """One task of one model."""
 
-    Attributes:
-        task: its name, strategy suffix included.
-        dataset: the dataset, with all metadata.
-        strategy: `zero_shot`, `cot` or `five_shot`.
-        version: comparability version `N-X` of the task when it was run.
-        metrics: metric -> value, without NaN; `score` is absent without gold or before judging.
-        intervals: metric -> 95 % interval, where there is one.
-        n: documents.
-        settings: what decides whether its score can be compared, in words (`task_settings`), and which
-            documents were asked; the latter not of published scores.
-        loaded: the record of what was loaded (origin, revision, hashes, counts).
-        cut: counts of answers and prompts that did not fit.
-        tokens: input and output tokens, where they were counted.
-        sample: whether its rows are synthetic.
-        config: lm-eval's record of the task's configuration; empty for published scores.
-        read_resampled: gives the score on each resample, (resamples,), or None.
-        read_documents: gives what each document contributed. Raises MedtasksError.
-        read_samples: gives lm-eval's records of the documents, with texts; all, or so many of the file's
-            first. Raises MedtasksError.
-    """
-
-    task: str
-    dataset: Dataset
-    strategy: str
-    version: str
+    task: str  # its name, strategy suffix included
+    dataset: Dataset  # the dataset, with all metadata
+    strategy: str  # `zero_shot`, `cot` or `five_shot`
+    version: str  # comparability version `N-X` of the task when it was run
+    #: metric -> value, without NaN; `score` is absent without gold or before judging
     metrics: dict[str, float]
-    intervals: dict[str, Interval]
-    n: int
+    intervals: dict[str, Interval]  # metric -> 95 % interval, where there is one
+    n: int  # documents
+    #: what decides whether its score can be compared, in words (`task_settings`), and which documents were
+    #: asked; the latter not of published scores
     settings: dict[str, str]
+    #: the record of what was loaded (origin, revision, hashes, counts)
     loaded: dict[str, Any] = field(default_factory=dict)
-    cut: dict[str, int] = field(default_factory=dict)
-    tokens: dict[str, int] | None = None
-    sample: bool = False
+    cut: dict[str, int] = field(default_factory=dict)  # counts of answers and prompts that did not fit
+    tokens: dict[str, int] | None = None  # input and output tokens, where they were counted
+    sample: bool = False  # whether its rows are synthetic
+    #: lm-eval's record of the task's configuration; empty for published scores
     config: dict[str, Any] = field(default_factory=dict)
+    #: the conditions as a run recorded them (`runs.conditions`); empty where nobody did
+    recorded: dict[str, Any] = field(default_factory=dict)
+    #: what is known of its conditions; its entry gives them
+    asked: Asked = field(default_factory=lambda: Asked("zero_shot"), repr=False, compare=False)
+    #: gives the score on each resample, (resamples,), or None
     read_resampled: Callable[[], Array | None] = lambda: None
+    #: gives what each document contributed. Raises MedtasksError
     read_documents: Callable[[], DocumentScores] | None = None
+    #: gives lm-eval's records of the documents, with texts; all, or so many of the file's first. Raises
+    #: MedtasksError
     read_samples: Callable[..., list[Sample]] | None = None
 
     @property
@@ -103,9 +129,26 @@ class Experiment:
         return self.metrics.get("judged", 1.0)
 
     @property
+    def coverage(self) -> Coverage:
+        """How much of the suite's dataset its score stands on."""
+        loaded, published = self.loaded, self.settings.get("version") == "published"
+        stated = (self.recorded.get("rows") or {}).get("n_of_suite", self.dataset.n_documents)
+        here = loaded.get("n_test")
+        rows = self.n if here is None else here
+        if rows < stated:
+            rows = min(rows + loaded.get("n_held_out", 0) + loaded.get("n_dropped", 0), stated)
+        return Coverage(
+            answers=self.n,
+            here=here,
+            rows=rows,
+            of_suite=None if self.sample or published or not stated else stated,
+            judged=self.covered,
+        )
+
+    @property
     def whole(self) -> bool:
-        """Whether it was asked all documents, and judged on all answers."""
-        return self.covered == 1 and not self.limited
+        """Whether it was asked all documents of the suite, and judged on all answers."""
+        return self.coverage.whole and not self.limited
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -120,33 +163,37 @@ class Experiment:
         return self.cut[what] / self.n if self.n and what in self.cut else None
 
 
+@dataclass(frozen=True)
+class Printed:
+    """What a paper prints beside a model's score of a group."""
+
+    interval: Interval | None = None  # 95 % interval of the score
+    valid: float | None = None  # share of readable answers
+
+
 @dataclass
 class Entry:
-    """One line of a leaderboard.
+    """One line of a leaderboard."""
 
-    Attributes:
-        model: as its user, or the paper, names it.
-        label: the model, and what tells this entry from others of the same model.
-        kind: where it comes from.
-        settings: what all its experiments share and what decides whether scores can be compared.
-        experiments: task -> experiment.
-        groups: group -> published score, where a paper prints no score per task.
-        folders: where it was read.
-        notes: what is known to have gone wrong in the run (preflight, endpoint, template).
-        manifest: of the run that it was read from first.
-        details: facts about a published model (organisation, parameters, access, prices).
-    """
-
-    model: str
-    label: str
-    kind: Kind
-    settings: dict[str, str]
-    experiments: dict[str, Experiment]
+    model: str  # as its user, or the paper, names it
+    label: str  # the model, and what tells this entry from others of the same model
+    kind: Kind  # where it comes from
+    settings: dict[str, str]  # what all its experiments share and what decides whether scores can be compared
+    experiments: dict[str, Experiment]  # task -> experiment
+    #: group -> published score, where a paper prints no score per task
     groups: dict[str, float] = field(default_factory=dict)
-    folders: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
-    manifest: dict[str, Any] = field(default_factory=dict)
+    #: group -> what a paper prints beside its score: the interval, and the readable share
+    printed: dict[str, Printed] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()  # where it was read
+    notes: tuple[str, ...] = ()  # what is known to have gone wrong in the run (preflight, endpoint, template)
+    manifest: dict[str, Any] = field(default_factory=dict)  # of the run that it was read from first
+    #: facts about a published model (organisation, parameters, access, prices)
     details: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Tell the experiments under which conditions they came about: a part of these is the entry's."""
+        for item in self.experiments.values():
+            item.asked = asked(item, self.settings)
 
     @property
     def limited(self) -> bool:
@@ -165,7 +212,6 @@ def task_settings(
     """What decides whether two scores of one task can be compared.
 
     Args:
-        version: of the task.
         loaded: the record of what was loaded.
         examples: hash of the examples in a prompt, where there are some.
         jury: who judged, in words.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,8 +38,6 @@ from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import Interval, task_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runs.records import Sample, TaskRecord
 
@@ -56,15 +55,10 @@ _LOG_AGAIN = "run the task again with --log_samples"
 
 @dataclass
 class Results:
-    """Everything that was read.
+    """Everything that was read."""
 
-    Attributes:
-        entries: lines of a leaderboard, published ones last.
-        faults: what was left out, or must be known.
-    """
-
-    entries: list[Entry] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)  # lines of a leaderboard, published ones last
+    faults: list[Fault] = field(default_factory=list)  # what was left out, or must be known
 
 
 def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
@@ -76,7 +70,6 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     Args:
         paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`,
             `results_….json` files, or stores.
-        tasks: the registry that names of tasks are looked up in.
 
     Raises:
         MedtasksError: a path holds no results at all.
@@ -120,7 +113,6 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
 
     Args:
         path: as for `read_results`, but no store.
-        tasks: the registry.
         faults: what is found wrong is added here.
 
     Raises:
@@ -253,6 +245,7 @@ def _medtasks_task(
         tokens=stored.get("tokens"),
         sample="SAMPLE_DATA" in metrics,
         config=stored["config"],
+        recorded=stored.get("conditions") or {},
         read_resampled=lambda: load_resampled(files.resampled_file(name)),
         read_documents=lambda: load_document_scores(files.scores_file(name), score_statistic(dataset)),
         read_samples=partial(run.samples, name),
@@ -310,7 +303,8 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     # lm-eval records what it was given, keys and tokens included
     arguments = dropped_secrets(_arguments(run.get("model_args")))
     settings = {
-        "apply_chat_template": bool(content.get("chat_template")),
+        # lm-eval records its text: empty where a server applies its own, null where none is applied
+        "apply_chat_template": content["chat_template"] is not None if "chat_template" in content else None,
         "fewshot_as_multiturn": content.get("fewshot_as_multiturn"),
         "system_instruction": content.get("system_instruction"),
         "gen_kwargs": dropped_secrets(_arguments(run.get("gen_kwargs"))),
@@ -429,7 +423,6 @@ def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
 
     Args:
         manifest: its record. Plain `lm_eval`, and stores of former runs, have one choice for all tasks.
-        task: its name.
     """
     state = manifest.get("tasks", {}).get(task, {})
     if "choice" in state:
@@ -492,7 +485,7 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
     return {
         "backend": str(identity["model"]["model"]),
         "model arguments": _words(chosen),
-        "chat template": template if isinstance(template, str) else "yes" if template else "no",
+        **({} if template is None else {"chat template": _template(template)}),
         "instruction in": "system turn" if system_role else "user turn",
         "system instruction": str(settings.get("system_instruction") or "none"),
         "shots as turns": "yes" if (bool(template) if multiturn is None else multiturn) else "no",
@@ -501,6 +494,10 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
         "rows": "synthetic" if any(item.sample for item in experiments.values()) else "real",
         **({"jury": " or ".join(sorted(juries))} if juries else {}),
     }
+
+
+def _template(given: bool | str) -> str:
+    return given if isinstance(given, str) else "yes" if given else "no"
 
 
 def _words(values: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ rate the same answers otherwise say something of themselves, and nothing of the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Literal
@@ -15,8 +16,6 @@ from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.results.conditions import asked, comparable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from medtasks_ext.results.experiments import Entry
 
 #: entries: two that somebody set side by side. strategies, prompts: one model asked in two ways.
@@ -27,19 +26,12 @@ _OF_PROMPTS = frozenset({"wording", "examples in the prompt", "examples as turns
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries whose experiments of the same name are compared.
+    """Two entries whose experiments of the same name are compared."""
 
-    Attributes:
-        before: the first; of strategies under the names of zero-shot tasks.
-        after: the second.
-        question: what the comparison answers.
-        words: the two in short.
-    """
-
-    before: Entry
-    after: Entry
-    question: Question
-    words: str
+    before: Entry  # the first; of strategies under the names of zero-shot tasks
+    after: Entry  # the second
+    question: Question  # what the comparison answers
+    words: str  # the two in short
 
 
 def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows.remote import hub_file
+from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.remote import RemoteFile
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.suites import Release
@@ -38,6 +39,15 @@ def fewshot_file(release: Release, source: Source) -> tuple[Path, str] | None:
     return _find(release, release.examples, source, FEWSHOT)
 
 
+def inputs(release: Release | None, source: Source) -> list[str]:
+    """The inputs of a task's released test rows, if the release is on this machine; nothing is downloaded."""
+    if release is None or RemoteFile(release.rows, REVISION, release.repo).here() is None:
+        return []
+    found = test_file(release, source)
+    rows = read_rows(*found) if found else []
+    return [str(row["input"]) for row in rows if row.get("split", "test") == "test" and row.get("input")]
+
+
 def commit(archive: Path) -> str:
     """The commit that the hub's cache holds the archive of."""
     return archive.parent.name
@@ -48,7 +58,7 @@ def _find(release: Release, name: str, source: Source, suffix: str) -> tuple[Pat
 
     if not source.official_name:
         return None
-    archive = hub_file(release.repo, REVISION, name)
+    archive = RemoteFile(name, REVISION, release.repo).get()
     wanted = {letters(name) for name in (source.official_name, *source.other_names)}
     found = (
         name for name in _members(archive) if name.endswith(suffix) and letters(_stem(name, suffix)) in wanted

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows import release
-from medtasks_ext.rows.files import SUFFIXES, Row, read_rows
+from medtasks_ext.rows.files import Row, read_rows
 from medtasks_ext.rows.folders import data_dir
-from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original
+from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original, recovered
 from medtasks_ext.rows.originals.readers import records
-from medtasks_ext.rows.remote import hub_file, url_file
+from medtasks_ext.rows.places import row_file
+from medtasks_ext.rows.remote import remote_file, remote_files
+from medtasks_ext.rows.terms import are_accepted
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -29,7 +31,8 @@ SPLIT_KEY = "_split"
 class Rows:
     """Raw rows of one dataset and what they are.
 
-    `rebuilt`: test rows made from the original source, so not the suite's own.
+    `rebuilt`: test rows made from the original source, so not the suite's own. `recovered`: how many of the
+    suite's own test rows were found among them, and how many it has, where it has released their inputs.
     """
 
     origin: Origin
@@ -40,6 +43,7 @@ class Rows:
     instruction: str | None = None
     fewshot_where: str | None = None
     rebuilt: bool = False
+    recovered: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
     """The dataset's files below the data folder, or None.
 
     BRIDGE's own layout (`bridge/NAME.SFT.json`, `bridge/example/NAME.example.json`) comes before
-    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,parquet}`).
+    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,xlsx,parquet,…}`).
     """
     root = data_dir()
     if root is None:
@@ -83,10 +87,7 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
         names = [source.official_name, *source.other_names]
         if test := _named(suite, names, ".SFT.json"):
             return LocalFiles(test, _named(suite / "example", names, ".example.json"), instruction)
-    found = {
-        split: next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
-        for split in ("test", "fewshot")
-    }
+    found = {split: row_file(folder, split) for split in ("test", "fewshot")}
     return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
 
 
@@ -118,9 +119,15 @@ def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Orig
         return "release" if published and release.test_file(published, source) else None
     if forced in (None, "local") and (local_files(dataset, source) or original_folder(dataset, source)):
         return "local"
-    if forced in (None, "hub") and source.download:
+    if forced in (None, "hub") and source.download and is_allowed(source):
         return "hub"
     return None
+
+
+def is_allowed(source: Source) -> bool:
+    """Whether the download may be read: its terms are accepted, or its files were carried here."""
+    terms = source.download.terms if source.download else None
+    return terms is None or are_accepted(terms) or all(file.here() for file in remote_files(source))
 
 
 def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
@@ -145,7 +152,7 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         if files is None:
             folder = original_folder(dataset, source)
             assert folder is not None  # find_origin said so
-            return _original("local", source, files_below([folder]), str(folder))
+            return _original("local", dataset, source, files_below([folder]), str(folder))
         test = read_rows(files.test)
         return Rows(
             "local",
@@ -160,8 +167,8 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         return _released(dataset.suite.release, source)
     assert source.download is not None
     if source.original:
-        return _downloaded_original(source, source.download)
-    return _downloaded(source.download)
+        return _downloaded_original(dataset, source, source.download)
+    return _downloaded(source, source.download)
 
 
 def _instruction(file: Path) -> str:
@@ -198,7 +205,12 @@ def original_folder(dataset: Dataset, source: Source) -> Path | None:
 
 
 def _original(
-    origin: Origin, source: Source, files: list[SourceFile], where: str, revision: str | None = None
+    origin: Origin,
+    dataset: Dataset,
+    source: Source,
+    files: list[SourceFile],
+    where: str,
+    revision: str | None = None,
 ) -> Rows:
     absent = [missing_files(files, layout.patterns) for layout in source.original]
     if all(absent):
@@ -208,18 +220,33 @@ def _original(
             remedy="put them there as distributed (docs/sources); archives need not be unpacked",
         )
     layout = source.original[absent.index([])]
+    official = release.inputs(dataset.suite.release, source) if layout.rebuilt else []
     test, fewshot = read_original(
-        layout, files, task=str(source.official_name), identity=source.identity, where=where
+        layout,
+        files,
+        task=str(source.official_name),
+        identity=source.identity,
+        where=where,
+        official=official,
     )
-    return Rows(origin, test, fewshot, where, revision=revision, rebuilt=layout.rebuilt)
+    found = len(recovered(test, official))
+    return Rows(
+        origin,
+        test,
+        fewshot,
+        where,
+        revision=revision,
+        rebuilt=layout.rebuilt and not found,
+        recovered=(found, len(official)) if found else None,
+    )
 
 
-def _downloaded_original(source: Source, download: Download) -> Rows:
+def _downloaded_original(dataset: Dataset, source: Source, download: Download) -> Rows:
     names = [*download.test, *download.fewshot]
-    places = [_fetched(download, name) for name in names]
+    places = [remote_file(source, name).get() for name in names]
     called = names if download.repo else [place.name for place in places]
     where = f"{download.repo or download.test[0]}@{download.revision}"
-    return _original("hub", source, files_below(places, names=called), where, download.revision)
+    return _original("hub", dataset, source, files_below(places, names=called), where, download.revision)
 
 
 def _released(published: Release, source: Source) -> Rows:
@@ -243,23 +270,23 @@ def without_gold(rows: list[Row]) -> list[Row]:
     return [{**row, "output": ""} for row in rows]
 
 
-def _downloaded(download: Download) -> Rows:
+def _downloaded(source: Source, download: Download) -> Rows:
     test, fewshot = (
-        [row for name in names for row in _download(download, name)]
+        [row for name in names for row in _download(source, download, name)]
         for names in (download.test, download.fewshot)
     )
     if download.test_ids:
-        ids = set(map(str, json.loads(_fetched(download, download.test_ids).read_bytes())))
+        ids = set(map(str, json.loads(remote_file(source, download.test_ids).get().read_bytes())))
         fewshot = [row for row in test if str(row["id"]) not in ids]
         test = [row for row in test if str(row["id"]) in ids]
     where = f"{download.repo or download.test[0]}@{download.revision}"
     return Rows("hub", test, fewshot, where, revision=download.revision)
 
 
-def _download(download: Download, name: str) -> list[Row]:
+def _download(source: Source, download: Download, name: str) -> list[Row]:
     """The rows of one file, each with the name of the file under `_file`: it may tell what they are."""
     file, _, member = name.partition("!")
-    place = _fetched(download, file)
+    place = remote_file(source, file).get()
     if download.reader is None:
         rows = read_rows(place, member or None)
     else:
@@ -269,9 +296,3 @@ def _download(download: Download, name: str) -> list[Row]:
                 f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"
             )
     return [{**row, "_file": name} for row in rows]
-
-
-def _fetched(download: Download, name: str) -> Path:
-    if download.repo:
-        return hub_file(download.repo, download.revision, name)
-    return url_file(name.format(revision=download.revision))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry import Registry
     from medtasks_ext.runner.model_size import Size
 
 #: Documents of a task whose prompts are counted; of more, they are drawn evenly and the sum is scaled.
@@ -177,7 +177,7 @@ def count_task(
         task=name,
         suite=dataset.metadata.suite,
         strategy=strategy,
-        documents=len(task.eval_docs) if at_hand else _published_number(dataset),
+        documents=len(task.eval_docs) if at_hand else dataset.n_documents,
         prompts=prompts,
         shots=prompts[0] - bare,
         answers=_answers(chosen, count),
@@ -236,12 +236,6 @@ def _answers(documents: Sequence[Document], count: Counter) -> list[int]:
     """Tokens of each gold answer and the end token; of a free text without one, the assumption."""
     golds = [document["target"] for document in documents]
     return [size + 1 if gold.strip() else FREE_TEXT for gold, size in zip(golds, count(golds), strict=True)]
-
-
-def _published_number(dataset: Dataset) -> int:
-    """Documents that the suite states; a question is asked once for each order of its options."""
-    source = dataset.blocks["rows"]
-    return dataset.metadata.n_test * int(source.get("option_trials") or 1)
 
 
 # ---------------------------------------------------------------------- tokens without a tokenizer

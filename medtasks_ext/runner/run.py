@@ -395,7 +395,7 @@ class Run:
                 hash=loaded["rows_hash"],
                 n=len(outcome.samples),
                 n_here=loaded["n_test"],
-                n_of_suite=dataset.metadata.n_test,
+                n_of_suite=dataset.n_documents,
                 rebuilt=loaded["rebuilt"],
             ),
             wording=Wording(

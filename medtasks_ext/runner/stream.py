@@ -74,7 +74,6 @@ class Stream:
         run: its folder, open.
         model: renders chat templates, counts tokens.
         tasks: built, those that are not done.
-        watcher: sees what happens.
         ranks: the processes that share the run.
         instant: whether the engine answers at once, so that no process is worth its start.
         highest_cost: US dollars that a request may cost at most; None where requests cost nothing.

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from medtasks_ext.registry import registry
 from tests.conftest import write_jsonl
 from tests.report.made import write_run
 
@@ -20,12 +21,15 @@ def two_runs(medtasks, data_dir):
         assert medtasks("run", "--model", model, "--tasks", TASKS, "--output_path", model).code == 0
 
 
-def test_runs_stand_in_one_table_with_the_published_models(medtasks, two_runs):
+def test_runs_that_were_asked_otherwise_stand_below_the_published_models_without_win_rates(
+    medtasks, two_runs
+):
     outcome = medtasks("figures", "oracle", "random-label")
     assert outcome.code == 0
     assert "MedHELM, 2 of 37 benchmarks" in outcome.out
     lines = {line.split("  ")[0].strip(): line for line in outcome.out.splitlines()}
-    assert lines["oracle"].split()[1:5] == ["1.000", "0.000", "1.000", "0.000"]
+    assert lines["oracle (asked otherwise)"].split()[3:7] == ["–", "–", "1.000", "0.000"]
+    assert "2 of 2 tasks were asked otherwise" in outcome.err and "wording in 2" in outcome.err
     assert sum("(published)" in name for name in lines) == 9
     assert "medhelm_hospice_referral: 0." in outcome.out and "(n = 12)" in outcome.out
 
@@ -75,7 +79,7 @@ def test_mlb_shows_dimensions_beside_the_published_models_and_departments(medtas
     outcome = medtasks("figures", "run", "--suite", "mlb")
     assert outcome.code == 0
     line = next(line for line in outcome.out.splitlines() if line.strip().startswith("oracle "))
-    assert line.split()[1:3] == ["1.0000", "(1/22)"]
+    assert line.split()[1:5] == ["1.0000", "(1/22,", "in", "part)"]  # 8 of the suite's rows
     assert outcome.out.count("(published)") == 10 and "0.7729" in outcome.out
     assert any(line.split() == ["Cardiology", "1.0000", "1", "5"] for line in outcome.out.splitlines())
     assert any(line.split() == ["Pediatrics", "1.0000", "1", "3"] for line in outcome.out.splitlines())
@@ -95,4 +99,21 @@ def test_a_run_with_other_examples_is_refused_and_what_is_unlike_is_said(medtask
     partly = {"config": {"num_fewshot": 0}}
     write_run(tmp_path / "own", "ORG/own", {"medhelm_medqa": [1.0, 0.0]}, record=partly)
     outcome = medtasks("figures", "own")
-    assert outcome.code == 0 and "1 of 1 tasks were not asked in the suite's own words" in outcome.err
+    assert outcome.code == 0 and "asked otherwise" in outcome.err and "wording in 1" in outcome.err
+
+
+def test_a_run_that_was_asked_alike_has_a_win_rate_on_these_tasks_alone(medtasks, tmp_path):
+    tasks = ("medhelm_medqa", "medhelm_head_qa", "medhelm_medmcqa")
+    scores = {name: [1.0] * registry().datasets[name].n_documents for name in tasks}
+    write_run(tmp_path / "a", "ORG/a", scores, loaded={"instruction": "official"})
+    file = tmp_path / "a" / "tasks" / "medhelm_medqa.json"
+    record = json.loads(file.read_text())
+    record["loaded"]["instruction"] = "own"
+    file.write_text(json.dumps(record))
+    outcome = medtasks("figures", "a")
+    assert (
+        "MedHELM, 2 of 37 benchmarks" in outcome.out and "asked as the published models were" in outcome.out
+    )
+    line = next(line for line in outcome.out.splitlines() if line.strip().startswith("ORG/a "))
+    assert line.split()[1] == "1.000"
+    assert "1 of 3 tasks were asked otherwise" in outcome.err and "wording in 1" in outcome.err

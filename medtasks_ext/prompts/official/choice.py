@@ -43,8 +43,6 @@ def chosen_words(
     """The official words of the dataset's block `official`; None where ours, or those of its rows, are asked.
 
     Args:
-        dataset: the dataset.
-        spec: what its file says.
         wish: whose words are wanted.
         cot: reasoning is asked for.
         shots: examples in a prompt.

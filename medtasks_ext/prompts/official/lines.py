@@ -39,7 +39,6 @@ def official_swap(suite: SuiteOfficial | None, *, must: bool, fetch: bool) -> Sw
     """The suite's own sentences; None where it has none, or they cannot be had.
 
     Args:
-        suite: what its file says.
         must: whether it is an error that they cannot be had.
         fetch: whether they may be downloaded otherwise.
 

@@ -40,7 +40,6 @@ def released_instruction(dataset: Dataset, source: Source, *, must: bool) -> Rel
     """The instruction of a dataset in the release; None where there is none, or it is not on this machine.
 
     Args:
-        dataset: the dataset.
         source: where its rows come from; its official name is looked up.
         must: download what is not here, and an absence is an error.
 

@@ -59,7 +59,6 @@ def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry
     """The runs of a store, an entry for each, by model and start; labels are left to `told_apart`.
 
     Args:
-        folder: of the store.
         faults: what is found wrong is added here.
 
     Raises:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,27 +18,22 @@ from pyarrow import parquet
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.results.document_scores import as_table, from_table
+from medtasks_ext.results.document_scores import DocumentScores, as_table, from_table
 from medtasks_ext.results.experiments import Experiment, task_settings
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, Rows, damaged, gone
 from medtasks_ext.stats.bootstrap import Interval
-from medtasks_ext.stats.statistic import mean
+from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import Sample
-    from medtasks_ext.stats.statistic import Statistic
 
 #: rows of a file that are compressed together
 ROW_GROUP = 2**14
 #: columns that differ from row to row, so that a dictionary would not help
 _DISTINCT = ("document", "content", "unit", "response", "record")
 #: texts of results that are long, or the same in many rows
-_TEXTS = ["task", "run", "loaded", "cut", "config", "settings"]
+_TEXTS = ["task", "run", "loaded", "cut", "config", "conditions", "settings"]
 _RESPONSES = pa.schema(
     dict.fromkeys(
         ("suite", "model", "strategy", "task", "run", "document", "response", "record"), pa.string()
@@ -190,6 +187,7 @@ def write_results(
         "cut": words([_json(item.cut) for item in experiments]),
         "loaded": words([_json(item.loaded) for item in experiments]),
         "settings": words([_json(settings)] * len(experiments)),
+        "conditions": words([_json(item.recorded) for item in experiments]),
         "config": words([_json(_without_loaded(item.config)) for item in experiments]),
     }
     columns = _columns(model, run, experiments, list(map(len, metrics)), **each)
@@ -247,6 +245,7 @@ def _experiment(task: str, row: Mapping[str, Any], tasks: Registry) -> Experimen
         tokens={"input": row["tokens_input"], "output": row["tokens_output"]} if counted else None,
         sample=row["sample"],
         config=_config(row["config"]),
+        recorded=json.loads(row.get("conditions") or "{}"),
     )
 
 

@@ -1,0 +1,156 @@
+"""`medtasks reproduce`: the papers' tables, figures and claims, with own runs beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import counted, say
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.report.atlas.models import own_models, published_models
+from medtasks_ext.report.atlas.spec import Atlas, atlases
+from medtasks_ext.report.atlas.statistics import Cell, Data, cells_of, holds, largest_deviation
+from medtasks_ext.report.atlas.write import text, wide, write_all, write_item
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medtasks_ext.report.atlas.spec import Item
+    from medtasks_ext.results.experiments import Entry
+
+_SHOWN = 20  # rows of a table that are printed
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME RUN...", help="bridge:tables3, a suite, or all; then folders of runs."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Folder for CSV, LaTeX and one Parquet file.")
+    ] = None,
+) -> int:
+    """Recompute the papers' tables, figures and claims.
+
+    From published data, with the largest deviation from what is printed. Own runs stand beside. Without a
+    name: the list of what there is, and of what data cannot support.
+
+    Example: medtasks reproduce bridge:tables3 runs/MODEL -o atlas
+
+    Exit code 1: a recomputed figure is not the printed one.
+    """
+    known = atlases()
+    if not names:
+        _list(known)
+        return 0
+    chosen = _chosen(names[0], known)
+    entries = _entries(names[1:])
+    folder = Path(out) if out else None
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+    tasks, sound = registry(), True
+    found: dict[str, list[Cell]] = {}
+    for suite, items in chosen.items():
+        of_suite = tasks.suites[suite]
+        published = published_models(tasks, of_suite)
+        own = own_models(entries, of_suite, published)
+        for model in own:
+            if model.unlike:
+                how = f"asked otherwise than {of_suite.title}'s paper"
+                say(f"{model.name}: {counted(model.unlike, 'task')} {how}")
+        data = Data(tasks, of_suite, [*published, *own])
+        for name in items:
+            item, key = known[suite].items[name], f"{suite}:{name}"
+            found[key] = cells_of(item, data)
+            sound &= _print_line(key, item, found[key])
+            if folder:
+                write_item(folder, key, item, found[key])
+    if len(found) == 1:
+        [(key, cells)] = found.items()
+        _print_table(known[key.partition(":")[0]].items[key.partition(":")[2]], cells)
+    if folder:
+        write_all(folder / "atlas.parquet", found)
+        say(f"{folder}: {counted(len(found), 'block')} as CSV and LaTeX, and atlas.parquet")
+    return 0 if sound else 1
+
+
+def _list(known: dict[str, Atlas]) -> None:
+    for suite, atlas in known.items():
+        for name, item in atlas.items.items():
+            typer.echo(f"{suite}:{name}  {item.title} ({item.source})")
+    typer.echo("\nwithout data:")
+    for suite, atlas in known.items():
+        for name, reason in atlas.left_out.items():
+            typer.echo(f"{suite}:{name}  {reason}")
+
+
+def _chosen(name: str, known: dict[str, Atlas]) -> dict[str, list[str]]:
+    suite, _, item = name.partition(":")
+    if name == "all":
+        return {key: list(atlas.items) for key, atlas in known.items()}
+    if suite in known and not item:
+        return {suite: list(known[suite].items)}
+    if suite in known and item in known[suite].items:
+        return {suite: [item]}
+    if suite in known and (reason := known[suite].left_out.get(item)):
+        raise MedtasksError(f"cannot be reproduced: {reason}", where=name, remedy="medtasks reproduce")
+    raise MedtasksError(
+        "no table or figure is called so", where=name, remedy="`medtasks reproduce` lists them"
+    )
+
+
+def _entries(paths: Sequence[str]) -> list[Entry]:
+    if not paths:
+        return []
+    from medtasks_ext.results.reading import read_results
+
+    results = read_results([Path(path) for path in paths], registry())
+    for fault in results.faults:
+        say(str(fault))
+    return results.entries
+
+
+def _print_line(key: str, item: Item, cells: Sequence[Cell]) -> bool:
+    """One block in a line; whether it comes out as printed."""
+    off, right = largest_deviation(cells), holds(item, cells)
+    printed = [cell for cell in cells if cell.printed is not None]
+    pairs = [cell for cell in printed if cell.deviation is not None]
+    if off is not None:
+        words = f"{len(pairs):,} of {len(printed):,} printed figures recomputed, at most {off:.4f} off"
+        words = f"{'✓' if right else '✗'} {words}"
+    else:
+        words = f"{len(printed):,} printed figures" if printed else f"{len(cells):,} figures, none printed"
+    typer.echo(f"{key}  {item.title}: {words}")
+    return right
+
+
+def _print_table(item: Item, cells: Sequence[Cell]) -> None:
+    if item.statistic == "claims":
+        table = new_table([""], ["printed", "recomputed"], pad_edge=False)
+        for cell in cells:
+            table.add_row(cell.row, text(cell.printed), text(cell.recomputed))
+        console().print(table, markup=False)
+        return
+    columns, rows = wide(cells)
+    table = new_table([""], columns, pad_edge=False)
+    for name, found in list(rows.items())[:_SHOWN]:
+        own = any(cell.own for cell in found.values())
+        table.add_row(f"{name} (yours)" if own else name, *(_shown(found.get(column)) for column in columns))
+    console().print(table, markup=False)
+    if len(rows) > _SHOWN:
+        typer.echo(f"and {len(rows) - _SHOWN} rows more; -o OUT writes all")
+    if item.note:
+        typer.echo(item.note)
+
+
+def _shown(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    if cell.printed is not None and cell.recomputed is not None:
+        return f"{text(cell.printed)} | {text(cell.recomputed)}"
+    value = cell.recomputed if cell.printed is None else cell.printed
+    return text(value) + (f" ({cell.note})" if cell.note else "")

@@ -1,0 +1,250 @@
+"""From a block of the atlas to its cells: printed, recomputed from published data, and of own runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.report.atlas.claims import claimed
+from medtasks_ext.report.atlas.models import covariate
+from medtasks_ext.report.axes import title
+from medtasks_ext.report.groups import groups_of
+from medtasks_ext.results.published import published
+from medtasks_ext.results.suite_figures import suite_figures
+from medtasks_ext.stats.correlation import rank_correlation
+from medtasks_ext.stats.permutation import paired_test
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from medtasks_ext.registry import Registry, Suite
+    from medtasks_ext.report.atlas.models import Model
+    from medtasks_ext.report.atlas.spec import Item, Printed
+    from medtasks_ext.report.groups import Group
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure."""
+
+    row: str
+    column: str
+    printed: float | str | None = None
+    recomputed: float | str | None = None
+    own: bool = False  # recomputed of a run, not of published data
+    note: str = ""  # of how many tasks, where not of all
+    point: bool = False  # of a model behind a trend
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the recomputed figure from the printed one; words that differ are infinitely far."""
+        if self.printed is None or self.recomputed is None:
+            return None
+        if isinstance(self.printed, float) and isinstance(self.recomputed, float):
+            return abs(self.printed - self.recomputed)
+        return 0.0 if self.printed == self.recomputed else float("inf")
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a block is computed from."""
+
+    tasks: Registry
+    suite: Suite
+    models: Sequence[Model]  # published ones, then own ones
+
+
+def cells_of(item: Item, data: Data) -> list[Cell]:
+    """The cells of a block, row by row."""
+    return list(_STATISTICS[item.statistic](item, data))
+
+
+def _printed(given: Printed | None) -> dict[tuple[str, str], float | str]:
+    """(row, column) -> figure as the file has it."""
+    found: dict[tuple[str, str], float | str] = {}
+    for row in published(given.file) if given else ():
+        assert given
+        if any(row[name] != value for name, value in given.where.items()):
+            continue
+        pairs = (
+            [(row[given.column], row[given.value])]
+            if given.column
+            else [(name, row[column]) for name, column in given.columns.items()]
+        )
+        found |= {(row[given.row], name): _number(value) for name, value in pairs if value}
+    return found
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _groups(item: Item, data: Data) -> dict[str, Group]:
+    """Column -> the group that it is the mean over; values and titles are read as the paper writes them."""
+    printed = {column.lower(): column for _, column in _printed(item.printed)}
+    named = {value: name for name, value in item.values.items()}
+    found = {}
+    for group in groups_of(data.tasks):
+        if (group.suite, group.axis) == (data.suite.id, item.axis):
+            name = named.get(group.value, title(group.axis, group.value))
+            found[printed.get(name.lower(), name)] = group
+    return found
+
+
+def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
+    printed, groups = _printed(item.printed), _groups(item, data)
+    for model in _models(item, data):
+        values: list[float] = []
+        for strategy in item.strategies:
+            for name, group in groups.items():
+                column = name
+                if len(item.strategies) > 1:
+                    words = strategy_title(strategy)
+                    column = words if len(groups) == 1 else f"{name}, {words}"
+                value = model.score(group, strategy, whole=not model.own)
+                if value is None:
+                    continue
+                values.append(value)
+                beside = printed.get((model.name, column))
+                note = _part(model.tasks(group, strategy), group.n_tasks) if model.own else ""
+                yield Cell(model.name, column, beside, item.scale * value, model.own, note)
+        if item.average and values:
+            beside, value = printed.get((model.name, item.average)), item.scale * float(np.mean(values))
+            yield Cell(model.name, item.average, beside, value, model.own)
+
+
+def _models(item: Item, data: Data) -> list[Model]:
+    return [
+        model
+        for model in data.models
+        if model.has(item.only) and (model.own or not item.models or model.name in item.models)
+    ]
+
+
+def _part(n: int, of: int) -> str:
+    return "" if n == of else f"{n}/{of} tasks"
+
+
+def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
+    """Own runs join one at a time, on the benchmarks that they have."""
+    printed = _printed(item.printed)
+    scores = {model.name: model.scores["zero_shot"] for model in _models(item, data) if not model.own}
+    most = max(map(len, scores.values()))
+    rivals = {name: own for name, own in scores.items() if len(own) == most}
+    names = sorted(set.intersection(*(set(own) for own in rivals.values())))
+    lines = suite_figures({name: [own[key] for key in names] for name, own in rivals.items()})
+    for name, line in lines.items():
+        for column, value in vars(line).items():
+            yield Cell(name, column, printed.get((name, column)), float(value))
+    for model in data.models:
+        mine = model.scores.get("zero_shot", {})
+        shared = [key for key in names if key in mine]
+        if not model.own or not shared:
+            continue
+        among = {model.name: [mine[key] for key in shared]}
+        among |= {name: [own[key] for key in shared] for name, own in rivals.items()}
+        note = _part(len(shared), len(names))
+        for column, value in vars(suite_figures(among)[model.name]).items():
+            yield Cell(model.name, column, None, float(value), own=True, note=note)
+
+
+def _restated(item: Item, data: Data) -> Iterator[Cell]:
+    for (row, column), value in _printed(item.printed).items():
+        yield Cell(row, column, value)
+
+
+def _trends(item: Item, data: Data) -> Iterator[Cell]:
+    """Spearman's correlation of each covariate with the suite's score; the points are rows of their own."""
+    strategy = item.strategies[0]
+    [group] = [one for name, one in _groups(item, data).items() if not item.values or name in item.values]
+    models = [
+        (model, score)
+        for model in _models(item, data)
+        if (score := model.score(group, strategy, whole=not model.own)) is not None
+    ]
+    for name in item.covariates:
+        known = [
+            (x, y)
+            for model, y in models
+            if (x := covariate(model, name, strategy)) is not None
+            and (not model.own or model.tasks(group, strategy) == group.n_tasks)
+        ]
+        found = rank_correlation(*zip(*known, strict=True)) if known else None
+        if found is None:
+            yield Cell(name, "Spearman", note=f"known of {len(known)} models")
+            continue
+        yield Cell(name, "Spearman", None, found.value)
+        if found.interval:
+            yield Cell(name, "interval_low", None, found.interval.low)
+            yield Cell(name, "interval_high", None, found.interval.high)
+        yield Cell(name, "p", None, found.p_value)
+        yield Cell(name, "models", None, float(found.n))
+    for model, score in models:
+        note = _part(model.tasks(group, strategy), group.n_tasks) if model.own else ""
+        yield Cell(model.name, "score", None, item.scale * score, model.own, note, point=True)
+        for name in item.covariates:
+            value = covariate(model, name, strategy)
+            yield Cell(model.name, name, None, value, model.own, point=True)
+
+
+def _families(item: Item, data: Data) -> Iterator[Cell]:
+    """Variant minus base, task by task, and over the pairs of a relation."""
+    strategy = item.strategies[0]
+    by_name = {model.name: model for model in data.models if not model.own}
+    by_relation: dict[str, list[tuple[float, float]]] = {}
+    [group] = _groups(item, data).values()
+    for pair in item.pairs:
+        base, variant = by_name[pair.base], by_name[pair.variant]
+        names = sorted(group.counted)
+        scores = [[model.scores[strategy][name] for name in names] for model in (variant, base)]
+        means = variant.score(group, strategy), base.score(group, strategy)
+        assert means[0] is not None and means[1] is not None
+        row = f"{pair.variant} − {pair.base}"
+        yield Cell(row, "difference", None, item.scale * (means[0] - means[1]))
+        if pair.p:
+            yield Cell(row, "p in the paper, over documents", pair.p)
+        yield Cell(row, "better on tasks", None, float(np.sum(np.greater(scores[0], scores[1]))))
+        yield Cell(row, "p over tasks", None, paired_test(*scores).p_value)
+        by_relation.setdefault(pair.relation, []).append((means[0], means[1]))
+    for relation, found in by_relation.items():
+        first, second = (np.array(side) for side in zip(*found, strict=True))
+        row = f"{relation}, {len(found)} pairs"
+        yield Cell(row, "difference", None, item.scale * float(np.mean(first - second)))
+        yield Cell(row, "better", None, float(np.sum(first > second)))
+        yield Cell(row, "p over pairs", None, paired_test(first, second).p_value)
+
+
+def _claims(item: Item, data: Data) -> Iterator[Cell]:
+    for claim in item.claims:
+        published = [model for model in data.models if not model.own]
+        found = claimed(claim, published, data.tasks, data.suite)
+        yield Cell(claim.says, "claim", claim.printed, found)
+
+
+_STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
+    "group_scores": _group_scores,
+    "win_rates": _win_rates,
+    "restated": _restated,
+    "trends": _trends,
+    "families": _families,
+    "claims": _claims,
+}
+
+
+def largest_deviation(cells: Sequence[Cell]) -> float | None:
+    """Of recomputed figures from printed ones; None where there are no such pairs."""
+    return max((cell.deviation for cell in cells if cell.deviation is not None), default=None)
+
+
+def holds(item: Item, cells: Sequence[Cell]) -> bool:
+    """Whether all recomputed figures are the printed ones, within what rounding allows."""
+    allowed = {claim.says: claim.tolerance for claim in item.claims}
+    return all(
+        cell.deviation is None or cell.deviation <= allowed.get(cell.row, item.tolerance) for cell in cells
+    )

@@ -1,0 +1,137 @@
+"""Blocks of the atlas as files: CSV and LaTeX each, all of them together as Parquet."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+from medtasks_ext.atomic import atomic_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from medtasks_ext.report.atlas.spec import Item
+    from medtasks_ext.report.atlas.statistics import Cell
+
+COLUMNS = ("row", "column", "printed", "recomputed", "yours", "note", "point")
+
+
+def wide(cells: Sequence[Cell]) -> tuple[list[str], dict[str, dict[str, Cell]]]:
+    """Columns, and row -> column -> cell; own rows first, points of trends left out."""
+    shown = [cell for cell in cells if not cell.point]
+    rows: dict[str, dict[str, Cell]] = {}
+    for cell in sorted(shown, key=lambda cell: not cell.own):
+        rows.setdefault(cell.row, {})[cell.column] = cell
+    return list(dict.fromkeys(cell.column for cell in shown)), rows
+
+
+def text(value: float | str | None) -> str:
+    """A figure as tables show it."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "–"
+    if value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
+
+
+def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> list[Path]:
+    """`NAME.csv` with a line per figure, and `NAME.tex`."""
+    stem = name.replace(":", "_")
+    table = folder / f"{stem}.csv"
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(_line(cell) for cell in cells)
+    tex = folder / f"{stem}.tex"
+    tex.write_text(_latex(item, cells), encoding="utf-8")
+    return [table, tex]
+
+
+def write_all(path: Path, cells: Mapping[str, Sequence[Cell]]) -> None:
+    """All blocks in one table; words and figures in columns of their own."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = [
+        {
+            "item": name,
+            "row": cell.row,
+            "column": cell.column,
+            **{
+                f"{side}{kind}": value if isinstance(value, of) else None
+                for side, value in (("printed", cell.printed), (_side(cell), cell.recomputed))
+                for kind, of in (("", float), ("_words", str))
+            },
+            "note": cell.note,
+            "point": cell.point,
+        }
+        for name, some in cells.items()
+        for cell in some
+    ]
+    sides = [f"{side}{kind}" for side in ("printed", "recomputed", "yours") for kind in ("", "_words")]
+    kinds = {name: pa.string() if name.endswith("_words") else pa.float64() for name in sides}
+    schema = pa.schema(
+        {
+            **dict.fromkeys(("item", "row", "column"), pa.string()),
+            **kinds,
+            "note": pa.string(),
+            "point": pa.bool_(),
+        }
+    )
+    with atomic_file(path) as file:
+        parquet.write_table(pa.Table.from_pylist(rows, schema), file, compression="zstd")
+
+
+def _side(cell: Cell) -> str:
+    return "yours" if cell.own else "recomputed"
+
+
+def _line(cell: Cell) -> list[object]:
+    own = cell.recomputed if cell.own else None
+    recomputed = None if cell.own else cell.recomputed
+    return [cell.row, cell.column, cell.printed, recomputed, own, cell.note, cell.point]
+
+
+def _latex(item: Item, cells: Sequence[Cell]) -> str:
+    columns, rows = wide(cells)
+    own = [name for name, found in rows.items() if any(cell.own for cell in found.values())]
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}",
+        f"\\caption{{{_escaped(item.title)} ({_escaped(item.source)})}}",
+        f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        "\\toprule",
+        " & ".join(["", *map(_escaped, columns)]) + r" \\",
+        "\\midrule",
+    ]
+    for place, (name, found) in enumerate(rows.items()):
+        if own and place == len(own):
+            lines.append("\\midrule")
+        values = (found.get(column) for column in columns)
+        shown = (text(None if cell is None else _best(cell)) for cell in values)
+        lines.append(" & ".join(map(_escaped, [name, *shown])) + r" \\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}", ""])
+
+
+def _best(cell: Cell) -> float | str | None:
+    return cell.recomputed if cell.printed is None else cell.printed
+
+
+_SPECIAL = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "\\": r"\textbackslash{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "−": "--",
+    }
+)
+
+
+def _escaped(words: str) -> str:
+    return words.translate(_SPECIAL)

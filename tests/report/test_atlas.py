@@ -1,0 +1,256 @@
+"""`medtasks reproduce`: what papers print comes out of their published data; own runs stand beside."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from medtasks_ext.registry import registry
+from medtasks_ext.report.atlas.models import published_models
+from medtasks_ext.report.atlas.spec import atlases
+from medtasks_ext.report.atlas.statistics import Data, cells_of, holds, largest_deviation
+from medtasks_ext.results import published as reference
+from medtasks_ext.stats.correlation import rank_correlation
+from tests.report.made import write_run
+
+REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
+TASK, OTHER = "bridge_mednli", "bridge_rumednli"
+BLOCKS = [(suite, name) for suite, atlas in atlases().items() for name in atlas.items]
+
+
+def read(name):
+    with (REFERENCE / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def data_of(suite):
+    tasks = registry()
+    return Data(tasks, tasks.suites[suite], published_models(tasks, tasks.suites[suite]))
+
+
+def recomputed(suite, name):
+    """(row, column) -> recomputed figure."""
+    cells = cells_of(atlases()[suite].items[name], data_of(suite))
+    return {(cell.row, cell.column): cell.recomputed for cell in cells}
+
+
+@pytest.mark.parametrize(("suite", "name"), BLOCKS, ids=lambda part: part)
+def test_every_block_has_figures_and_those_that_are_printed_come_out(suite, name):
+    item = atlases()[suite].items[name]
+    cells = cells_of(item, data_of(suite))
+    assert cells and holds(item, cells), largest_deviation(cells)
+    if item.printed and item.statistic in ("group_scores", "win_rates"):
+        printed = [cell for cell in cells if cell.printed is not None]
+        with_row = {row[item.printed.row] for row in read(item.printed.file)}
+        assert printed and all(cell.recomputed is not None for cell in printed)
+        assert {cell.row for cell in printed} <= with_row
+
+
+def test_tables_have_all_printed_figures():
+    """Three strategies of 95 models; 8 kinds, 9 languages, 6 stages and their means; Table 1 of MedHELM."""
+    sizes = {"tables3": 285, "tables4": 855, "tables5": 950, "tables7": 665}
+    for name, size in sizes.items():
+        cells = cells_of(atlases()["bridge"].items[name], data_of("bridge"))
+        assert sum(cell.deviation is not None for cell in cells) == size, name
+    cells = cells_of(atlases()["medhelm"].items["table1"], data_of("medhelm"))
+    assert sum(cell.deviation is not None for cell in cells) == 36
+
+
+# ---------------------------------------------------------------- trends and families
+
+
+def overall():
+    """Model of the paper -> mean over its 87 zero-shot scores, from the file."""
+    scores: dict[str, list[float]] = {}
+    for row in read("bridge_leaderboard.csv"):
+        if row["strategy"] == "zero_shot":
+            scores.setdefault(row["model"], []).append(float(row["score"]))
+    assert {len(values) for values in scores.values()} == {87}
+    in_paper = {row["model"] for row in read("bridge_models.csv") if row["in_paper"] == "yes"}
+    return {model: float(np.mean(values)) for model, values in scores.items() if model in in_paper}
+
+
+def test_trends_are_scipys_correlations_of_the_files():
+    found, scores = recomputed("bridge", "fig3b"), overall()
+    facts = {row["model"]: row for row in read("bridge_models.csv")}
+    numbers = {
+        "date": lambda row: date.fromisoformat(row["release_date"]).toordinal(),
+        "size": lambda row: float(row["parameters_b"]) if row["parameters_b"] != "Unknown" else None,
+        "open": lambda row: row["access"] == "open",
+        "medical": lambda row: row["domain"] == "medical",
+        "reasoning": lambda row: row["reasoning"] == "yes",
+    }
+    for name, number in numbers.items():
+        pairs = [(x, y) for model, y in scores.items() if (x := number(facts[model])) is not None]
+        expected = stats.spearmanr(*zip(*pairs, strict=True))
+        assert found[name, "Spearman"] == pytest.approx(expected.statistic), name
+        assert found[name, "p"] == pytest.approx(expected.pvalue) and found[name, "models"] == len(pairs)
+        assert found[name, "interval_low"] < found[name, "Spearman"] < found[name, "interval_high"]
+    assert found["size", "models"] == 90  # five sizes are not published
+    assert found["output_length", "Spearman"] is None
+
+
+def test_families_are_differences_task_by_task():
+    found = recomputed("bridge", "families")
+    rows = {
+        (row["model"], row["task"]): float(row["score"])
+        for row in read("bridge_leaderboard.csv")
+        if row["strategy"] == "zero_shot"
+    }
+    tasks = sorted({task for _, task in rows})
+    steps = np.array([rows["medgemma-27b-it", task] - rows["gemma-3-27b-it", task] for task in tasks])
+    row = "medgemma-27b-it − gemma-3-27b-it"
+    assert found[row, "difference"] == pytest.approx(steps.mean())
+    assert found[row, "better on tasks"] == (steps > 0).sum()
+    flipped = np.random.default_rng(0).choice([-1, 1], (20_000, len(steps))) @ steps
+    assert found[row, "p over tasks"] == pytest.approx(np.mean(abs(flipped) >= abs(steps.sum())), abs=0.01)
+    # eleven reasoning variants, all better: the two most extreme of 2^11 patterns of signs
+    assert found["reasoning, 11 pairs", "better"] == 11
+    assert found["reasoning, 11 pairs", "p over pairs"] == pytest.approx(2 / 2**11)
+
+
+points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=4, max_size=30)
+
+
+@given(points)
+def test_a_rank_correlation_is_that_of_ranks_and_knows_no_scale(pairs):
+    one, other = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
+    found = rank_correlation(one, other)
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        assert found is None
+        return
+    ranks = [stats.rankdata(side) for side in (one, other)]
+    assert found.value == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert rank_correlation(np.exp(one), 3 * other + 1).value == pytest.approx(found.value)
+    assert rank_correlation(other, one).interval.low == pytest.approx(found.interval.low)
+    back = rank_correlation(-one, other)
+    assert back.value == pytest.approx(-found.value)
+    assert back.interval.low == pytest.approx(-found.interval.high)
+
+
+def test_the_interval_of_a_correlation_covers_the_true_one():
+    """Bivariate normal: Spearman's is 6 / pi asin(r / 2)."""
+    rng, true, inside = np.random.default_rng(1), 6 / np.pi * np.arcsin(0.6 / 2), 0
+    for _ in range(500):
+        pairs = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 40)
+        interval = rank_correlation(*pairs.T).interval
+        inside += interval.low <= true <= interval.high
+    assert 0.92 < inside / 500 < 0.98
+
+
+@pytest.mark.parametrize("pair", [([1.0, 2.0], [1.0]), ([1.0, float("nan"), 2.0], [1.0, 2.0, 3.0])])
+def test_what_does_not_pair_is_refused(pair):
+    with pytest.raises(ValueError):
+        rank_correlation(*pair)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_list_names_what_there_is_and_what_data_cannot_support(medtasks):
+    outcome = medtasks("reproduce")
+    assert outcome.code == 0
+    assert "bridge:tables3  Overall score by strategy (Table S3, Fig. 4a)" in outcome.out
+    assert "medhelm:fig5  an image" in outcome.out.partition("without data:")[2]
+
+
+def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path):
+    outcome = medtasks("reproduce", "all", "-o", "atlas")
+    assert outcome.code == 0 and outcome.out.count("\n") == len(BLOCKS) and "✗" not in outcome.out
+    assert (
+        "bridge:tables3  Overall score by strategy: ✓ 285 of 285 printed figures recomputed, at most 0.0499"
+        in outcome.out
+    )
+    assert (
+        "bridge:claims  Sentences of the text: ✓ 37 of 37 printed figures recomputed, at most 1.0000 off"
+        in outcome.out
+    )
+    folder = tmp_path / "atlas"
+    assert {path.stem for path in folder.glob("*.csv")} == {f"{suite}_{name}" for suite, name in BLOCKS}
+    table = pl.read_csv(folder / "bridge_tables4.csv")
+    assert (table["printed"] - table["recomputed"]).abs().max() < 0.051
+    everything = pl.read_parquet(folder / "atlas.parquet")
+    assert set(everything["item"]) == {f"{suite}:{name}" for suite, name in BLOCKS}
+    claim = everything.filter((pl.col("item") == "bridge:claims") & (pl.col("row") == "best in French"))
+    assert claim["printed_words"].item() == claim["recomputed_words"].item() == "Qwen2.5-72B-Instruct"
+    tex = (folder / "medhelm_table1.tex").read_text()
+    assert "win\\_rate & win\\_sd" in tex and "DeepSeek R1 & 0.660 & 0.110 & 0.750 & 0.210" in tex
+
+
+def test_own_runs_stand_beside_with_how_many_tasks_they_have(medtasks, tmp_path):
+    scores = {TASK: [1.0, 0.0, 1.0, 1.0], OTHER: [1.0, 0.0, 0.0, 0.0], f"{TASK}_cot": [1.0] * 4}
+    tokens = {"tokens": {"input": 100, "output": 40}}
+    write_run(tmp_path / "run", "Qwen/Qwen2.5-7B-Instruct", scores, record=tokens)
+    outcome = medtasks("reproduce", "bridge:tables3", "run", "-o", "out")
+    assert outcome.code == 0 and "asked otherwise than BRIDGE's paper" in outcome.err
+    row = next(line for line in outcome.out.splitlines() if "(yours)" in line)
+    assert "Qwen/Qwen2.5-7B-Instruct (yours)" in row and "50 (2/87 tasks)" in row
+    own = pl.read_csv(tmp_path / "out" / "bridge_tables3.csv", infer_schema_length=None).filter(
+        pl.col("yours").is_not_null()
+    )
+    assert own["yours"].to_list() == pytest.approx([50, 100]) and own["note"].to_list() == [
+        "2/87 tasks",
+        "1/87 tasks",
+    ]
+    medtasks("reproduce", "bridge:fig3b", "run", "-o", "out")
+    points = pl.read_csv(tmp_path / "out" / "bridge_fig3b.csv", infer_schema_length=None).filter(
+        pl.col("yours").is_not_null()
+    )
+    found = dict(zip(points["column"], points["yours"], strict=True))
+    assert (
+        found["size"] == pytest.approx(np.log10(7)) and found["output_length"] == 10
+    )  # 40 tokens of 4 answers
+    assert found["score"] == pytest.approx(50)
+    # a part of the tasks has no place in the correlation
+    assert "0.358" in medtasks("reproduce", "bridge:fig3b", "run").out
+
+
+def test_a_run_joins_the_win_rates_on_its_own_benchmarks(medtasks, tmp_path):
+    write_run(
+        tmp_path / "run", "ORG/best", {"medhelm_medqa": [1.0] * 4, "medhelm_hospice_referral": [1.0] * 4}
+    )
+    outcome = medtasks("reproduce", "medhelm:table1", "run")
+    row = next(line for line in outcome.out.splitlines() if "(yours)" in line)
+    assert row.split()[2:4] == ["1", "(2/37"]
+    assert "0.660 | 0.66" in outcome.out
+
+
+def test_a_figure_that_does_not_come_out_is_an_error(medtasks, tmp_path, monkeypatch):
+    folder = tmp_path / "reference"
+    shutil.copytree(REFERENCE, folder)
+    file = folder / "mlb_overall.csv"
+    file.write_text(file.read_text().replace("77.288", "78.288"))
+    monkeypatch.setattr(reference, "reference_folder", lambda: folder)
+    reference.published.cache_clear()
+    try:
+        outcome = medtasks("reproduce", "mlb:table4")
+        assert (
+            outcome.code == 1 and "✗ 60 of 60 printed figures recomputed, at most 1.0000 off" in outcome.out
+        )
+    finally:
+        reference.published.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bridge:table99",), "no table or figure is called so"),
+        (("helm",), "no table or figure is called so"),
+        (("medhelm:fig5",), "cannot be reproduced: an image of win rates"),
+        (("all", "nowhere"), "no such folder"),
+        (("bridge:tables3", "synthetic"), "synthetic sample rows cannot stand beside published scores"),
+    ],
+)
+def test_a_wrong_argument_gets_one_message(medtasks, tmp_path, arguments, message):
+    write_run(tmp_path / "synthetic", "ORG/a", {TASK: [1.0, 0.0]}, sample=True)
+    outcome = medtasks("reproduce", *arguments)
+    assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
