@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-task nightly tasks site lint lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo test test-task nightly coverage tasks site lint lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,11 @@ test-task: $(STAMP)
 # All of `make test`, and more: long series, every place of a fault, other random examples each time.
 nightly: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install" --hypothesis-profile=nightly
+
+# Which lines `make test` runs; a table, and build/coverage for a browser.
+coverage: $(STAMP)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly" \
+	  --cov=medtasks_ext --cov-report=term:skip-covered --cov-report=html:build/coverage
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
