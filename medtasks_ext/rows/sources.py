@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows import release
-from medtasks_ext.rows.files import SUFFIXES, Row, read_rows
+from medtasks_ext.rows.files import Row, read_rows
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original, recovered
 from medtasks_ext.rows.originals.readers import records
+from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.remote import remote_file, remote_files
 from medtasks_ext.rows.terms import are_accepted
 
@@ -74,7 +75,7 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
     """The dataset's files below the data folder, or None.
 
     BRIDGE's own layout (`bridge/NAME.SFT.json`, `bridge/example/NAME.example.json`) comes before
-    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,parquet}`).
+    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,xlsx,parquet,…}`).
     """
     root = data_dir()
     if root is None:
@@ -86,10 +87,7 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
         names = [source.official_name, *source.other_names]
         if test := _named(suite, names, ".SFT.json"):
             return LocalFiles(test, _named(suite / "example", names, ".example.json"), instruction)
-    found = {
-        split: next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
-        for split in ("test", "fewshot")
-    }
+    found = {split: row_file(folder, split) for split in ("test", "fewshot")}
     return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
 
 
