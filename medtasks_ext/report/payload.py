@@ -114,6 +114,9 @@ def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[st
 
 def _title(report: Report) -> str:
     models = list(dict.fromkeys(entry.model for entry in report.own))
+    if not models:
+        suites = dict.fromkeys(entry.settings["published"] for entry in report.entries)
+        return f"Published results: {', '.join(title('suite', suite) for suite in suites)}"
     shown = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
     return f"Medical evaluation of {shown}"
 
