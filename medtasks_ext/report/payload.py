@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext import __version__
+from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
@@ -117,8 +118,7 @@ def _title(report: Report) -> str:
     if not models:
         suites = dict.fromkeys(entry.settings["published"] for entry in report.entries)
         return f"Published results: {', '.join(title('suite', suite) for suite in suites)}"
-    shown = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-    return f"Medical evaluation of {shown}"
+    return f"Medical evaluation of {some(models, 3)}"
 
 
 def _entry(report: Report, place: int) -> dict[str, Any]:
