@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,8 +14,6 @@ from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.rollup import roll_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.cli.figures import Figures
     from medtasks_ext.results.experiments import Entry
 

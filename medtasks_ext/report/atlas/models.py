@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -14,8 +15,6 @@ from medtasks_ext.registry.suites import function
 from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Entry
@@ -95,7 +94,7 @@ def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
         scores.setdefault(strategy, {})[item.dataset.id] = item.score
         if item.tokens:
             lengths.setdefault(strategy, []).append(item.tokens["output"] / max(item.n, 1))
-        unlike += bool(entry.kind != "published" and unlike_the_paper(item, entry.settings))
+        unlike += bool(entry.kind != "published" and unlike_the_paper(item))
     return Model(
         entry.label if entry.kind != "published" else entry.model,
         entry.kind != "published",
