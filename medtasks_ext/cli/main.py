@@ -7,6 +7,7 @@ is imported; `medtasks --help` reads the others' docstrings.
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import sys
 import traceback
@@ -19,6 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from medtasks_ext import __version__
+from medtasks_ext.atomic import cannot_write
 from medtasks_ext.cli.app import command_of
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
@@ -26,6 +28,8 @@ from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.telemetry import switch_off_telemetry
 
 BAD_INPUT, INTERRUPTED = 2, 130
+#: What a disk refuses at any place, which is no defect.
+_OF_DISKS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES})
 
 #: Panel of `medtasks --help` -> its commands, each of them declared in the module of that name.
 PANELS = {
@@ -173,7 +177,11 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except Exception as error:  # a defect; what it says may quote a row
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OF_DISKS:
+            say(f"medtasks: {cannot_write(error.filename or 'a file', error)}")
+            sys.exit(BAD_INPUT)
+        # a defect; what it says may quote a row
         if shows_text():
             raise
         typer.echo("".join(traceback.format_tb(error.__traceback__)), err=True, nl=False)

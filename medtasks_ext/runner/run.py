@@ -430,9 +430,10 @@ class Run:
         for name, entry in list(self.manifest.tasks.items()):
             if entry.state not in again or name not in self.registry.tasks:
                 continue
-            self.note_result(name, self._rescored(name), report)
+            self.note_result(name, self.rescored(name), report)
 
-    def _rescored(self, name: str) -> TaskEntry:
+    def rescored(self, name: str) -> TaskEntry:
+        """Compute the metrics of a task again; returns its new state. The manifest is not written."""
         try:
             task = build_task(self.registry, name, self.settings_of(name))
         except MedtasksError as error:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from medtasks_ext.atomic import atomic_file, beside, writing
+from medtasks_ext.atomic import atomic_file, beside
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -216,8 +216,7 @@ def merge_shards(
     _check_alike(shards)
     out = out if out.name else out.resolve()
     run = Run(beside(out), registry)
-    with writing(out):
-        run.folder.mkdir(parents=True)
+    run.folder.mkdir(parents=True)
     run.manifest = _joined_manifest(shards)
     try:
         SentLog(run.folder).join(item for shard in shards for item in read_sent(shard.folder))
@@ -226,7 +225,11 @@ def merge_shards(
         if gaps.by_task and not partial:
             raise gaps.error()
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-            return _existing(out, run)
+            existing = _existing(out, run)
+            for name in tasks.keys() - gaps.by_task.keys():
+                if existing.state(name).state is TaskState.FAILED:
+                    existing.note_result(name, existing.rescored(name), report)
+            return existing
         for name, task in tasks.items():
             if name in gaps.by_task:
                 run.note(name, TaskEntry(state=TaskState.FAILED, error=gaps.of_task(name)))
@@ -234,8 +237,7 @@ def merge_shards(
                 run.note_result(name, run.finish_task(task), report)
         run.save()
         run.write_results()
-        with writing(out):
-            run.folder.replace(out)
+        run.folder.replace(out)
     finally:
         shutil.rmtree(run.folder, ignore_errors=True)
     return opened(out, registry)
