@@ -50,7 +50,8 @@ def data_template(
 ) -> int:
     """Write the columns of a dataset and two example rows.
 
-    Types and allowed values of columns stand in a README. In Excel, cells with allowed values offer them. Nothing is written where rows are looked for.
+    Types and allowed values of columns stand in a README; in Excel, cells offer the values.
+    Nothing is written where rows are looked for.
 
     Example: medtasks data template medhelm_clear -o /data/medtasks --format xlsx
     """
