@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.report.atlas.cells import Cell, Data, printed_figures
 from medtasks_ext.report.atlas.claims import claimed
 from medtasks_ext.report.atlas.models import covariate
+from medtasks_ext.report.atlas.own_runs import costs, departments, detectable_effects
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
-from medtasks_ext.results.published import published
 from medtasks_ext.results.suite_figures import suite_figures
 from medtasks_ext.stats.correlation import rank_correlation
 from medtasks_ext.stats.permutation import paired_test
@@ -20,41 +20,9 @@ from medtasks_ext.stats.permutation import paired_test
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.atlas.models import Model
-    from medtasks_ext.report.atlas.spec import Item, Printed
+    from medtasks_ext.report.atlas.spec import Item
     from medtasks_ext.report.groups import Group
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One figure."""
-
-    row: str
-    column: str
-    printed: float | str | None = None
-    recomputed: float | str | None = None
-    own: bool = False  # recomputed of a run, not of published data
-    note: str = ""  # of how many tasks, where not of all
-    point: bool = False  # of a model behind a trend
-
-    @property
-    def deviation(self) -> float | None:
-        """Of the recomputed figure from the printed one; words that differ are infinitely far."""
-        if self.printed is None or self.recomputed is None:
-            return None
-        if isinstance(self.printed, float) and isinstance(self.recomputed, float):
-            return abs(self.printed - self.recomputed)
-        return 0.0 if self.printed == self.recomputed else float("inf")
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a block is computed from."""
-
-    tasks: Registry
-    suite: Suite
-    models: Sequence[Model]  # published ones, then own ones
 
 
 def cells_of(item: Item, data: Data) -> list[Cell]:
@@ -62,32 +30,9 @@ def cells_of(item: Item, data: Data) -> list[Cell]:
     return list(_STATISTICS[item.statistic](item, data))
 
 
-def _printed(given: Printed | None) -> dict[tuple[str, str], float | str]:
-    """(row, column) -> figure as the file has it."""
-    found: dict[tuple[str, str], float | str] = {}
-    for row in published(given.file) if given else ():
-        assert given
-        if any(row[name] != value for name, value in given.where.items()):
-            continue
-        pairs = (
-            [(row[given.column], row[given.value])]
-            if given.column
-            else [(name, row[column]) for name, column in given.columns.items()]
-        )
-        found |= {(row[given.row], name): _number(value) for name, value in pairs if value}
-    return found
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 def _groups(item: Item, data: Data) -> dict[str, Group]:
     """Column -> the group that it is the mean over; values and titles are read as the paper writes them."""
-    printed = {column.lower(): column for _, column in _printed(item.printed)}
+    printed = {column.lower(): column for _, column in printed_figures(item.printed)}
     named = {value: name for name, value in item.values.items()}
     found = {}
     for group in groups_of(data.tasks):
@@ -98,7 +43,7 @@ def _groups(item: Item, data: Data) -> dict[str, Group]:
 
 
 def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
-    printed, groups = _printed(item.printed), _groups(item, data)
+    printed, groups = printed_figures(item.printed), _groups(item, data)
     for model in _models(item, data):
         values: list[float] = []
         for strategy in item.strategies:
@@ -133,7 +78,7 @@ def _part(n: int, of: int) -> str:
 
 def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
     """Own runs join one at a time, on the benchmarks that they have."""
-    printed = _printed(item.printed)
+    printed = printed_figures(item.printed)
     scores = {model.name: model.scores["zero_shot"] for model in _models(item, data) if not model.own}
     most = max(map(len, scores.values()))
     rivals = {name: own for name, own in scores.items() if len(own) == most}
@@ -155,7 +100,7 @@ def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
 
 
 def _restated(item: Item, data: Data) -> Iterator[Cell]:
-    for (row, column), value in _printed(item.printed).items():
+    for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
 
 
@@ -234,6 +179,9 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "trends": _trends,
     "families": _families,
     "claims": _claims,
+    "detectable_effects": detectable_effects,
+    "costs": costs,
+    "departments": departments,
 }
 
 
