@@ -62,11 +62,14 @@ $(ENGINE)/.installed: pyproject.toml benchmarks/make_engine_env.sh
 	sh benchmarks/make_engine_env.sh $(PYTHON) $(ENGINE)
 	touch $(ENGINE)/.installed
 
+# lm-eval finds the copy that is installed, so that is made anew
 engine-test: engine-env
+	$(ENGINE)/bin/python -m pip install --quiet --no-deps --force-reinstall .
 	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m "engine and not nightly" tests/engine
 
 # More starts of the engine: Ray, replicas, a trained judge that is served, a ready file of each form.
 engine-nightly: engine-env
+	$(ENGINE)/bin/python -m pip install --quiet --no-deps --force-reinstall .
 	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m "engine and nightly" tests/engine
 
 # The documentation as a site, in build/site.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from medtasks_ext.errors import MedtasksError
 
@@ -30,19 +30,17 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "wb", dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
-        ) as part:
+        part = beside(path)
+        with part.open("xb") as file:
             try:
-                yield cast("BinaryIO", part)
-                part.flush()
-                os.fsync(part.fileno())
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
             except BaseException:
                 with suppress(OSError):
-                    Path(part.name).unlink()
+                    part.unlink()
                 raise
-        Path(part.name).chmod(0o666 & ~umask())  # a temporary file is its owner's alone
-        Path(part.name).replace(path)
+        part.replace(path)
         sync_folder(path.parent)
     except OSError as error:
         raise cannot_write(path, error, remedy) from None
@@ -63,8 +61,42 @@ def cannot_write(path: Path, error: OSError, remedy: str = _REMEDY) -> MedtasksE
     return MedtasksError(f"cannot be written ({error.strerror or error})", where=path, remedy=remedy)
 
 
-def umask() -> int:
-    """The permissions that the user's settings take from new files."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def beside(path: Path) -> Path:
+    """A place of its own for what is made before it takes a place; no other process has the name."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+
+
+def is_private(folder: Path) -> bool:
+    """Whether a folder is its owner's alone."""
+    try:
+        return not folder.stat().st_mode & 0o077
+    except OSError:
+        return False
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and all that it holds, its owner's alone.
+
+    Raises:
+        MedtasksError: the user may not change permissions there.
+    """
+    try:
+        folder.chmod(0o700)
+        for place, folders, files in os.walk(folder):
+            for name in folders:
+                Path(place, name).chmod(0o700)
+            for name in files:
+                Path(place, name).chmod(0o600)
+    except OSError as error:
+        raise cannot_write(folder, error, "name a folder of your own, since its texts are not open") from None
+
+
+@contextmanager
+def private_files(wanted: bool) -> Iterator[None]:
+    """New files and folders of this process and those that it starts are the user's alone, if `wanted`."""
+    mask = os.umask(0o077) if wanted else None
+    try:
+        yield
+    finally:
+        if mask is not None:
+            os.umask(mask)

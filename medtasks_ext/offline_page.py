@@ -36,7 +36,6 @@ def offline_page(
         scripts: its JavaScript. It reads the data as JSON and must show texts as text nodes.
         data: any JSON.
         language: of the page, as in `<html lang>`.
-        title: of the window.
 
     Raises:
         ValueError: a number in the data is NaN or infinite, which is no JSON.

@@ -63,7 +63,6 @@ def columns_found(found: Collection[str], wanted: Collection[str]) -> str:
     """The columns of a file. A file without a header has a row's text in their place: names are then counted.
 
     Args:
-        found: names in the file.
         wanted: names that were looked for; those that come close to them are named anyway.
     """
     if shows_text():

@@ -19,6 +19,7 @@ from lm_eval.config.task import TaskConfig
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.choice import wish_of
 from medtasks_ext.prompts.pool import HELD_OUT
@@ -159,6 +160,16 @@ class MedicalTask(ConfigurableTask):
         )
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record()}
+
+    def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any) -> Any:
+        """The prompt of a document.
+
+        lm-eval joins turns without a separator where no chat template is applied: a blank line then follows
+        the instruction.
+        """
+        if doc["system"] and not kwargs.get("apply_chat_template"):
+            doc = Document(doc, system=f"{doc['system']}\n\n")
+        return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
 
     def dump_config(self) -> dict[str, Any]:
         """The task as results record it: lm-eval's keys and those of the file."""

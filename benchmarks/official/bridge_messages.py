@@ -6,6 +6,11 @@ CHECKOUT is https://github.com/YLab-Open/BRIDGE at 838030090a937d6ee3caca51df0de
 carry no official instruction, so each gets an invented one, and for reasoning the authors' sentence in it,
 as the proof does (`medtasks_ext/runner/proof.py`). Its modules import with what they do not need here
 stubbed. Only hashes are written.
+
+With names of datasets behind, the hashes of the plain texts that Meditron and Me-LLaMA get are written, for
+`tests/runner/layouts.json`:
+
+    python benchmarks/official/bridge_messages.py CHECKOUT tasks/bridge mie mednli
 """
 
 from __future__ import annotations
@@ -62,10 +67,42 @@ def of_task(rows, config, process):
     }
 
 
+class _Characters:
+    """In place of a tokenizer."""
+
+    def encode(self, text):
+        return list(text)
+
+
+def of_plain_text(rows, process):
+    """Model -> strategy -> hash of the text of each row, nothing being cut."""
+    test = [row for row in rows if row["_split"] == "test" and row["output"].strip()]
+    examples = [row for row in rows if row["_split"] == "fewshot"][:SHOTS]
+    makers = {"meditron-7b": process.format_chat_meditron, "MeLLaMA-13B-chat": process.format_chat_mellama}
+    ways = {"zero_shot": [], "five_shot": examples}
+
+    def hashed(model, row, shots):
+        made = makers[model](model, _Characters(), "", BEFORE + AFTER, row["input"], 10**9, examples=shots)
+        return hashlib.sha256(made[1].encode()).hexdigest()[:16]
+
+    return {
+        model: {way: [hashed(model, row, shots) for row in test] for way, shots in ways.items()}
+        for model in makers
+    }
+
+
 def main():
     """Hashes of the message lists of all datasets, as JSON."""
     checkout, root = Path(sys.argv[1]), Path(sys.argv[2])
     config, process = official(checkout)
+    if names := sys.argv[3:]:
+        files = {name: (root / name / "sample.jsonl").read_text(encoding="utf-8") for name in names}
+        texts = {
+            name: of_plain_text([json.loads(line) for line in text.splitlines()], process)
+            for name, text in files.items()
+        }
+        sys.stdout.write(json.dumps(texts, indent=1) + "\n")
+        return
     found = {}
     for file in sorted(root.glob("*/sample.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]

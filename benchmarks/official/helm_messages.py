@@ -14,13 +14,15 @@ With a second folder, of real rows in the files of their authors, the same is do
     /tmp/helm/bin/python benchmarks/official/helm_messages.py tasks/medhelm "$MEDTASKS_REAL_ROWS"
 
 Each sample row is written as the file that a scenario reads, the scenario makes its instances of it, and the
-adapter of the run spec makes the request. Only hashes are written.
+adapter of the run spec makes the request. Where a run spec has a jury, its annotator makes the judges'
+message about one invented answer. Only hashes are written.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import importlib
 import json
 import sys
 import tempfile
@@ -421,6 +423,26 @@ def digest(messages):
     return hashlib.sha256(json.dumps(messages, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]
 
 
+#: As in `medtasks_ext/runner/proof.py`. It holds what a renderer might take for slots.
+ANSWER = "An answer with {QUESTION}, $RESPONSE, {{ GOLD_RESPONSE }} and a \\ in it.\n"
+
+
+def jury_messages(spec, instances):
+    """The message lists that judges would get about one answer to each instance; none without a jury."""
+    made = []
+    for annotator in spec.annotators or []:
+        module, _, name = annotator.class_name.rpartition(".")
+        asking = getattr(importlib.import_module(module), name)
+        if not hasattr(asking, "_interpolate_prompt"):  # no jury
+            continue
+        asking = asking(auto_client=None, annotator_models={})
+        for instance in instances:
+            result = types.SimpleNamespace(completions=[types.SimpleNamespace(text=ANSWER)])
+            state = types.SimpleNamespace(instance=instance, result=result)
+            made.append([{"role": "user", "content": asking._interpolate_prompt(state)}])
+    return made
+
+
 def of_task(name, rows, folder, database):
     """Hashes of the message lists of one dataset, its budget and its stop sequences."""
     make_spec, arguments, make_instances = TASKS[name]
@@ -430,14 +452,17 @@ def of_task(name, rows, folder, database):
         wanted["data_path"] = str(folder)
     more = [database] if name == "ehrsql" else []
     instances = make_instances(rows, folder, *more)
+    spec = make_spec(**({"condition": "", "data_path": ""} if name == "clear" else wanted))
     if name == "clear":
         asked = []
         for row, instance in zip(rows, instances, strict=True):
             asked += requests(make_spec(condition=row["condition"], data_path=""), [instance])
     else:
-        asked = requests(make_spec(**wanted), instances)
+        asked = requests(spec, instances)
+    jury = [digest(messages) for messages in jury_messages(spec, instances)]
     return {
         "messages": {"zero_shot": [digest(message_list(request)) for request in asked]},
+        **({"jury": jury} if jury else {}),
         "max_tokens": asked[0].max_tokens,
         "stop": asked[0].stop_sequences,
     }

@@ -46,7 +46,7 @@ class ExactLetter(AnswerFormat):
             raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
         return letter
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The first token of the reply, or the whole reply without reasoning trace."""
         reply = strip_reasoning(text)
         reasoned = len(reply) < len(text)
@@ -57,7 +57,7 @@ class ExactLetter(AnswerFormat):
         place = text.rfind(reply) if reasoned else text.find(reply)
         return Reading(reply, valid, (place, place + len(reply)) if valid else None, "the first token")
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names."""
         letters = self._letters(document)
         options = document.get("options", ())
@@ -97,14 +97,14 @@ class LabelWord(AnswerFormat):
             raise GoldError(f"{excerpt(label)} is not one of: {', '.join(self.labels)}")
         return label
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The one label named in the reply (under chain-of-thought: after `Result:`)."""
         reply = strip_reasoning(text)
         named = {match.lower() for match in self._pattern.findall(after_result(reply) if cot else reply)}
         named &= {label.lower() for label in self.labels}
         return Reading(named.pop(), True) if len(named) == 1 else Reading(None, False)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
         found = read_word(reply_of(text), {label.lower(): label.lower() for label in self.labels})
         return {"gold": document.get("gold"), "answer": found.answer, "span": found.span, "why": found.why}
@@ -135,12 +135,7 @@ class MarkedLetters(AnswerFormat):
             raise GoldError(f"{excerpt(text)} names no option of the question")
         return chosen
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The repaired reading, since there is no other."""
-        repaired = self.read_repaired(text, row, cot=cot)
-        return Reading(repaired["answer"], repaired["answer"] is not None, repaired["span"], repaired["why"])
-
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The texts of the options that the reply names."""
         options = document["options"]
         found = read_letters(reply_of(text), options, LETTERS, several=True)

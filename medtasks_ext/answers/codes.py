@@ -34,13 +34,13 @@ class CodesInText(AnswerFormat):
         """The readable gold codes, sorted; there may be none."""
         return self._codes(text)
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The readable codes of the reply; a reply without any is invalid."""
         reply = strip_reasoning(text)
         codes = self._codes(after_result(reply) if cot else reply)
         return Reading(codes, bool(codes))
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The codes with letters behind their dot, of the gold and of what follows the last announcement."""
         reply = reply_of(text)
         span = after_last_marker(reply)
@@ -58,5 +58,6 @@ class CodesInText(AnswerFormat):
 
 
 def _whole_codes(text: str) -> list[str]:
-    found = _WHOLE_ICD10.findall(text.replace("*", " ").replace("_", " "))
+    text = text.replace("*", " ").replace("_", " ")
+    found = _WHOLE_ICD10.findall(text) or _WHOLE_ICD10.findall(text.upper())
     return sorted({f"{stem}.{more}" if (more := dotted or plain) else stem for stem, dotted, plain in found})

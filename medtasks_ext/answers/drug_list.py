@@ -46,7 +46,7 @@ class DrugList(AnswerFormat):
             raise GoldError("no drug is listed")
         return drugs
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The items of the list; a reply without a word in it is invalid."""
         reply = strip_reasoning(text)
         if cot and not _MARKER.search(reply):
@@ -57,7 +57,7 @@ class DrugList(AnswerFormat):
         items = [pieces for pieces in items if pieces]
         return Reading(items, True) if items else Reading(None, False)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The items of a list in any form; what stands behind a dash or colon explains an item."""
         found = items_of(text, reply_of(text))
         parts = [

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 _BULLET = re.compile(r"\A\s*(?:[-*+•·–—]+|\(?\d{1,3}[.)])\s+")
 _EDGES = "\"'`“”‘’«»<>*_•.,:"
-_SENTENCE = re.compile(
-    r"\w+\s+\w+\s+\w+\s+.*\.\s*\Z|\A(?:here (?:are|is)|these are|the following|note that)\b",
-    re.IGNORECASE | re.DOTALL,
-)
+_WORDS = re.compile(r"\b\w+\s+\w+\s+\w+\s")
+_BEGINS_SENTENCE = re.compile(r"\A(?:here (?:are|is)|these are|the following|note that)\b", re.IGNORECASE)
 _COMMA = re.compile(r"\s*[,，、]\s*(?:and\s+)?")
 _WORD = re.compile(r"\w")
 _SEPARATOR_OR_BRACKET = re.compile(r"[;；()]")
@@ -66,13 +64,13 @@ class EntityList(AnswerFormat):
             raise GoldError("write one mention on each line, or None")
         return found
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The mentions of the reply; a reply without a word in it is invalid."""
         reply = strip_reasoning(text)
         found = self._mentions(after_result(reply) if cot else reply)
         return Reading(found, found is not None)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The mentions of a list in any form.
 
         A comma separates where what it joins does not stand in the prompt as a whole. A sentence that
@@ -85,7 +83,7 @@ class EntityList(AnswerFormat):
             "\n".join(
                 part
                 for part in parts
-                if not _SENTENCE.search(part) or "".join(part.lower().split()).strip(_EDGES) in prompt
+                if not _is_sentence(part) or "".join(part.lower().split()).strip(_EDGES) in prompt
             )
         )
         if mentions is None and found.bullets:  # an empty array
@@ -130,6 +128,10 @@ def _split(line: str) -> Iterator[str]:
             yield line[begin : match.start()]
             begin = match.end()
     yield line[begin:]
+
+
+def _is_sentence(part: str) -> bool:
+    return bool(_BEGINS_SENTENCE.match(part) or (part.rstrip().endswith(".") and _WORDS.search(part)))
 
 
 def _parted(piece: str, prompt: str) -> list[str]:

@@ -103,12 +103,13 @@ class _EventLines(AnswerFormat):
             raise GoldError("no event")
         return _distinct(events)
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events of the lines that match a pattern; a response without any is invalid."""
         if not text.strip():
             return Reading(None, False)
-        lines = [part for line in _lines(answer_part(text, cot=cot)) for part in _split_events(line)]
-        events = [event for line in lines if (event := self._event(line, self._readers)) is not None]
+        lines = dict.fromkeys(_lines(answer_part(text, cot=cot)))  # events are distinct in the end
+        parts = dict.fromkeys(part for line in lines for part in _split_events(line))
+        events = [event for part in parts if (event := self._event(part, self._readers)) is not None]
         return Reading(_distinct(events), True, why=_BY_PATTERN) if events else Reading(None, False)
 
     @cached_property
@@ -118,7 +119,7 @@ class _EventLines(AnswerFormat):
         may_be_absent = [*lists, *(field for field in fields if field not in self.fields)]
         return EventReader(fields, subject=subject, absent=dict.fromkeys(may_be_absent, ""), lists=lists)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response, their fields looked up by name."""
         return _both(self._repaired, text, document, cot=cot)
 
@@ -152,9 +153,9 @@ class Events(_EventLines):
 
     kind: Literal["event_lines"]
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response; `subject` is the place of a subject that is not the first."""
-        read = super().read_repaired(text, document, cot=cot)
+        read = super()._read_repaired(text, document, cot=cot)
         return {**read, "subject": self.fields.index(self.subject)} if self.subject else read
 
 
@@ -172,16 +173,16 @@ class Relations(_EventLines):
         """All relations; see `Events.read_gold`."""
         return [_pair(event) for event in super().read_gold(text, row)]
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All relations of the lines that match a pattern."""
-        reading = super().read(text, row, cot=cot)
+        reading = super()._read(text, row, cot=cot)
         return (
             reading._replace(answer=[_pair(event) for event in reading.answer]) if reading.valid else reading
         )
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The relations of gold and response: the two entities, sorted, and the label."""
-        read = super().read_repaired(text, document, cot=cot)
+        read = super()._read_repaired(text, document, cot=cot)
         gold, answer = (
             events and [(*sorted(event[:2]), event[2]) for event in events]
             for events in (read["gold"], read["answer"])
@@ -205,9 +206,10 @@ class Attributes(AnswerFormat):
 
     def _events(self, lines: list[str]) -> list[list[str]]:
         events = []
-        for line in lines:
-            found = [pattern.search(line) for pattern in self._patterns]
-            if found[0]:
+        for whole in dict.fromkeys(lines):
+            line = whole[: max(whole.rfind(","), whole.rfind(";")) + 1]  # a value without an end is none
+            if self._patterns[0].search(line):
+                found = (pattern.search(line) for pattern in self._patterns)
                 events.append([match[1].strip() if match else "not mentioned" for match in found])
         return _distinct(events)
 
@@ -218,7 +220,7 @@ class Attributes(AnswerFormat):
             raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")
         return events
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events; lines are never cut at semicolons here. A response without any is invalid."""
         events = self._events(_lines(answer_part(text, cot=cot)))
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
@@ -229,7 +231,7 @@ class Attributes(AnswerFormat):
             self.fields, subject=self.fields[0], absent=dict.fromkeys(self.fields[1:], "not mentioned")
         )
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response; a value ends where the next field begins."""
         return _both(self._repaired, text, document, cot=cot)
 

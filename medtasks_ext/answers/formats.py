@@ -14,6 +14,24 @@ from medtasks_ext.strict import Strict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from typing_extensions import NotRequired
+
+    from medtasks_ext.answers.tolerant.reply import Span
+
+
+def shortened(text: str, most: int) -> str:
+    """A response without its middle, if it is longer than what is read."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[: half - 1]}\n{text[-half:]}"
+
+
+def _place_in(text: str, most: int, span: Span | None) -> Span | None:
+    """A place of the shortened response in the whole one."""
+    if span is None or len(text) <= most:
+        return span
+    begin, end = (place + (len(text) - most) * (place >= most // 2) for place in span)
+    return begin, end
+
 
 class GoldError(RowValueError):
     """A gold answer that its own format does not accept; the message says why."""
@@ -35,11 +53,11 @@ class Reading(NamedTuple):
 
     answer: Any
     valid: bool
-    span: tuple[int, int] | None = None
+    span: Span | None = None
     why: str = ""
 
 
-class Repaired(TypedDict, total=False):
+class Repaired(TypedDict):
     """What the repaired reading gives.
 
     Attributes:
@@ -47,14 +65,14 @@ class Repaired(TypedDict, total=False):
         answer: the answer; None where nothing could be read, or where it is not clear what is meant.
         span: (first, last + 1) of it in the response.
         why: by which sign it was found, or why there is none.
-        subject: place of the subject in events, where their subject is scored.
+        subject: place of the subject in events, where the official reading takes another field for it.
     """
 
     gold: Any
     answer: Any
-    span: tuple[int, int] | None
+    span: Span | None
     why: str
-    subject: int
+    subject: NotRequired[int]
 
 
 class AnswerFormat(Strict):
@@ -66,6 +84,9 @@ class AnswerFormat(Strict):
     has_label_pool: ClassVar[bool] = False
     #: When the suite has released a reader of its own; else the repaired reading is the score.
     released: ClassVar[Literal["always", "direct", "never"]] = "always"
+    #: Characters of a response that are read, half of them from its beginning and half from its end. What
+    #: lies between is a model's loop, or the middle of a long trace.
+    most_read: ClassVar[int] = 40_000
     #: Whether the suite replaces an invalid answer by a label drawn from that space.
     draws_invalid: ClassVar[bool] = False
 
@@ -85,14 +106,20 @@ class AnswerFormat(Strict):
         raise NotImplementedError
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """Parse a model's response. Never raises, whatever the response is.
+        """Parse a model's response by the suite's own rule. Never raises, whatever the response is.
 
         Args:
             text: the whole response, reasoning included.
             row: the document (its `options`, where the format needs them).
             cot: whether the response answers the chain-of-thought prompt.
         """
-        raise NotImplementedError
+        found = self._read(shortened(text, self.most_read), row, cot=cot)
+        return found._replace(span=_place_in(text, self.most_read, found.span))
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The repaired reading, for kinds whose suite has released no other."""
+        found = self._read_repaired(text, row, cot=cot)
+        return Reading(found["answer"], found["answer"] is not None, found["span"], found["why"])
 
     def ceiling(self, gold: Any) -> float:
         """The suite's score of the gold answer itself, where the task's `oracle_max` is `per_document`."""
@@ -114,6 +141,10 @@ class AnswerFormat(Strict):
             (`gold`, None where there is none) and as written (`target`). cot: whether the response
             answers the chain-of-thought prompt.
         """
+        found = self._read_repaired(shortened(text, self.most_read), document, cot=cot)
+        return {**found, "span": _place_in(text, self.most_read, found["span"])}
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         raise NotImplementedError
 
     def labels_of(self, gold: Any) -> list[str]:

@@ -51,7 +51,7 @@ class FreeText(AnswerFormat):
             raise GoldError("empty reference")
         return gold
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The response without its reasoning, stripped; an empty one is invalid.
 
         Under chain-of-thought the answer is what follows the first line that begins with `Result:` or
@@ -64,7 +64,7 @@ class FreeText(AnswerFormat):
         answer = answer.strip()
         return Reading(answer, True) if answer else Reading(None, False)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The text without a fence around it, and without what stands before the first line `Result:`."""
         span = text_of(
             reply_of(text), "result" if self.marker is None else f"result|{re.escape(self.marker)}"

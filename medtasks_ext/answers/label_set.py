@@ -60,13 +60,13 @@ class LabelSet(AnswerFormat):
             raise GoldError("write one label on each line, or none")
         return self._labels(text) or []
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The distinct labels of the reply (under chain-of-thought: of what follows `Result:`)."""
         reply = strip_reasoning(text)
         found = self._labels(after_result(reply) if cot else reply)
         return Reading(found, found is not None)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The labels of a list in any form."""
         found = items_of(text, reply_of(text))
         labels = self._labels("\n".join(found.items).replace("、", ",").rstrip(" .。"))

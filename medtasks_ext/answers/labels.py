@@ -72,7 +72,7 @@ class Label(_Prefixed):
         label: str = match[1].lower()
         return label
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label of the first pattern that matches anywhere."""
         response = answer_part(text, cot=cot)
         for pattern in self._patterns:
@@ -85,7 +85,7 @@ class Label(_Prefixed):
     def _repaired(self) -> LabelReader:
         return LabelReader(self.prefix, self.labels, self.aliases, several=self.several)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The one label that the answer names alone; of a list the set, as one string."""
         gold = document["gold"]
         if self.several:
@@ -152,7 +152,7 @@ class LabelList(_List):
             raise GoldError(f"no known label in the line '{self.prefix}: ...'")
         return known
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """For each comma piece the first (longest) label that it contains; none at all is invalid."""
         named = {
             next((label for label in self._known if label in piece), None)
@@ -164,7 +164,7 @@ class LabelList(_List):
     def _repaired(self) -> ListReader:
         return ListReader(self.prefix, self.labels)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The pieces of the list; those that are no label stay as they are."""
         return _listed(document["gold"], self._repaired, text, cot=cot)
 
@@ -186,7 +186,7 @@ class CodeList(_List):
             raise GoldError(f"no code in the line '{self.prefix}: ...'")
         return sorted(set(pieces))
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """Every piece of the line as it stands; an empty response gives one empty piece."""
         return Reading(sorted(set(self._predicted(text, cot=cot))), True)
 
@@ -194,7 +194,7 @@ class CodeList(_List):
     def _repaired(self) -> ListReader:
         return ListReader(self.prefix)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The pieces of gold and response without what stands around a code or term."""
         gold = self._repaired.read(fold(document["target"])) or document["gold"]
         return _listed(gold, self._repaired, text, cot=cot)

@@ -56,14 +56,14 @@ class MedCalc(AnswerFormat):
         lower, upper = (_limit(row, name, form) for name in ("lower_limit", "upper_limit"))
         return {"answer": answer, "category": category, "form": form, "lower": lower, "upper": upper}
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The reply without reasoning trace; under chain-of-thought what follows `Result:`."""
         reply = strip_reasoning(text)
         reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
         forms = [row["gold"]["form"]] if row.get("gold") else get_args(Form)
         return Reading(reply, any(loose_value(reply, form) is not None for form in forms))
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The value of the reply, written as the gold answers write values."""
         gold = document.get("gold")
         found = read_value(reply_of(text), gold["form"] if gold else "number")

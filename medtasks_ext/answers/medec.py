@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
 from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.prose import after_last_marker, trimmed
+from medtasks_ext.answers.tolerant.prose import after_last_marker, fenced, trimmed
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -17,11 +17,22 @@ if TYPE_CHECKING:
 #: what is answered for a note without error
 CORRECT = "CORRECT"
 _IS_CORRECT = re.compile(
-    r"(?:(?:the\s+)?(?:note|text|answer|all\s+sentences)\s+(?:is|are)\s+)?correct(?:ion\s+not\s+needed)?[*_.!\"'\s]{0,6}(?:\n|\Z)",
+    r"(?:(?:the\s+)?(?:(?:clinical\s+|medical\s+)?(?:note|text|answer)|all\s+sentences)\s+(?:is|are)\s+)?"
+    r"(?:[*_]{0,2}CORRECT[*_]{0,2}(?=[\s.:,(–—-])|correct(?:ion\s+not\s+needed)?[*_.!\"'\s]{0,6}(?:\n|\Z)"
+    r"|(?:no\s+errors?\b|there\s+(?:is\s+no\s+error|are\s+no\s+errors)\b)(?![^.\n]{0,80}\b(?:except|but|other\s+than)))",
+    re.IGNORECASE,
+)
+#: what stands behind a correction: a blank line, a fence, a reason
+_CORRECTION_END = re.compile(
+    r"\n\s*\n|\n?```|\n[\s*_#-]{0,6}(?:explanation|reason|rationale|note|why)\b", re.IGNORECASE
+)
+_CORRECTED = re.compile(
+    r"[\s*_.,;:-]{0,8}(?:the\s+)?(?:corrected|correct|revised)(?:\s+(?:sentence|version|text))?"
+    r"(?:\s+(?:is|reads))?[*_\s]{0,4}:[*_\s]{0,4}",
     re.IGNORECASE,
 )
 _FAULTY = re.compile(
-    r"(?:(?:the\s+)?(?:error\s+is\s+in\s+)?sentence\s*(?:no\.?|number|id)?\s*#?\s*)?[\[(]?(\d{1,4})(?![\d,]|\.\d)[\])]?[*_]{0,2}\s*[.:)–—-]{0,2}\s*(.*)",
+    r"(?:(?:the\s+)?(?:error\s+is\s+in\s+)?sentence\s*(?:no\.?|number|id)?\s*[#:]?[\s*_]{0,4})?[\[(]?(\d{1,4})(?![\d,]|\.\d)[\])]?[*_]{0,2}\s*[.:)–—-]{0,2}\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
@@ -50,24 +61,28 @@ class Medec(AnswerFormat):
             )
         return {**answer, "official_sentence": _number(text.replace(".", "").strip())}
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """`{"flag", "sentence", "correction"}` of the reply (under chain-of-thought: after `Result:`)."""
         reply = strip_reasoning(text)
         reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
         answer = _parsed(reply)
         return Reading(answer, not answer["flag"] or answer["sentence"] is not None)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The same, whatever dresses it up: `Correct.`, `**CORRECT**`, `Sentence 4: …`, `4. …`."""
         reply = reply_of(text)
-        span = trimmed(reply.text, *after_last_marker(reply))
+        span = trimmed(reply.text, *(fenced(reply.text, reply.begin, reply.end) or after_last_marker(reply)))
         part = reply.text[slice(*span)]
         answer: dict[str, Any] | None = None
         if _IS_CORRECT.match(part):
             answer = {"flag": 0, "sentence": None, "correction": ""}
         elif found := _FAULTY.match(part):
-            # the correction as it stands in the response
-            correction = text[span[0] + found.start(2) : span[1]].strip(' \t\r\n*_"“”')
+            begin = span[0] + found.start(2)
+            if said := _CORRECTED.match(reply.text, begin, span[1]):
+                begin = said.end()
+            if stop := _CORRECTION_END.search(reply.text, begin, span[1]):
+                span = span[0], stop.start()
+            correction = text[begin : span[1]].strip(' \t\r\n*_"“”')  # as it stands in the response
             answer = {"flag": 1, "sentence": int(found[1]), "correction": correction}
         why = "the reply says so" if answer else "neither CORRECT nor the number of a sentence"
         return {"gold": document.get("gold"), "answer": answer, "span": span if answer else None, "why": why}

@@ -57,14 +57,14 @@ class OptionLetter(AnswerFormat):
             raise GoldError(f"{excerpt(letter)} is not the letter of one of the {size} options")
         return letter
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The one letter that the reply names as its answer."""
         reply = strip_reasoning(text)
         reply = (after_result(reply) if cot else reply).strip()
         letter = _named(reply, row["options"])
         return Reading(letter, True) if letter else Reading(None, False)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names."""
         options = document["options"]
         found = read_letters(reply_of(text), options, LETTERS, several=False)

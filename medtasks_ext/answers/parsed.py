@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Repaired
+from medtasks_ext.answers.formats import Repaired
 
 
 class Parsed(TypedDict):

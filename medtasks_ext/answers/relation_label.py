@@ -67,7 +67,7 @@ class RelationLabel(AnswerFormat):
             raise GoldError(f"{excerpt(text.strip())} is not one of: {', '.join(self.labels)}")
         return label
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The one label that the reply names (under chain-of-thought: after `Result:`)."""
         reply = strip_reasoning(text)
         reply = (after_result(reply) if cot else reply).lstrip(" \t\r\n*_`")
@@ -81,7 +81,7 @@ class RelationLabel(AnswerFormat):
         label = labels.pop() if len(labels) == 1 else None
         return Reading(label, label is not None)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
         found = read_word(reply_of(text), self._names)
         return {"gold": document.get("gold"), "answer": found.answer, "span": found.span, "why": found.why}

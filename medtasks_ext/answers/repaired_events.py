@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from medtasks_ext.answers.normalise import fold
+from medtasks_ext.answers.tolerant.records import as_lines, joined
 
 #: the values of an event's fields, in the order of the fields
 Event: TypeAlias = tuple[str, ...]
 
-_MARKS = r":;|、*`"
+_MARKS = r":;|、*`\""
 _CLOSING = frozenset(",;、|")
 
 
@@ -48,7 +49,7 @@ class EventReader:
         absent: Mapping[str, str] | None = None,
         lists: Collection[str] = (),
     ) -> None:
-        self._fields = [fold(field) for field in fields]
+        self._fields = tuple(fold(field) for field in fields)
         self._subject = fold(subject)
         meaning = {fold(field): value for field, value in (absent or {}).items()}
         self._missing = [meaning.get(field) for field in self._fields]
@@ -73,6 +74,9 @@ class EventReader:
         asked = self._as_asked.findall(text)
         if len(asked) == text.count("\n") + 1:
             return [self._with_sets(event, _sorted_items) for event in asked] if self._lists else asked
+        return self._of_lines(joined(text, self._fields)) or self._of_lines(as_lines(text, self._fields))
+
+    def _of_lines(self, text: str) -> list[Event]:
         events: list[Event] = []
         for line in text.split("\n"):
             if asked_here := self._as_asked.match(line):
@@ -120,7 +124,9 @@ def _value(text: str) -> str:
     if value[-1:] in _CLOSING:
         value = value.rstrip(",;、| ")
     if value[:1] in ("*", "`") or value[-1:] in ("*", "`"):
-        return value.strip("*` ") or value  # a value of such marks alone is one
+        value = value.strip("*` ") or value  # a value of such marks alone is one
+    if len(value) > 2 and value[0] == value[-1] == '"' and value.count('"') == 2:
+        return value[1:-1].strip() or value
     return value
 
 

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from medtasks_ext.answers.normalise import fold
+from medtasks_ext.answers.tolerant.json_text import values
+from medtasks_ext.answers.tolerant.markers import markers
+from medtasks_ext.answers.tolerant.reply import Reply
 
 #: a letter or digit of a script that sets words apart; Chinese and Japanese do not
 _LETTER = r"[^\W_\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -27,16 +30,24 @@ _JOINED = re.compile(
 _RANGE = re.compile(r"[\s*]*[-–—~〜][\s*]*")
 
 
+_IS = r"(?:[-–—=→]|is|are|es|son|são|est|sont|ist|sind|er|是|为|は)"
+
+
 class Prefix:
     """The words before the colon of an answer line, as in `Length of stay: B`.
 
     Blanks and hyphens between the words are interchangeable; emphasis and quotes before the colon
-    do no harm.
+    do no harm. Without a colon the words count as a heading, or before a dash or a verb.
     """
 
     def __init__(self, prefix: str) -> None:
         words = _BLANKS.split(fold(prefix))
-        self._pattern = re.compile(r"[ \t-]*".join(map(re.escape, words)) + r"[ \t*`\"'_]*:")
+        written = r"[ \t-]*".join(map(re.escape, words))
+        self._pattern = re.compile(written + r"[ \t*`\"'_]*:")
+        self._without_colon = re.compile(
+            rf"^[\s#*_>]{{0,8}}{written}[*`\"'_]{{0,3}}(?:[ \t]{{0,3}}\n|[ \t]{{0,3}}{_IS}(?!\w))",
+            re.MULTILINE,
+        )
 
     def end_of_last(self, response: str) -> int | None:
         """Where the last answer line's value begins; None without such a line.
@@ -48,6 +59,8 @@ class Prefix:
         for match in self._pattern.finditer(response):
             if not _IS_LETTER.match(response[match.start() - 1 : match.start()]):
                 end = match.end()
+        if end is None and (bare := list(self._without_colon.finditer(response))):
+            return bare[-1].end()
         return end
 
 
@@ -149,10 +162,11 @@ def _number(digit: str, largest: str) -> str:
 
 _BULLET = re.compile(r"[-*•·–—>]+\s+|\(?\d{1,3}[.)、](?!\d)\s*")
 _WORD = re.compile(r"\w")
-_EDGES = " \t*`\"'_~.«»「」『』“”"
+_EDGES = " \t*`\"'_~.«»「」『』“”\\}"
 _PAIRS = {"[": "]", "(": ")", "{": "}", "<": ">", "【": "】"}
 _SEPARATOR = re.compile(r"[,;、]")
 _SEPARATOR_OR_BRACKET = re.compile(r"[,;、()]")
+_AND = re.compile(r"\s+(?:and|y|e|et|und|og|и)\s+|和|と|及")
 _CODE = re.compile(r"[a-z]{0,2}\d[\w./-]*\s*\Z")
 
 
@@ -178,12 +192,30 @@ class ListReader:
         closed list stay as they are, so that they count as wrong.
         """
         begin = self._prefix.end_of_last(response)
-        lines = _list_lines(response[begin:] if begin else response, headed=begin is None)
-        pieces = {piece for line in lines for part in _split(line) if (piece := self._piece(part))}
+        headed, parts = begin is None, _of_json(response) if "{" in response or "[" in response else None
+        if begin is None and (announced := _announced(response)):
+            begin, headed = announced, False
+        if parts is None:
+            lines = _list_lines(response[begin:] if begin else response, headed=headed)
+            parts = [part for line in lines for part in _split(line)]
+        pieces = {piece for part in self._separated(parts) if (piece := self._piece(part))}
         known = self._labels and any(piece in self._labels.values() for piece in pieces)
-        if not pieces or (begin is None and self._labels and not known):
+        if not pieces or (headed and self._labels and not known):
             return None
         return sorted(pieces)
+
+    def _separated(self, parts: list[str]) -> Iterator[str]:
+        """The parts, those of two labels or codes with a word between them as two."""
+        for part in parts:
+            both = _AND.split(part)
+            if len(both) > 1 and all(self._is_one(piece) for piece in both):
+                yield from both
+            else:
+                yield part
+
+    def _is_one(self, text: str) -> bool:
+        piece = self._piece(text)
+        return piece in self._labels.values() if self._labels else bool(_CODE.match(piece))
 
     def _piece(self, text: str) -> str:
         """A piece without bullet, emphasis, quotes, brackets around it, full stop and bracketed remark."""
@@ -194,6 +226,9 @@ class ListReader:
         piece = _plain(text[bullet.end() :] if bullet else text)
         if self._labels is not None and piece in self._labels:
             return self._labels[piece]
+        name = _plain(piece.partition(":")[0])
+        if self._labels.get(name) if self._labels else ":" in piece and _CODE.match(name):
+            piece = self._labels[name] if self._labels else name  # a reason stands behind it
         if piece.endswith(")") and "(" in piece[1:]:
             bare = piece[: piece.index("(", 1)]
             if self._labels is not None:
@@ -201,6 +236,26 @@ class ListReader:
             # brackets are part of many terms, but of no code
             return _plain(bare) if _CODE.match(bare) else piece
         return piece
+
+
+def _announced(response: str) -> int | None:
+    """Where a list begins that is said to be the answer without the words of the answer line."""
+    found = markers(response, 0, len(response))
+    chosen = [marker for marker in found if marker.strong] or found
+    return chosen[-1].end if chosen and _WORD.search(response, chosen[-1].end) else None
+
+
+def _of_json(response: str) -> list[str] | None:
+    """The texts of an answer that is one object with one value, or one array; None where it is none."""
+    found = values(response, Reply(response, 0, len(response), traced=False))
+    value = found[-1].value if found else None
+    if isinstance(value, dict) and len(value) == 1:
+        [value] = value.values()
+        value = _split(value) if isinstance(value, str) else value
+    elif isinstance(value, dict) or not response.lstrip(" \t\n`*jsonaw").startswith("["):
+        return None
+    texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return value if value and texts else None
 
 
 def _plain(text: str) -> str:

@@ -43,7 +43,7 @@ class Sql(AnswerFormat):
             raise GoldError(f"is_impossible is {excerpt(impossible)}, not true or false")
         return {"query": query.strip(), "answerable": not impossible, "slots": bool(row.get("value"))}
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
         if has_unclosed_reasoning(text):
             return Reading(None, False)
@@ -53,7 +53,7 @@ class Sql(AnswerFormat):
         sql = _LANGUAGE_LINE.sub("", (tagged[1] if tagged else reply).replace("`", "").strip())
         return Reading({"empty": not reply, "sql": sql}, not reply or bool(_SELECT.search(sql)))
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The statement alone, without sentences around it; a reply such as `null` is an abstention."""
         reply = reply_of(text)
         answer: dict[str, Any] | None = None

@@ -35,12 +35,12 @@ class Text(AnswerFormat):
             raise GoldError("empty reference")
         return references
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The normalised response; an empty one is invalid."""
         response = answer_part(text, cot=cot)
         return Reading(response, True) if response else Reading(None, False)
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The text without a fence, and without what stands before the first line `Result:`."""
         span = text_of(reply_of(text), "result")
         answer = fold(text[slice(*span)])
@@ -94,13 +94,13 @@ class Passages(AnswerFormat):
             )
         return list(passages.values())
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The passages, empty where there is none; valid only if none is missing."""
         passages = self._passages(answer_part(text, cot=cot))
         answer = [passages.get(question, "") for question in self._patterns]
         return Reading(answer, len(passages) == len(self.questions))
 
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The passages without bullets and emphasis."""
         reply = reply_of(text)
         part = _EMPHASIS.sub("", reply.part)

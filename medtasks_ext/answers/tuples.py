@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, UnknownValueError
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Repaired, UnknownValueError
+from medtasks_ext.answers.repaired_events import EventReader
 from medtasks_ext.answers.tolerant import Reply, reply_of
 from medtasks_ext.answers.tolerant.json_text import values as json_values
 from medtasks_ext.answers.tolerant.lists import items_of
@@ -30,10 +31,15 @@ _NOTHINGS = frozenset(["无", "none", "没有", "空", "无结果", "不存在"]
 _NO_VALUE = frozenset(["无", "none", "null", "-", "未提及"])
 _TERMS = "##"
 _AROUND = "`* \n\t。.\"'#:"
-_AROUND_TERM = "`* \n\t\"'#[]"
+_AROUND_TERM = "`* \n\t\"'#[]>"
 # what a model may write before the terms
 _HEAD = re.compile(
-    r"\A[\s*#>_`]*(?:标准诊断名称|标准诊断|标准名称|标准术语|诊断名称|标准词|答案|结果|result)[*_`]*\s*:[*_`\s]*"
+    r"\A[\s*#>_`]*(?:[^:#]{0,12}(?:标准诊断名称|标准诊断|标准名称|标准术语|诊断名称|标准词|答案|结果)(?:是|为|如下)?|result)"
+    r"[*_`]*\s*:[*_`\s]*"
+)
+# a line that explains
+_REMARK = re.compile(
+    r"\A[\s*#>_`]*(?:说明|解释|注释?|备注|分析|解析|理由|以上|note|explanation)", re.IGNORECASE
 )
 
 
@@ -62,6 +68,7 @@ class Tuples(AnswerFormat):
 
     kind: Literal["tuples"]
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
+    most_read: ClassVar[int] = 200_000  # thousands of entities
     form: Literal["json", "lines", "terms"]
     fields: list[str] = Field(default_factory=lambda: ["term"], min_length=1)
     compared: list[str] = Field(default_factory=list)
@@ -115,12 +122,7 @@ class Tuples(AnswerFormat):
             if wrong := set(value if isinstance(value, list) else [value]) - known - {""}:
                 raise UnknownValueError(f"{field} {excerpt(min(wrong))} is not one of: {', '.join(values)}")
 
-    def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The repaired reading, since there is no other."""
-        repaired = self.read_repaired(text, row, cot=cot)
-        return Reading(repaired["answer"], repaired["answer"] is not None, repaired["span"], repaired["why"])
-
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """What `read_gold` gives; None where no record, and no empty list, could be read."""
         reply = reply_of(text)
         if reply.begin == reply.end:
@@ -179,8 +181,29 @@ class Tuples(AnswerFormat):
                 span = (span or value.span)[0], value.span[1]
         if alone:
             return self._records(alone), span
+        whole = reply.begin, reply.end
+        if "{" not in reply.text and (records := self._written_otherwise(response, reply)):
+            return records, whole
         part = reply.text[slice(*after_last_marker(reply))]
-        return ([], (reply.begin, reply.end)) if normalise(part).strip(_AROUND) in _NOTHINGS else (None, None)
+        return ([], whole) if normalise(part).strip(_AROUND) in _NOTHINGS else (None, None)
+
+    @cached_property
+    def _events(self) -> EventReader:
+        names = [normalise(field) for field in self.fields]
+        return EventReader(names, subject=names[0], absent=dict.fromkeys(names[1:], ""))
+
+    def _written_otherwise(self, response: str, reply: Reply) -> list[Record]:
+        """Records of lines or tables; none where another than the first field is never given."""
+        events = self._events.read(normalise(response[reply.begin : reply.end]))
+        if not any(any(event[1:]) for event in events):
+            return []
+        return [
+            {
+                field: _distinct(re.split("[,、]", value.strip("[]"))) if field in self.lists else value
+                for field, value in zip(self.fields, event, strict=True)
+            }
+            for event in events
+        ]
 
     @cached_property
     def _names(self) -> set[str]:
@@ -209,7 +232,7 @@ class Tuples(AnswerFormat):
                 return records, span
             if part.strip(_AROUND) in _NOTHINGS:
                 return [], span
-        return None, None
+        return (records, whole) if (records := self._written_otherwise(response, reply)) else (None, None)
 
     def _line(self, line: str) -> Record | None:
         """The record of one line, or None. A field begins at the start of the line or after a semicolon;
@@ -243,6 +266,7 @@ class Tuples(AnswerFormat):
         begin, end = after_last_marker(reply)
         lines = normalise(response[begin:end]).split("\n")
         lines = [line for line in lines if line.strip(_AROUND_TERM) and not line.startswith("```")]
+        lines = [line for line in lines if not (_REMARK.match(line) or line.endswith(":"))]
         if marked := [line for line in lines if _TERMS in line]:
             items = marked[-1].split(_TERMS)
         elif (found := items_of(response, reply)).bullets:

@@ -21,6 +21,10 @@ def card(
         typer.Argument(metavar="RUN...", help="Runs of one model; or what lm_eval wrote."),
     ],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder to write to.")],
+    parts: Annotated[
+        bool,
+        typer.Option("--parts", help="Keep scores over a part of the rows or judgements; the card says so."),
+    ] = False,
 ) -> int:
     """Write what the author of a model publishes.
 
@@ -30,10 +34,11 @@ def card(
     Example: medtasks card runs/MODEL -o card
     """
     from medtasks_ext.report.card.every_eval_ever import every_eval_ever
-    from medtasks_ext.report.card.facts import without_pending
+    from medtasks_ext.report.card.facts import whole_alone
     from medtasks_ext.report.card.hub import eval_results, model_index
     from medtasks_ext.report.card.manifest import manifest
     from medtasks_ext.report.card.section import card_section
+    from medtasks_ext.report.card.standing import card_standings, picture, picture_name
     from medtasks_ext.results.reading import read_results
 
     tasks, folder = registry(), Path(out)
@@ -42,10 +47,14 @@ def card(
     results = read_results([Path(name) for name in folders], tasks)
     for fault in results.faults:
         typer.echo(str(fault), err=True)
-    entry, pending = without_pending(_only(results.entries))
+    entry = _only(results.entries)
+    left_out: dict[str, str] = {}
+    if not parts and not entry.sample:
+        entry, left_out = whole_alone(entry)
     _verify(entry)
-    section = card_section(entry, tasks, pending)
-    files = {"medical-evaluation.md": section}
+    found = [] if entry.sample else card_standings(entry, tasks)
+    section = card_section(entry, tasks, left_out, found)
+    files = {"medical-evaluation.md": section, **{picture_name(item): picture(item) for item in found}}
     if entry.sample:
         typer.echo("SAMPLE DATA: the section says so; no results that machines read are written", err=True)
     else:

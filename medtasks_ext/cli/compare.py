@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from medtasks_ext.cli.app import AsJson
@@ -17,62 +15,17 @@ from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
-from medtasks_ext.results.changes import GroupChange, suite_groups
+from medtasks_ext.results.changes import suite_groups
+from medtasks_ext.results.compared import ALPHA, Line, compare_results
+from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from medtasks_ext.results.changes import TaskChange
-    from medtasks_ext.results.experiments import Fault
     from medtasks_ext.results.ways import Pair
 
-ALPHA = 0.05
 SHOWN = 15  # lines of a table that are printed without --all
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a table: a group or a task, with p-values adjusted for all lines of the table."""
-
-    pair: Pair
-    change: GroupChange | TaskChange
-    name: str
-    p_holm: float
-    p_bh: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether it stands after Holm's adjustment."""
-        return self.p_holm < ALPHA
-
-    def record(self) -> dict[str, Any]:
-        """As files hold it."""
-        change = self.change
-        found = change.comparison
-        record = {
-            "pair": self.pair.words,
-            "name": self.name,
-            "before": change.before,
-            "after": change.after,
-            "difference": found.difference,
-            "interval_low": found.interval.low,
-            "interval_high": found.interval.high,
-            "p": found.p_value,
-            "p_holm": self.p_holm,
-            "p_bh": self.p_bh,
-            "method": found.method,
-            "detectable": found.detectable,
-        }
-        if isinstance(change, GroupChange):
-            return {**record, "tasks": change.n_shared, "of": change.n_tasks}
-        return {
-            **record,
-            "documents": change.shared.n,
-            "documents_of_one_alone": change.alone,
-            "gained": sum(flip.after > flip.before for flip in change.flips),
-            "lost": sum(flip.after < flip.before for flip in change.flips),
-            "differs": ", ".join(change.differs),
-        }
 
 
 def compare(
@@ -100,105 +53,26 @@ def compare(
 
     Example: medtasks compare runs/BASE runs/TUNED --documents 5
     """
-    from medtasks_ext.results.changes import group_changes, settings_that_differ, task_changes
-    from medtasks_ext.results.reading import read_results
-    from medtasks_ext.results.ways import pairs_to_compare
-
     tasks = registry()
     if out is not None and Path(out).exists() and not Path(out).is_dir():
         raise MedtasksError("is a file", where=out, remedy="name a folder with -o")
-    results = read_results([Path(name) for name in paths], tasks)
-    pairs = pairs_to_compare(results.entries)
-    changes: list[tuple[Pair, TaskChange]] = []
-    faults: list[Fault] = list(results.faults)
-    for pair in pairs:
-        found, more = task_changes(pair.before, pair.after)
-        changes += [(pair, change) for change in found]
-        faults += more
-    _say(faults)
-    if not changes:
-        raise MedtasksError(
-            f"{pairs[0].before.label} and {pairs[0].after.label} have no scored task in common that can be"
-            " compared",
-            remedy="run both on the same tasks and rows",
-        )
-    of_groups = [
-        (pair, change)
-        for pair in pairs
-        for change in group_changes([item for of, item in changes if of is pair], tasks)
-    ]
-    groups = _group_lines(of_groups, tasks)
-    lines = _lines(changes, "task")
-    content = {
-        "pairs": [
-            {
-                "pair": pair.words,
-                "question": pair.question,
-                "before": pair.before.label,
-                "after": pair.after.label,
-                "settings": settings_that_differ(pair.before, pair.after),
-            }
-            for pair in pairs
-        ],
-        "sample": pairs[0].before.sample,
-        "groups": [line.record() for line in groups],
-        "tasks": [line.record() for line in lines],
-        "flipped": [
-            {
-                "pair": pair.words,
-                "task": flip.task,
-                "document": flip.document,
-                "before": flip.before,
-                "after": flip.after,
-            }
-            for pair, change in changes
-            for flip in change.flips
-        ],
-    }
+    compared = compare_results(read_results([Path(name) for name in paths], tasks), tasks)
+    for fault in compared.faults:
+        say(str(fault))
+    content = compared.record()
     if out is not None:
         _write(Path(out), content)
     if as_json:
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
     _head(content)
-    _table("group", [line for line in groups if everything or _is_main(line, tasks)], groups, everything)
-    _table("task", lines, lines, everything)
-    _flips(changes, documents)
+    shown = [line for line in compared.groups if everything or _is_main(line, tasks)]
+    _table("group", shown, compared.groups, everything)
+    _table("task", compared.tasks, compared.tasks, everything)
+    _flips(compared.changes, documents)
     if out is not None:
         say(f"groups.csv, tasks.csv and flipped.csv: {out}")
     return 0
-
-
-def _say(faults: Sequence[Fault]) -> None:
-    for fault in faults:
-        say(str(fault))
-
-
-def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Line]:
-    """Suites and strategies are one family of tests; other groups, each set of tasks once, a second."""
-    suites = suite_groups(tasks)
-    known = {(id(pair), frozenset(tasks.leaves(item.name))) for pair, item in changes if item.name in suites}
-    others: dict[tuple[int, frozenset[str]], tuple[Pair, GroupChange]] = {}
-    for pair, item in changes:
-        members = id(pair), frozenset(tasks.leaves(item.name))
-        if item.name not in suites and members not in known:
-            others.setdefault(members, (pair, item))
-    first = [(pair, item) for pair, item in changes if item.name in suites]
-    return [*_lines(first, "name"), *_lines(others.values(), "name")]
-
-
-def _lines(changes: Iterable[tuple[Pair, Any]], name: str) -> list[Line]:
-    from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
-
-    changes = list(changes)
-    if not changes:
-        return []
-    raw = np.array([change.comparison.p_value for _, change in changes])
-    adjusted = zip(changes, holm(raw), benjamini_hochberg(raw), strict=True)
-    return [
-        Line(pair, change, getattr(change, name), float(one), float(other))
-        for (pair, change), one, other in adjusted
-    ]
 
 
 def _is_main(line: Line, tasks: Registry) -> bool:

@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
 from medtasks_ext.cli.words import counted
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.select import select
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.data.check import Checked, FolderReport
+    from medtasks_ext.data.card import Card
+    from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
 
 app = command_app()
+app.command("fetch")(data_fetch)
 
 
 @app.callback()
@@ -33,12 +32,8 @@ def data() -> None:
     """See, check, fetch and bring data."""
 
 
-_SHOWN = 5  # faults of a dataset, and names in a list
-
-
-def _datasets(words: Sequence[str] | None) -> list[Dataset]:
-    """The datasets that words stand for; all of them without any word."""
-    return list(dict.fromkeys(select(registry(), words or []).values()))
+_SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
+_LABELS = 8
 
 
 @app.command("template")
@@ -98,7 +93,7 @@ def data_status(
     from medtasks_ext.data.status import status_of
 
     forced = forced_origin()
-    found = [status_of(dataset, forced) for dataset in _datasets(words)]
+    found = [status_of(dataset, forced) for dataset in chosen(words)]
     if as_json:
         typer.echo(json.dumps([item.record() for item in found], ensure_ascii=False, indent=1))
         return 0
@@ -109,6 +104,9 @@ def data_status(
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for item in found:
+        if item.exclusions:
+            typer.echo(f"{item.dataset.id}: {item.exclusions}")
     typer.echo(_status_summary(found))
     return 0
 
@@ -121,23 +119,36 @@ def _status_row(item: Status) -> tuple[str, ...]:
         item.dataset.id,
         item.dataset.metadata.access,
         data,
-        "–" if item.n_test is None else f"{item.n_test:,}",
+        _rows_of_paper(item),
         "–" if item.n_fewshot is None else f"{item.n_fewshot:,}",
         checks,
         item.where or "–",
     )
 
 
+def _rows_of_paper(item: Status) -> str:
+    """How many rows there are, and how many local ones are of the suite's own test part."""
+    n_paper = item.dataset.metadata.n_test
+    if item.n_test is None or item.origin != "local" or item.n_questions == n_paper:
+        return "–" if item.n_test is None else f"{item.n_test:,}"
+    return f"{item.n_questions:,}/{n_paper:,}"
+
+
 def _status_summary(found: list[Status]) -> str:
     here = [item for item in found if item.here]
     failed = sum(bool(item.faults) for item in here)
     to_fetch = sum(item.origin == "hub" and not item.here for item in found)
-    missing = sum(item.origin is None for item in found)
+    to_accept = sum(item.origin is None and has_terms(item.dataset) for item in found)
+    missing = sum(item.origin is None for item in found) - to_accept
     parts = [f"{counted(len(found), 'dataset')}: {len(here)} here"]
     if failed:
         parts.append(f"{failed} of them not as they should be (`medtasks data check`)")
     if to_fetch:
         parts.append(f"{to_fetch} to download (`medtasks data fetch`)")
+    if to_accept:
+        parts.append(
+            f"{to_accept} to download after you accept their terms (`medtasks data fetch --accept NAME`)"
+        )
     if missing:
         parts.append(f"{missing} missing (`medtasks data where TASK`)")
     root = data_dir()
@@ -157,7 +168,7 @@ def data_where(
 
     Example: medtasks data where medhelm_ehrshot
     """
-    for number, dataset in enumerate(_datasets(words)):
+    for number, dataset in enumerate(chosen(words)):
         typer.echo(("\n" if number else "") + "\n".join(_how(dataset)))
     return 0
 
@@ -166,6 +177,7 @@ def _how(dataset: Dataset) -> list[str]:
     from medtasks_ext.rows.missing import source_of
     from medtasks_ext.rows.places import source_page
     from medtasks_ext.rows.remote import remote_files
+    from medtasks_ext.rows.terms import shown
 
     metadata, source = dataset.metadata, source_of(dataset)
     files, page = remote_files(source), source_page(dataset)
@@ -178,7 +190,13 @@ def _how(dataset: Dataset) -> list[str]:
     if page:
         lines.append(f"  how      {_title(page)}: {page}")
     if files:
-        lines.append(f"  download by itself, or once for all: medtasks data fetch {dataset.id}")
+        if source.download and source.download.terms:
+            lines += [f"  {line}" for line in shown(source.download.terms).split("\n")]
+            lines.append(
+                f"  download, once these terms are accepted: medtasks data fetch --accept {dataset.id}"
+            )
+        else:
+            lines.append(f"  download by itself, or once for all: medtasks data fetch {dataset.id}")
         lines += [f"    {file.source}" for file in files]
     lines.append(f"  {'or files' if files else 'files'}, below {data_dir() or '$MEDTASKS_DATA_DIR'}:")
     lines += _layouts(dataset)
@@ -271,7 +289,7 @@ def _print_check(report: FolderReport) -> None:
         + (f", {mistyped} names that look mistyped" if mistyped else "")
     )
     if not report.checked and not report.n_fetched:
-        is_suite = any(dataset.metadata.suite == report.folder.name for dataset in _datasets([]))
+        is_suite = any(dataset.metadata.suite == report.folder.name for dataset in chosen([]))
         where = f"check {report.folder.parent}" if is_suite else "it holds bridge/, medhelm/, …"
         typer.echo(f"nothing was found there: {where} (`medtasks data where TASK` names the files)")
     if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
@@ -288,74 +306,41 @@ def _checked_lines(item: Checked, folder: Path) -> list[str]:
     counts = f"{item.n_test:,} test rows, {item.n_fewshot:,} few-shot rows"
     mark, valid = ("✗", "valid: ") if item.faults else ("✓", "")
     lines = [f"{mark} {item.dataset}  {valid}{counts}  ({', '.join(item.files)})"]
-    shown, rest = item.faults[:_SHOWN], len(item.faults) - _SHOWN
-    for fault in shown:
-        place = str(fault.where).removeprefix(f"{folder}/")
-        column = getattr(fault, "column", None)
-        named = f" (column {column})" if column and column not in fault.what else ""
-        lines.append(f"    {place}: {fault.what}{named}")
-    if rest > 0:
-        lines.append(f"    and {rest:,} more")
-    lines += [f"    → {remedy}" for remedy in dict.fromkeys(fault.remedy for fault in shown)]
-    return lines + [f"    note: {note}" for note in item.notes]
+    causes = item.causes
+    for cause in causes[:_SHOWN]:
+        first = cause.faults[0]
+        place, column = cause.where.removeprefix(f"{folder}/"), getattr(first, "column", None)
+        what = first.what if len(cause.faults) == 1 else cause.what
+        named = f" (column {column})" if column and column not in what else ""
+        lines.append(f"    {place}: {what}{named}" + ("" if len(cause.faults) == 1 else _in_rows(cause)))
+        lines.append(f"    → {first.remedy}")
+    if (rest := len(causes) - _SHOWN) > 0:
+        more = sum(len(cause.faults) for cause in causes[_SHOWN:])
+        lines.append(f"    and {counted(rest, 'other cause')} with {more:,} faults (--json has all)")
+    lines += [f"    note: {note}" for note in item.notes]
+    return lines + (_card_lines(item.card) if item.card else [])
 
 
-# ---------------------------------------------------------------------- fetch
+def _in_rows(cause: Cause) -> str:
+    """How many rows have a fault, and the first of them."""
+    kind, _, first = cause.rows[0].partition(" row ")
+    rest = [row.removeprefix(f"{kind} row ") for row in cause.rows[1:_SHOWN]]
+    shown = ", ".join([f"{kind} rows {first}", *rest]) + (", …" if len(cause.rows) > _SHOWN else "")
+    return f": {len(cause.rows):,} rows ({shown})"
 
 
-@app.command("fetch")
-def data_fetch(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; by default all."),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", help="Folder to carry to a machine without internet, as its MEDTASKS_DATA_DIR."),
-    ] = None,
-) -> int:
-    """Download open datasets once, for use without internet.
-
-    Resumable; a second call checks what is there against the hashes that were recorded.
-
-    Example: medtasks data fetch medtasks_scoreable --to /media/stick
-
-    Exit code 1: a dataset could not be had.
-    """
-    quiet()
-    from medtasks_ext.data.fetch import Store
-    from medtasks_ext.rows.missing import source_of
-
-    datasets = _datasets(words)
-    wanted = [dataset for dataset in datasets if source_of(dataset).download]
-    if not wanted:
-        raise MedtasksError(
-            f"{datasets[0].id} is {datasets[0].metadata.access}: it cannot be downloaded",
-            remedy=f"medtasks data where {datasets[0].id}",
-        )
-    store = Store(Path(to).expanduser() if to else None)
-    failed, n_bytes, n_new = 0, 0, 0
-    for dataset in wanted:
-        try:
-            done = store.fetch(dataset)
-        except MedtasksError as error:
-            failed += 1
-            typer.echo(f"✗ {dataset.id}: {error}", err=True)
-            continue
-        n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
-        what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
-        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.n_test:,} rows")
-    here = len(wanted) - failed
-    typer.echo(
-        f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"
-        + (f"; recorded in {store.manifest_file}" if here else "")
-    )
-    if others := len(datasets) - len(wanted):
-        typer.echo(f"not open, to be requested (`medtasks data where TASK`): {others}")
-    if to and here:
-        typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to} HF_HUB_OFFLINE=1 medtasks run …")
-    return 1 if failed else 0
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:,.1f} kB"
+def _card_lines(card: Card) -> list[str]:
+    """What the rows are like."""
+    prompt, answer = card.prompt, card.answer
+    lines = [
+        f"    prompts of {prompt.shortest:,} to {prompt.longest:,} characters (median {prompt.median:,}),"
+        f" gold answers of {answer.shortest:,} to {answer.longest:,}"
+    ]
+    if card.labels:
+        most = sorted(card.labels.items(), key=lambda item: -item[1])
+        more = f", and {len(most) - _LABELS} other labels" if len(most) > _LABELS else ""
+        lines.append("    gold: " + ", ".join(f"{label} {n:,}" for label, n in most[:_LABELS]) + more)
+    if card.oracle is not None:
+        highest = f", the highest score is {card.highest:.4f}" if card.highest is not None else ""
+        lines.append(f"    the gold answers themselves score {card.oracle:.4f}{highest}")
+    return lines

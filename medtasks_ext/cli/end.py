@@ -184,10 +184,17 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
     yield from _judging(run, waiting, folder)
     if results:
         yield f"medtasks report {folder} -o report"
-    scored = any("score" in item["metrics"] for item in results.values())
+    scored = any("score" in item["metrics"] and _all_rows(item) for item in results.values())
     sample = any("SAMPLE_DATA" in item["metrics"] for item in results.values())
     if scored and not sample and run.manifest.identity.model["model"] not in _BUILT_IN:
         yield f"medtasks card {folder} -o card"
+
+
+def _all_rows(record: TaskRecord) -> bool:
+    """Whether the rows that were asked are at least as many as the suite states; a card takes no others."""
+    loaded, rows = record["loaded"], (record.get("conditions") or {}).get("rows", {})
+    aside = loaded.get("n_held_out", 0) + loaded.get("n_dropped", 0)
+    return bool(record["n"] == loaded["n_test"] and record["n"] + aside >= rows.get("n_of_suite", 0))
 
 
 def _judging(run: Run, waiting: Sequence[str], folder: str) -> Iterator[str]:

@@ -35,6 +35,6 @@ def export(
     export = function(tasks.suites[suite], layouts[suite])
     written: list[Exported] = export(Path(folder), Path(out), tasks, tasks.suites[suite])
     for item in written:
-        note = "  (rows rebuilt from the source: not the official test rows)" if item.rebuilt else ""
+        note = f"  ({'; '.join(item.unlike)})" if item.unlike else ""
         typer.echo(f"{item.path}: {item.n} rows{note}")
     return 0

@@ -22,10 +22,10 @@ from medtasks_ext.cli.judging import (
     warn_withheld,
 )
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import names_in, say
+from medtasks_ext.cli.words import PROMPTS, names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -64,6 +64,12 @@ def judge(
         typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
     ] = None,
     allow_host: AllowHost = None,
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            "--prompts", metavar="WORDS", help=f"{PROMPTS} auto goes on in those in which judging began."
+        ),
+    ] = None,
     requests: Annotated[
         str | None,
         typer.Option(
@@ -95,10 +101,11 @@ def judge(
     from medtasks_ext.judge.jury import check_keys, load_jury
     from medtasks_ext.judge.ratings import read_ratings
     from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.lease import Lease
 
-    jury, egress = load_jury(jury_name), Egress.of(allow_host or [])
+    jury, egress, wish = load_jury(jury_name), Egress.of(allow_host or []), wish_of(prompts)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
@@ -108,10 +115,10 @@ def judge(
             if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
                 stack.enter_context(Lease(run.folder, "medtasks judge"))
             run.load()
-            chosen = tasks_to_judge(run, wanted)
-            check_jury(jury, chosen)
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements)
+            chosen = tasks_to_judge(run, wanted, store, wish)
+            check_jury(jury, chosen)
             _say_changed(run, store)
             if egress.allowed and not dry_run:
                 run.manifest.allow(sorted(egress.allowed))
@@ -129,6 +136,7 @@ def judge(
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(max_cost, jury, stores)
         engine = Engine(jury, list(to_judge.values()), budget, say=say, egress=egress)
+        _say_wording([task for item in to_judge.values() for task in item.tasks])
         asks = engine.pending()
         possible = engine.possible(asks)
         check_prices(jury, max_cost)
@@ -208,6 +216,14 @@ def _say_changed(run: Run, store: JudgementStore) -> None:
         line = f"judgements/{task}.jsonl does not hold any more what it held when it was judged"
         say(f"note: {line}; what is missing is asked again")
         run.manifest.note([line])
+
+
+def _say_wording(tasks: Sequence[JudgedTask]) -> None:
+    """Say in whose words judges are asked about tasks for which the suite's are known."""
+    known = [task for task in tasks if task.rubric.judging.official]
+    for words, whose in (("official", "the suite's own"), ("own", "our")):
+        if names := [task.name for task in known if task.rubric.wording == words]:
+            say(f"judges are asked in {whose} words: {len(names)} tasks ({some(names)})")
 
 
 def _seal(run: Run, store: JudgementStore) -> None:

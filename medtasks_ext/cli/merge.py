@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from medtasks_ext.atomic import is_private, private_files
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
 from medtasks_ext.cli.words import say
 from medtasks_ext.registry import registry
+from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import TaskState
 
 
@@ -30,12 +33,20 @@ def merge(
     quiet()
     from medtasks_ext.runner.shards import merge_shards
 
-    run = merge_shards(
-        [Path(folder) for folder in folders],
-        Path(out),
-        registry(),
-        partial=partial,
-        report=lambda task, what: say(f"{task}: {what}"),
-    )
-    missing = [entry for entry in run.manifest.tasks.values() if entry.state is TaskState.MISSING]
-    return finish(run, len(missing))
+    shards, made = [Path(folder) for folder in folders], Path(out)
+    # the run appears whole, so the lease lies beside its place
+    place = made.resolve().with_name(f".{made.resolve().name}.merge")
+    with ExitStack() as stack:
+        stack.enter_context(private_files(any(map(is_private, shards))))
+        stack.callback(_without, place)
+        stack.enter_context(Lease(place, "medtasks merge"))
+        run = merge_shards(
+            shards, made, registry(), partial=partial, report=lambda task, what: say(f"{task}: {what}")
+        )
+        missing = [entry for entry in run.manifest.tasks.values() if entry.state is TaskState.MISSING]
+        return finish(run, len(missing))
+
+
+def _without(folder: Path) -> None:
+    with suppress(OSError):  # another call works there
+        folder.rmdir()

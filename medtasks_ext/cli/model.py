@@ -26,7 +26,6 @@ def highest_cost(price: Mapping[str, float] | None, engine: Engine) -> Callable[
 
     Args:
         price: `input` and `output`, per million tokens.
-        engine: that answers.
     """
     if not price or engine.local:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich import box
@@ -15,11 +15,9 @@ from medtasks_ext.cli.tables import console
 from medtasks_ext.data.hub_dataset import HubDataset, hub_dataset
 from medtasks_ext.data.proposal import KINDS, Proposal, propose
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Registry
 from medtasks_ext.registry.new import Template, suite_of
 from medtasks_ext.rows.files import read_rows
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,10 @@ def read(source: str, answer: str | None) -> Found:
                 where=f"--from {source}",
                 remedy="correct the path, or give ORG/DATASET of the hub",
             )
-        from medtasks_ext.rows.remote import hub_file
+        from medtasks_ext.rows.remote import RemoteFile
 
         hub = hub_dataset(source)
-        path = hub_file(source, hub.revision, hub.test)
+        path = RemoteFile(hub.test, hub.revision, source).get()
     return Found(propose(read_rows(path), answer), hub)
 
 

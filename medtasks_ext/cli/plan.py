@@ -15,8 +15,9 @@ from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import names_in
+from medtasks_ext.cli.words import PROMPTS, names_in
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
@@ -43,6 +44,7 @@ class Options:
     max_gen_toks: int | None = None
     max_model_len: int | None = None
     thinking: bool | None = None
+    prompts: Wish = "auto"
     as_json: bool = False
 
 
@@ -87,6 +89,7 @@ def plan(
             help="Plan it with or without reasoning before its answers; else as it is by default.",
         ),
     ] = None,
+    prompts: Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs that work together.")] = None,
     gpu_hour_price: Annotated[
         float | None, typer.Option("--gpu-hour-price", min=0.0, help="USD for an hour of one GPU.")
@@ -111,6 +114,7 @@ def plan(
         max_gen_toks=max_gen_toks,
         max_model_len=max_model_len,
         thinking=thinking,
+        prompts=wish_of(prompts),
         hardware=Hardware(gpus, gpu_hour_price, throughput),
         as_json=as_json,
     )
@@ -120,7 +124,7 @@ def plan(
     found = find_model(model)
     tokenizer = Tokenizer.of(found)
     reasoning = reasoning_of(found, tokenizer, options.thinking)
-    counted, faults = _counted(known, names, reasoning.planned, tokenizer)
+    counted, faults = _counted(known, names, reasoning.planned, tokenizer, options)
     say_faults(faults, stop=not counted)
     plan = _plan(reasoning.planned, counted, tokenizer, options)
     other = _plan(reasoning.other, counted, tokenizer, options) if reasoning.other else None
@@ -135,7 +139,7 @@ def plan(
 
 
 def _counted(
-    tasks: Registry, names: Sequence[str], way: Way, tokenizer: Tokenizer
+    tasks: Registry, names: Sequence[str], way: Way, tokenizer: Tokenizer, options: Options
 ) -> tuple[list[CountedTask], dict[str, MedtasksError]]:
     """The tasks with their texts counted, and those whose data is malformed."""
     template = tokenizer.template(way.model, **way.switches)
@@ -143,7 +147,8 @@ def _counted(
     settings = Settings(
         apply_chat_template=template is not None,
         system_role=takes_system and way.model.metadata.get("system_role", True),
-        official_budget=not way.thinks,
+        prompts=options.prompts,
+        layout=None if template else way.model.metadata.get("layout"),
     )
     counted, faults = [], {}
     for name in names:
@@ -212,6 +217,7 @@ def _command(
         budget=None if plan.budget == model.decoding.get("max_gen_toks") else plan.budget,
         gpus=gpus,
         template=tokenizer.template(model) is not None if known else None,
+        prompts=options.prompts,
     )
 
 

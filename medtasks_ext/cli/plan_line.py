@@ -12,6 +12,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, Registry
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.runner.plan_reasoning import Way
 
 
@@ -26,7 +27,14 @@ def task_names(registry: Registry, names: Sequence[str], strategy: str | None, l
 
 
 def run_command_line(
-    tasks: str, way: Way, *, context: int | None, budget: int | None, gpus: int | None, template: bool | None
+    tasks: str,
+    way: Way,
+    *,
+    context: int | None,
+    budget: int | None,
+    gpus: int | None,
+    template: bool | None,
+    prompts: Wish,
 ) -> str:
     """The command line.
 
@@ -39,6 +47,7 @@ def run_command_line(
         budget: tokens of an answer, where they are not those of the file or of the task.
         gpus: that work together, where they are not those of the file.
         template: whether the model has a chat template; None where that is not known.
+        prompts: whose words.
     """
     model = way.model
     arguments = dict(model.arguments) or {"pretrained": model.name}
@@ -57,6 +66,8 @@ def run_command_line(
         words += ["--model_args", _joined(arguments)]
     if budget:
         words += ["--gen_kwargs", _joined({**model.decoding, "max_gen_toks": budget})]
+    if prompts != "auto":
+        words += ["--prompts", prompts]
     line = shlex.join(words)
     if model.config or template is False:
         return line

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from medtasks_ext.cli.prompts import has_official
 from medtasks_ext.cli.words import counted, duration
 from medtasks_ext.runner.plan import (
     CHARACTERS_PER_TOKEN,
@@ -52,6 +53,7 @@ def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: b
     how = f"planned {'with' if plan.way.thinks else 'without'} it{', as you say' if asked else ''}"
     yield f"reasoning: {how}; {reasoning.why}"
     yield f"{_counting(plan, tokenizer)}; on up to {DRAWN} documents of each task, scaled"
+    yield _wording(plan.tasks)
     if any(not task.at_hand for task in plan.tasks):
         yield _not_at_hand(plan.tasks)
     yield _output(plan)
@@ -68,6 +70,15 @@ def _counting(plan: Plan, tokenizer: Tokenizer) -> str:
         f"tokens: by characters per token ({rates}), since the model's tokenizer is not at hand: "
         f"{tokenizer.why_not}. Other tokenizers differ by a fifth and more"
     )
+
+
+def _wording(tasks: Sequence[TaskPlan]) -> str:
+    """Whose words the prompts are in, and for which tasks the suites' own are known and not here."""
+    ours = [task.task for task in tasks if task.wording == "own"]
+    line = f"prompts: in the suites' own words for {len(tasks) - len(ours)} of {counted(len(tasks), 'task')}"
+    if known := sum(has_official(name) for name in ours):
+        line += f"; those of {known} more are known, and not here or not wished for (medtasks prompts status)"
+    return line
 
 
 def _not_at_hand(tasks: Sequence[TaskPlan]) -> str:
@@ -115,7 +126,7 @@ def _fit(tasks: Sequence[TaskPlan], context: Context) -> str:
     more = f"; and {len(tight) - _NAMED} more (--json)" if len(tight) > _NAMED else ""
     then = "the server refuses such prompts, which are counted here all the same"
     if context.cuts:
-        then = "they lose examples first, then the end of their input (BRIDGE's rule), and count so here"
+        then = "they lose examples first, then a part of their input, and count so here"
     return f"{line}. Too long in {counted(len(tight), 'task')}: {named}{more}; {then}"
 
 

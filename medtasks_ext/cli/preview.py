@@ -14,6 +14,7 @@ from rich.text import Text
 from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import SAMPLE_DATA, console
+from medtasks_ext.cli.words import PROMPTS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.registry.suites import near
@@ -35,6 +36,7 @@ def preview(
     data: Annotated[
         str | None, typer.Option("--data", help="sample, local, hub or release; else what a run takes.")
     ] = None,
+    prompts: Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)] = None,
     tokenizer: Annotated[
         str | None, typer.Option("--tokenizer", help="Folder or model whose chat template is applied, too.")
     ] = None,
@@ -62,10 +64,13 @@ def preview(
             where=dataset.id,
             remedy="put them there, or look at the bundled synthetic rows: --data sample",
         )
+    from medtasks_ext.prompts.official.choice import wish_of
+    from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.preview import preview
 
     chat = _chat(tokenizer, chat_template)
-    seen = [preview(tasks, item, data=forced, place=document, chat=chat, response=response) for item in names]
+    settings = Settings(data=forced, prompts=wish_of(prompts))
+    seen = [preview(tasks, item, settings, place=document, chat=chat, response=response) for item in names]
     if as_json:
         typer.echo(json.dumps([asdict(item) for item in seen], ensure_ascii=False, indent=1, default=str))
     else:
@@ -113,7 +118,9 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     if sample:
         _say(SAMPLE_DATA, "bold yellow")
     _say(f"document {seen.place} of {seen.loaded['n_test']} (from 0), id {seen.id}; {seen.loaded['where']}")
-    shots = f"{seen.shots} examples; " if seen.shots else ""
+    artefact = seen.loaded.get("artefact")
+    words = f"{seen.loaded['instruction']} words{f' of {artefact}' if artefact else ''}; "
+    shots = words + (f"{seen.shots} examples; " if seen.shots else "")
     _say(f"{shots}settings: {json.dumps(seen.generation, ensure_ascii=False)}")
     if seen.official_budget:
         _say(f"a model that does not reason has {seen.official_budget:,} tokens, as in the suite's own runs")

@@ -45,7 +45,6 @@ class Progress:
     the figures are locked, since drawing needs them.
 
     Args:
-        tally: what came so far.
         alarms: look at the answers of each task; None where none are meant to be read.
         score: the score of a finished task in words, or nothing.
     """

@@ -17,10 +17,13 @@ from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
 from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
+    from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.prompts.documents import Document, Loaded
+    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry.official import Artefact
 
 app = command_app()
+_WISHES: tuple[Wish, Wish] = ("official", "own")
 
 
 @app.callback()
@@ -94,15 +97,23 @@ def diff(
 ) -> int:
     """Show a document in official words beside ours: `-` official, `+` ours.
 
+    Where judges rate the answers, what they are asked, too.
+
     Example: medtasks prompts diff medhelm_pubmedqa
     """
+    from medtasks_ext.judge.cases import rubric_of
+
     dataset, strategy = _one(task)
-    theirs, ours = (_document(dataset, strategy, words, document, data) for words in ("official", "own"))
+    theirs, ours = (_document(dataset, strategy, wish, document, data) for wish in _WISHES)
     record = theirs.loaded
     typer.echo(f"{task}, {_from(record)}; own {ours.loaded.prompt_hash}")
-    for line in ndiff(_text(theirs).splitlines(), _text(ours).splitlines()):
-        if not line.startswith("?"):
-            typer.echo(line)
+    _print_diff(_text(theirs), _text(ours))
+    judged, own = rubric_of(dataset, "auto"), rubric_of(dataset, "own")
+    if judged and own and judged.words:
+        origin = judged.words.origin
+        file = f"{origin.artefact} {origin.revision}"
+        typer.echo(f"\njudges: official of {file} ({origin.sha256}); own {own.version}")
+        _print_diff(_judged(judged), _judged(own))
     return 0
 
 
@@ -138,18 +149,22 @@ def verify(
             counts["same tasks"] += verdict.ok
             counts["lists"] += verdict.n
             counts["same lists"] += verdict.same
+            counts["juries"] += verdict.n_jury
+            counts["same juries"] += verdict.same_jury
             counts["budgets"] += verdict.same_budget is not None
             counts["same budgets"] += verdict.same_budget is True
             counts["same stops"] += verdict.same_stop and not verdict.why
             if not verdict.ok:
-                why = verdict.why or f"{verdict.same} of {verdict.n} message lists are identical"
+                jury = f", {verdict.same_jury} of {verdict.n_jury} of judges" if verdict.n_jury else ""
+                why = verdict.why or f"{verdict.same} of {verdict.n} message lists{jury} are identical"
                 wrong_for.setdefault(why, []).append(verdict.dataset)
         for why, datasets in wrong_for.items():
             failed = True
             say(f"✗ {some(datasets)}: {why}")
         made_by = " ".join(proof.made_by.values())
+        juries = f" {counts['same juries']} of {counts['juries']} of judges," if counts["juries"] else ""
         typer.echo(
-            f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,"
+            f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,{juries}"
             f" {counts['same budgets']} of {counts['budgets']} budgets,"
             f" {counts['same stops']} of {counts['tasks']} stop sequences identical;"
             f" {counts['same tasks']} of {counts['tasks']} datasets"
@@ -170,6 +185,8 @@ def _covered(suite: Suite) -> str:
     said = []
     if known:
         said.append(f"{known} of {len(of_it)} datasets")
+    if judged := sum(bool(item.blocks.get("judge", {}).get("official")) for item in of_it):
+        said.append(f"the judges of {judged}")
     if suite.release:
         said.append("datasets whose rows, or the release's, carry an instruction")
     return "official words: " + ("; ".join(said) or "none published")
@@ -196,6 +213,18 @@ def _document(dataset: Dataset, strategy: str, words: str, place: int, data: str
     return documents[place - 1]
 
 
+def _print_diff(theirs: str, ours: str) -> None:
+    for line in ndiff(theirs.splitlines(), ours.splitlines()):
+        if not line.startswith("?"):
+            typer.echo(line)
+
+
+def _judged(rubric: Rubric) -> str:
+    """What judges are asked, with names in place of the texts."""
+    names = ("question", "response", *(("gold",) if rubric.judging.show_gold else ()))
+    return "\n\n".join(turn["content"] for turn in rubric.messages({name: f"({name})" for name in names}))
+
+
 def _text(document: Document) -> str:
     return "\n\n".join(filter(None, (str(document["system"]), document["prompt"])))
 
@@ -211,7 +240,7 @@ def say_wording(tasks: Mapping[str, Any]) -> None:
 
     records = {name: loaded_record(task) for name, task in tasks.items()}
     asked = [name for name, record in records.items() if record["origin"] != "sample"]
-    known = [name for name in asked if records[name]["instruction"] == "own" and _has_official(name)]
+    known = [name for name in asked if records[name]["instruction"] == "own" and has_official(name)]
     if not known:
         return
     say(
@@ -220,7 +249,7 @@ def say_wording(tasks: Mapping[str, Any]) -> None:
     )
 
 
-def _has_official(task: str) -> bool:
+def has_official(task: str) -> bool:
     """Whether the suite has words of its own for a task, and for its strategy."""
     dataset, strategy = registry().tasks[task]
     official = dataset.suite.official

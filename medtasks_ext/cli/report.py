@@ -16,7 +16,7 @@ from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.registry.strategies import is_strategy, strategy_order
 from medtasks_ext.report.compared import pairs_of
 from medtasks_ext.report.gather import Report, gather
-from medtasks_ext.report.tidy import shown
+from medtasks_ext.report.tidy import shown, standing_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,6 +140,7 @@ def _summary(report: Report) -> dict[str, Any]:
             for entry, cost in zip(report.entries, report.costs, strict=True)
         ],
         "groups": [shown(row) for row in report.groups],
+        "standings": [standing_record(item) for item in report.standings],
         "pairs": [line for item in report.comparisons for line in pairs_of(report, item)],
         "within": [line.record() for line in report.within],
         "without_score": [

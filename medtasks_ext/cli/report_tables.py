@@ -10,6 +10,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from medtasks_ext.cli.standing import print_standings
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
@@ -47,6 +48,7 @@ def print_report(report: Report, *, files: bool) -> None:
         "rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget",
         style="dim",
     )
+    print_standings(report.standings, labelled=len(report.own) > 1)
     _print_axes(report, rows, files)
     for heading, lines in (
         (
@@ -113,6 +115,9 @@ def _heading(report: Report) -> str:
     heading = escape(report.own[0].label) if own == 1 else f"{own} entries"
     if published:
         heading += f", beside {published} published models"
+        counted = [item for item in report.standings if item.rivals]
+        asked, of = sum(item.official for item in counted), sum(item.tasks for item in counted)
+        heading += f"; {asked} of {of} tasks asked in the suites' own words" if of else ""
     if not report.sample:
         return heading
     every = all(entry.sample for entry in report.own)
@@ -121,7 +126,8 @@ def _heading(report: Report) -> str:
 
 def _cells(row: GroupScore) -> list[str]:
     tasks = "" if row.scored is None else f"{row.scored}/{row.group.n_tasks}"
-    marks = " partial" * row.partial + " limited" * row.entry.limited + " judged in part" * bool(row.pending)
+    marks = " partial" * row.partial + " limited" * row.entry.limited
+    marks += " rows in part" * bool(row.short and not row.limited) + " judged in part" * bool(row.pending)
     return [
         _score(row, 4),
         "–" if row.rank is None else f"{row.rank}/{row.of}",

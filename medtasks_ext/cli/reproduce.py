@@ -68,9 +68,13 @@ def reproduce(
         published = published_models(tasks, of_suite)
         own = own_models(entries, of_suite, published)
         for model in own:
-            if model.unlike:
-                how = f"asked otherwise than {of_suite.title}'s paper"
-                say(f"{model.name}: {counted(model.unlike, 'task')} {how}")
+            if n := sum(map(len, model.unlike.values())):
+                of = sum(map(len, model.scores.values()))
+                named = ", ".join(f"{words} in {count}" for words, count in model.reasons.items())
+                say(
+                    f"{model.name}: {n} of {of} tasks were asked otherwise than the published models were "
+                    f"({named}): not ranked among these"
+                )
         data = Data(tasks, of_suite, [*published, *own], entries, prices_of)
         for name in items:
             item, key = known[suite].items[name], f"{suite}:{name}"

@@ -71,7 +71,7 @@ def requests(context: typer.Context) -> int:
     wanted = wanted_tasks(own, config)
     check_conversations(config, wanted.settings)
     run = Run(output_folder(config), wanted.registry)
-    with Lease(run.folder, "medtasks requests"):
+    with Lease(run.folder, "medtasks requests", private=wanted.private):
         waiting = open_run(run, wanted, config)
         if not waiting:
             return _nothing_left(run, wanted)

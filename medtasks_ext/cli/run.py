@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import (
     at_hand,
     lm_eval_config,
@@ -90,6 +91,13 @@ class Wanted:
     missing: dict[str, str]  # task -> why it cannot be asked
     egress: Egress  # which servers may receive which text
 
+    @property
+    def private(self) -> bool:
+        """Whether texts of a task are not open."""
+        from medtasks_ext.runner.requests import text_of
+
+        return not all(text_of(task).is_open for task in self.built.values())
+
 
 def run(context: typer.Context) -> int:
     """Run tasks with lm-eval's own flags; resumable.
@@ -117,7 +125,8 @@ def run_command(arguments: list[str]) -> int:
     say_wording(wanted.built)
     tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
     run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
-    with Lease(run.folder, "medtasks run") if rank == 0 else nullcontext():
+    lease = Lease(run.folder, "medtasks run", private=wanted.private)
+    with lease if rank == 0 else private_files(wanted.private):
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
@@ -318,7 +327,7 @@ def _stream(
     asked = {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items()}
     tally = Tally(asked, readers, Price.of(price) if most else None, most)
-    alarms = None if built_in else Alarms(chat_template=bool(settings.apply_chat_template))
+    alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store
     stream = Stream(
@@ -459,8 +468,25 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         prompts=None if (wish := wish_of(own.prompts or ours.get("prompts"))) == "auto" else wish,
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
+        layout=_layout(ours.get("layout"), config),
         official_budget="max_gen_toks" not in gen_kwargs and reasons(config) is False,
     )
+
+
+def _layout(given: object, config: EvaluatorConfig) -> str | None:
+    """`metadata.layout` of the model's file.
+
+    Raises:
+        MedtasksError: it is no template, or stands beside the model's own chat template.
+    """
+    from medtasks_ext.runner.chat import layout_chat
+
+    if given is None or config.apply_chat_template:
+        return None
+    if not isinstance(given, str):
+        raise MedtasksError("is no text", where="metadata.layout", remedy="write a chat template in Jinja")
+    layout_chat(given)
+    return given
 
 
 def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks_ext.cli.words import counted
+from medtasks_ext.prompts.documents import kept_of
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _score(row: Row) -> Text:
 _CUT = {
     "answers_cut": "answers fill the token budget: raise max_gen_toks, unless it is the suite's own",
     "shots_dropped": "prompts carry fewer shots than asked for, to fit the context",
-    "inputs_cut": "inputs lost their end, to fit the context",
+    "inputs_cut": "inputs lost a part, to fit the context",
 }
 
 
@@ -159,6 +160,9 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             f"datasets that no suite's paper has: {', '.join(added)}; groups of their suite leave them out of"
             " the mean"
         )
+    for name, item in results.items():
+        if excluded := item["loaded"].get("excluded"):
+            lines.append(f"{name}: {kept_of(excluded, item['loaded']['n_source'])}")
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
     if rebuilt:
         lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import keep_judgements
 from medtasks_ext.cli.words import counted
@@ -16,10 +15,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry import registry
 
-app = command_app()
 
-
-@app.command("verify")
 def verify(
     folder: Annotated[str, typer.Argument(metavar="RUN", help="Folder of a run.")],
     against: Annotated[

@@ -8,6 +8,9 @@ from difflib import get_close_matches
 
 import typer
 
+#: Help of an option that several commands have.
+PROMPTS = "Whose words: official (the suite's own), own (ours), or auto: official where they can be had."
+
 
 def say(line: str) -> None:
     """Print a remark: to standard error, so that results can be piped."""

@@ -1,10 +1,12 @@
-"""Checking a folder of local files: every row against its dataset's schema, and names nobody looks for."""
+"""Checking a folder of local files: every row, what the rows are like, and names nobody looks for."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.data.card import Card, card_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
 from medtasks_ext.data.strays import Stray, find_strays
 from medtasks_ext.errors import MedtasksError, RowError
@@ -19,26 +21,65 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
 
 SHOTS = 5
+#: What a message says of one row alone: which it is, how long its text is.
+_OF_ONE_ROW = re.compile(
+    r"\b(?:test|few-shot) row \d+(?:, item \d+)?(?: \(id [^)]*\))?| of \d+(?: characters?)?(?=>)"
+)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Faults of the same kind in one file."""
+
+    where: str  # the file
+    what: str  # what is wrong, without the row
+    faults: list[MedtasksError]  # one or more
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that have the fault."""
+        return list(dict.fromkeys(item.row for item in self.faults if isinstance(item, RowError)))
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        first = self.faults[0]
+        return {
+            "file": self.where,
+            "column": first.column if isinstance(first, RowError) else None,
+            "cause": self.what,
+            "n": len(self.faults),
+            "rows": self.rows,
+            "remedy": first.remedy,
+        }
+
+
+def _cause(fault: MedtasksError) -> str:
+    """What is wrong, in words that hold for other rows, too."""
+    if not isinstance(fault, RowError):
+        return fault.what
+    return fault.cause or _OF_ONE_ROW.sub("", fault.what).strip(" :,")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One dataset whose files are there.
-
-    Attributes:
-        files: those that are read, below the data folder.
-        n_test: rows that can be evaluated.
-        n_fewshot: rows of the few-shot pool.
-        faults: what is wrong; rows with faults are not counted above.
-        notes: what is right but worth knowing.
-    """
+    """One dataset whose files are there."""
 
     dataset: str
-    files: list[str]
-    n_test: int
-    n_fewshot: int
-    faults: list[MedtasksError]
-    notes: list[str]
+    files: list[str]  # those that are read, below the data folder
+    n_test: int  # rows that can be evaluated
+    n_fewshot: int  # rows of the few-shot pool
+    faults: list[MedtasksError]  # what is wrong; rows with faults are not counted above
+    notes: list[str]  # what is right but worth knowing
+    card: Card | None = None  # what the rows are like; None where none can be used
+
+    @property
+    def causes(self) -> list[Cause]:
+        """The faults by what is wrong, the most frequent first."""
+        found: dict[tuple[str, str], list[MedtasksError]] = {}
+        for fault in self.faults:
+            found.setdefault((str(fault.where), _cause(fault)), []).append(fault)
+        causes = [Cause(where, what, faults) for (where, what), faults in found.items()]
+        return sorted(causes, key=lambda cause: -len(cause.faults))
 
     def record(self) -> dict[str, Any]:
         """As JSON."""
@@ -48,26 +89,23 @@ class Checked:
             "n_test": self.n_test,
             "n_fewshot": self.n_fewshot,
             "valid": not self.faults,
+            "causes": [item.record() for item in self.causes],
             "faults": [_fault(item) for item in self.faults],
             "notes": self.notes,
+            "card": self.card.record() if self.card else None,
         }
 
 
 @dataclass
 class FolderReport:
-    """A data folder.
-
-    Attributes:
-        n_fetched: files that `medtasks data fetch --to` recorded here.
-        damaged: those of them that are missing or have other content.
-    """
+    """A data folder."""
 
     folder: Path
     checked: list[Checked] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
-    n_fetched: int = 0
-    damaged: list[str] = field(default_factory=list)
+    n_fetched: int = 0  # files that `medtasks data fetch --to` recorded here
+    damaged: list[str] = field(default_factory=list)  # those of them that are missing or have other content
 
     @property
     def valid(self) -> bool:
@@ -136,7 +174,20 @@ def _checked(dataset: Dataset, files: list[str]) -> Checked:
     blind = found.test[0].loaded.n_without_gold if n_test else 0
     if blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
-    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes)
+    card = card_of(dataset, found.test) if found.test else None
+    if card:
+        notes += card.notes()
+        if not card.reaches_highest and not faults:
+            faults = [_not_highest(card, found.test[0].loaded.where)]
+    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card)
+
+
+def _not_highest(card: Card, where: str) -> MedtasksError:
+    return MedtasksError(
+        f"the gold answers score {card.oracle:.4f} where {card.highest:.4f} is the highest score",
+        where=where,
+        remedy="look how they are read: medtasks preview TASK --data local --response TEXT",
+    )
 
 
 def rows(n: int) -> str:

@@ -17,9 +17,10 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry.folders import cache_dir
+from medtasks_ext.rows.digests import sha256_of
 from medtasks_ext.rows.folders import FETCHED, data_folder
 from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.remote import RemoteFile, is_whole, remote_files, sha256_of
+from medtasks_ext.rows.remote import RemoteFile, drop, remote_files
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -36,6 +37,8 @@ class Fetched:
         n_new: files that were not here, or not as recorded.
         n_bytes: of all its files.
         n_test: rows that can be evaluated.
+        n_unpinned: files whose content was not known before; their hash holds from now on.
+        exclusions: which rows of the source are left out, and why.
     """
 
     dataset: str
@@ -43,6 +46,8 @@ class Fetched:
     n_new: int
     n_bytes: int
     n_test: int
+    n_unpinned: int
+    exclusions: str | None = None
 
 
 class Store:
@@ -91,7 +96,9 @@ class Store:
                 f"is here, but cannot be read: {fault.what}", where=fault.where, remedy=fault.remedy
             )
         n_bytes = sum(entry["bytes"] for entry in entries)
-        return Fetched(dataset.id, len(files), n_new, n_bytes, len(found.test))
+        exclusions = found.test[0].loaded.exclusions if found.test else None
+        n_unpinned = sum(not file.is_pinned for file in files)
+        return Fetched(dataset.id, len(files), n_new, n_bytes, len(found.test), n_unpinned, exclusions)
 
     def _get(self, file: RemoteFile) -> bool:
         """Make sure that a file is here; returns whether it had to be fetched."""
@@ -99,7 +106,7 @@ class Store:
         if place and known and sha256_of(place) == known:
             return False
         if place and known:
-            _drop(place)
+            drop(place)
         path = _whole(file, known)
         if self.to:
             _copy(path, self.folder / file.carried)
@@ -131,9 +138,9 @@ def _whole(file: RemoteFile, known: str | None) -> Path:
     """The file in its cache, whole; what is damaged there is fetched once more."""
     for _ in range(2):
         path = file.get()
-        if is_whole(path) and known in (None, sha256_of(path)):
+        if file.is_right(path) and (file.digest or known in (None, sha256_of(path))):
             return path
-        _drop(path)
+        drop(path)
     if known:
         raise MedtasksError(
             "has other content than was recorded for it",
@@ -141,12 +148,6 @@ def _whole(file: RemoteFile, known: str | None) -> Path:
             remedy=f"remove its entry from {MANIFEST} if the new content is right",
         )
     raise MedtasksError("arrives damaged", where=file.source, remedy="try again later")
-
-
-def _drop(path: Path) -> None:
-    """Remove a file, and the content in the hub's cache to which it links."""
-    path.resolve().unlink(missing_ok=True)
-    path.unlink(missing_ok=True)
 
 
 def _copy(path: Path, target: Path) -> None:

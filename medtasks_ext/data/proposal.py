@@ -9,13 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.new import Template, templates
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.suites import Suite
+from medtasks_ext.registry.suites import Suite
 
 Kind = Literal["text", "number", "yes or no", "list", "object", "empty"]
 Shape = Literal["letter", "label", "labels", "text"]

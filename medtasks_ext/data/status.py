@@ -29,8 +29,10 @@ class Status:
         revision: of a download.
         here: whether it can be read without the network.
         n_test: rows that can be evaluated; None where nothing is here.
+        n_questions: as many are different; one that is asked in several trials counts once.
         n_fewshot: rows of its few-shot pool.
         faults: what is wrong with its rows.
+        exclusions: which rows of the source are left out, and why.
     """
 
     dataset: Dataset
@@ -40,7 +42,9 @@ class Status:
     here: bool = False
     n_test: int | None = None
     n_fewshot: int | None = None
+    n_questions: int | None = None
     faults: list[MedtasksError] = field(default_factory=list)
+    exclusions: str | None = None
 
     def record(self) -> dict[str, Any]:
         """As JSON."""
@@ -53,8 +57,10 @@ class Status:
             "here": self.here,
             "n_test": self.n_test,
             "n_fewshot": self.n_fewshot,
+            "n_paper": self.dataset.metadata.n_test,
             "checks": None if not self.here else "failed" if self.faults else "passed",
             "faults": [str(fault) for fault in self.faults],
+            "exclusions": self.exclusions,
         }
 
 
@@ -66,8 +72,19 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     if not here:
         return Status(dataset, origin, where, revision)
     found = check_rows(dataset, origin)
-    n_test, n_fewshot = len(found.test), len(found.fewshot)
-    return Status(dataset, origin, where, revision, True, n_test, n_fewshot, found.faults)
+    n_questions = len({item.get("item", item["id"]) for item in found.test})
+    return Status(
+        dataset,
+        origin,
+        where,
+        revision,
+        here=True,
+        n_test=len(found.test),
+        n_fewshot=len(found.fewshot),
+        n_questions=n_questions,
+        faults=found.faults,
+        exclusions=found.test[0].loaded.exclusions if found.test else None,
+    )
 
 
 def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str | None, str | None, bool]:

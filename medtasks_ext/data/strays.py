@@ -6,15 +6,12 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
+from medtasks_ext.registry import Registry
 from medtasks_ext.rows.folders import FETCHED
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import BESIDE, dataset_folder, row_files
 from medtasks_ext.rows.sources import letters
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
 
 
 @dataclass(frozen=True)

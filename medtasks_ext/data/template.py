@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
 
 _NO_MEANING = "see the prompt in the task's YAML"
 
@@ -35,7 +33,6 @@ def write_template(dataset: Dataset, root: Path) -> Template:
     `test.jsonl` is made: an empty one would stand in for them.
 
     Args:
-        dataset: whose schema it is.
         root: data folder; the files go to `root/SUITE/DATASET/`, where the loader looks for them.
 
     Raises:

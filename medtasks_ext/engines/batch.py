@@ -11,16 +11,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
-from medtasks_ext.atomic import cannot_write, sync_folder, umask
+from medtasks_ext.atomic import beside, cannot_write, sync_folder
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.faults import Asked, said, status_fault
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome
@@ -132,11 +131,9 @@ class BatchFiles:
     def _next(self) -> Written:
         self._close()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = tempfile.NamedTemporaryFile(  # noqa: SIM115  stays open until its last line
-            "wb", dir=self.path.parent, prefix=f".{self.path.name}.", suffix=".part", delete=False
-        )
-        self._file = cast("BinaryIO", file)
-        self._parts.append(Written(Path(file.name), 0, 0))
+        part = beside(self.path)
+        self._file = part.open("xb")
+        self._parts.append(Written(part, 0, 0))
         return self._parts[-1]
 
     def _close(self) -> None:
@@ -153,7 +150,6 @@ class BatchFiles:
         for number, part in enumerate(self._parts, start=1):
             name = f"-{number:05}-of-{n:05}" if n > 1 else ""
             path = self.path.with_name(f"{self.path.stem}{name}{self.path.suffix}")
-            part.path.chmod(0o666 & ~umask())  # a temporary file is its owner's alone
             part.path.replace(path)
             self.written.append(replace(part, path=path))
         sync_folder(self.path.parent)

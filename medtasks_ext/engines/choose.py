@@ -25,7 +25,6 @@ def engine_of(
     """The engine that answers with a loaded model.
 
     Args:
-        model: of lm-eval.
         quotes: whether a fault may quote what a server says of a request, which may quote the row.
 
     Raises:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Request
+from medtasks_ext.engines.records import Request
 
 #: Bytes of prompts that wait in the queue at most: long notes would fill the memory.
 WAITING_BYTES = 64_000_000

@@ -203,10 +203,8 @@ class Client:
         """Ask, and again by the rule until there is an answer.
 
         Args:
-            body: of the request.
             read: makes an answer of the reply.
             quote: whether a fault may quote the server's own words, which may quote the request.
-            text: whose text the body holds.
         """
         tries = maybe_paid = 0
         while True:
@@ -254,7 +252,6 @@ class Client:
             body: anything that JSON can hold.
             seconds: that it may take, if not the server's usual time.
             quote: see `answer`.
-            text: whose text the body holds.
 
         Raises:
             MedtasksError: it cannot be noted where the text goes.

@@ -51,9 +51,6 @@ class LmEngine(Engine):
 
     Models call lm-eval's cache hook after each of their batches; those that do not hand on all answers of a
     call at its end.
-
-    Args:
-        model: of lm-eval.
     """
 
     window = GROUP

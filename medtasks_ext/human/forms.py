@@ -18,7 +18,7 @@ from typing import Any
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.human.kinds import Kind, KindName, Language, load_kind, page_words
+from medtasks_ext.human.kinds import KindName, Language, load_kind, page_words
 from medtasks_ext.human.page import render_page
 from medtasks_ext.jsonfile import read_json, write_json
 
@@ -103,7 +103,7 @@ def write_forms(export: Export, folder: Path) -> list[Path]:
             where=folder,
             remedy="name another folder with -o",
         )
-    kind, language = load_kind(export.kind), export.language
+    language = export.language
     export_id, secret = f"mt{secrets.token_hex(5)}", secrets.token_hex(32)
     forms: dict[str, dict[str, Any]] = {}
     key = {
@@ -129,12 +129,11 @@ def write_forms(export: Export, folder: Path) -> list[Path]:
                 "cells": {name: text_digest(text) for name, text in cells.items()},
             }
             rows[row] = {**record, "digest": row_digest(secret, export_id, form, row, record)}
-        shown = list(zip(rows, items, strict=True))
-        digests = {row: record["digest"] for row, record in rows.items()}
-        contents[f"{form}.csv"] = _csv(kind, language, export_id, form, shown, digests)
-        contents[f"{form}.html"] = render_page(
-            _page_data(kind, language, export_id, form, shown, digests, export.notices)
-        )
+        shown = [
+            (row, record["digest"], item) for (row, record), item in zip(rows.items(), items, strict=True)
+        ]
+        contents[f"{form}.csv"] = _csv(export, f"{export_id}/{form}", shown)
+        contents[f"{form}.html"] = render_page(_page_data(export, export_id, form, shown))
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         # \r\n is the CSV writer's; the mark tells Excel that the file is UTF-8
@@ -171,40 +170,31 @@ def read_key(path: Path) -> dict[str, Any]:
     return key
 
 
-def _csv(
-    kind: Kind,
-    language: Language,
-    export: str,
-    form: str,
-    rows: Sequence[tuple[str, Item]],
-    digests: Mapping[str, str],
-) -> str:
+#: Rows of a form: id, digest, what is asked.
+_Rows = Sequence[tuple[str, str, Item]]
+
+
+def _csv(export: Export, form: str, rows: _Rows) -> str:
+    kind = load_kind(export.kind)
     file = io.StringIO(newline="")
     writer = csv.writer(file)
     texts = [text.id for text in kind.texts]
     writer.writerow(["form", "row", "digest", *texts, *map(kind.header, kind.questions)])
-    for row, item in rows:
-        shown = [cell(item.texts[name], language) for name in texts]
-        writer.writerow([f"{export}/{form}", row, digests[row], *shown, *("" for _ in kind.questions)])
+    for row, digest, item in rows:
+        shown = [cell(item.texts[name], export.language) for name in texts]
+        writer.writerow([form, row, digest, *shown, *("" for _ in kind.questions)])
     return file.getvalue()
 
 
-def _page_data(
-    kind: Kind,
-    language: Language,
-    export: str,
-    form: str,
-    rows: Sequence[tuple[str, Item]],
-    digests: Mapping[str, str],
-    notices: Sequence[str],
-) -> dict[str, Any]:
+def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[str, Any]:
     """Everything that the page's script needs."""
+    kind, language = load_kind(export.kind), export.language
     words = {name: item.of(language) for name, item in page_words().items()}
     prompt = next((text.id for text in kind.texts if text.place == "prompt"), None)
     pages = []
-    for _, group in groupby(rows, key=lambda pair: pair[1].page):
+    for _, group in groupby(rows, key=lambda row: row[2].page):
         members = list(group)
-        first = members[0][1].texts
+        first = members[0][2].texts
         texts = {
             place: [
                 {"label": text.label.of(language), "text": first[text.id]}
@@ -220,20 +210,20 @@ def _page_data(
                 "label": item.texts[prompt] if prompt else question.label.of(language),
                 "help": "" if prompt else question.help.of(language),
             }
-            for row, item in members
+            for row, _, item in members
             for question in kind.questions
         ]
         pages.append({**texts, "prompts": prompts})
     return {
-        "export": export,
+        "export": export_id,
         "form": form,
         "language": language,
         "title": kind.title.of(language),
         "introduction": kind.introduction.of(language),
-        "notices": [words[name] for name in notices],
+        "notices": [words[name] for name in export.notices],
         "words": words,
         "options": [{"value": item.value, "label": item.label.of(language)} for item in kind.options],
         "columns": [{"question": item.id, "header": kind.header(item)} for item in kind.questions],
-        "digests": dict(digests),
+        "digests": {row: digest for row, digest, _ in rows},
         "pages": pages,
     }

@@ -64,7 +64,6 @@ def ingest(paths: Sequence[Path], key: Mapping[str, Any], *, partial: bool = Fal
     Args:
         paths: CSV files, as filled in a spreadsheet or exported by the page. Files without any answer
             are left aside.
-        key: of the export.
         partial: take complete rows where others are missing.
 
     Raises:

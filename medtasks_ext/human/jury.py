@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.human.agreement import agreements
 from medtasks_ext.human.kinds import load_kind
-from medtasks_ext.human.results import MERGING, Criterion, agreement_row, rate_row, write_csv
+from medtasks_ext.human.results import MERGING, Criterion, agreement_rows, rate_row, write_csv
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
@@ -128,11 +128,7 @@ def write_jury(folder: Path, found: JuryFigures, drawn: Drawn, jury: Jury) -> No
         for item in found.verdicts
         for rate in item.criterion.rates
     ]
-    agreement = [
-        {"task": item.criterion.task, "criterion": item.criterion.criterion, **agreement_row(one)}
-        for item in found.verdicts
-        for one in item.criterion.agreement
-    ]
+    agreement = agreement_rows(item.criterion for item in found.verdicts)
     write_csv(folder / "jury_rates.csv", rows)
     write_csv(folder / "jury_agreement.csv", agreement)
     write_json(

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import Language, page_words
 from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.registry import Registry
 from medtasks_ext.runner.run import Run
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
 
 #: ClinicBench, Section 3.5: 100 samples of each task, three experts
 DOCUMENTS, EXPERTS = 100, 3

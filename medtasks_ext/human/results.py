@@ -111,11 +111,7 @@ def point_agreement(found: Sequence[Decision]) -> list[Agreement]:
 def write_pairwise(folder: Path, found: Sequence[Criterion], read: Ingested, key: Mapping[str, Any]) -> None:
     """`results.json`, `rates.csv`, `agreement.csv`, `votes.csv`."""
     rate_rows = [rate_row(item, rate, "human") for item in found for rate in item.rates]
-    agreement_rows = [
-        {"task": item.task, "criterion": item.criterion, **agreement_row(one)}
-        for item in found
-        for one in item.agreement
-    ]
+    agreement = agreement_rows(found)
     names = {value: name for name, value in OUTCOMES.items()}
     votes = [
         {
@@ -127,7 +123,7 @@ def write_pairwise(folder: Path, found: Sequence[Criterion], read: Ingested, key
         for row in read.rows
     ]
     write_csv(folder / "rates.csv", rate_rows)
-    write_csv(folder / "agreement.csv", agreement_rows)
+    write_csv(folder / "agreement.csv", agreement)
     write_csv(folder / "votes.csv", votes)
     write_json(
         folder / "results.json",
@@ -141,7 +137,7 @@ def write_pairwise(folder: Path, found: Sequence[Criterion], read: Ingested, key
             "interval_method": METHOD,
             "resamples": RESAMPLES,
             "rates": rate_rows,
-            "agreement": agreement_rows,
+            "agreement": agreement,
         },
     )
 
@@ -171,7 +167,7 @@ def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: M
             "met": sum(item.met is True for item in found),
             "not_met": sum(item.met is False for item in found),
             "undecided": sum(item.met is None for item in found),
-            "agreement": [agreement_row(one) for one in point_agreement(found)],
+            "agreement": [_agreement_row(one) for one in point_agreement(found)],
         },
     )
 
@@ -205,15 +201,17 @@ def rate_row(item: Criterion, rate: Rate, source: str) -> dict[str, Any]:
     return row
 
 
-def agreement_row(one: Agreement) -> dict[str, Any]:
-    """An agreement as files hold it."""
-    return {
-        "measure": one.measure,
-        "between": ", ".join(one.between),
-        "value": one.value,
-        "observed": one.observed,
-        "n": one.n,
-    }
+def _agreement_row(one: Agreement) -> dict[str, Any]:
+    return {**one._asdict(), "between": ", ".join(one.between)}
+
+
+def agreement_rows(found: Iterable[Criterion]) -> list[dict[str, Any]]:
+    """The agreement about each criterion as files hold it."""
+    return [
+        {"task": item.task, "criterion": item.criterion, **_agreement_row(one)}
+        for item in found
+        for one in item.agreement
+    ]
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

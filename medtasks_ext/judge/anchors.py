@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
@@ -17,9 +19,6 @@ from medtasks_ext.registry.tasks import describe
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
     from medtasks_ext.judge.protocol import Protocol
 
 COLUMNS = ("task", "document", "response", "rating", "lowest", "highest", "rater")
@@ -27,25 +26,16 @@ _REMEDY = "the columns are " + ", ".join(COLUMNS) + " (docs/judging.md#anchors)"
 
 
 class Anchor(Strict):
-    """One rated answer.
+    """One rated answer."""
 
-    Attributes:
-        task: name of the task.
-        document: as in RUN/samples_TASK.jsonl.
-        response: which answer: `response_hash` in RUN/judgements/TASK.jsonl.
-        rating: mean rating of the answer.
-        lowest: of the scale.
-        highest: of the scale.
-        rater: whose scale it is, such as the published jury; one for all lines.
-    """
-
-    task: str = Field(min_length=1)
-    document: str = Field(min_length=1)
+    task: str = Field(min_length=1)  # name of the task
+    document: str = Field(min_length=1)  # as in RUN/samples_TASK.jsonl
+    #: which answer: `response_hash` in RUN/judgements/TASK.jsonl
     response: str = Field(pattern="^[0-9a-f]{16}$")
-    rating: float = Field(allow_inf_nan=False)
-    lowest: float = Field(allow_inf_nan=False)
-    highest: float = Field(allow_inf_nan=False)
-    rater: str = Field(min_length=1)
+    rating: float = Field(allow_inf_nan=False)  # mean rating of the answer
+    lowest: float = Field(allow_inf_nan=False)  # of the scale
+    highest: float = Field(allow_inf_nan=False)  # of the scale
+    rater: str = Field(min_length=1)  # whose scale it is, such as the published jury; one for all lines
 
     @property
     def score(self) -> float:
@@ -55,15 +45,10 @@ class Anchor(Strict):
 
 @dataclass(frozen=True)
 class AnchorSet:
-    """A file of anchors.
+    """A file of anchors."""
 
-    Attributes:
-        rater: on whose scale scores are placed.
-        anchors: (task, document, response) -> anchor.
-    """
-
-    rater: str
-    anchors: Mapping[tuple[str, str, str], Anchor]
+    rater: str  # on whose scale scores are placed
+    anchors: Mapping[tuple[str, str, str], Anchor]  # (task, document, response) -> anchor
 
 
 def read_anchors(path: Path, protocols: Mapping[str, Protocol]) -> AnchorSet:

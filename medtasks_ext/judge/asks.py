@@ -55,6 +55,7 @@ class Ask(NamedTuple):
             model=judge.model,
             protocol=self.rubric.judging.protocol,
             prompt_version=self.rubric.version,
+            wording=self.rubric.wording,
             run=self.case.run,
             point=self.request.point,
             response_hash=response_hash(self.case),

@@ -66,11 +66,7 @@ def _body(judge: Judge, same: list[Ask]) -> dict[str, object]:
 
 
 class JudgeIntake(Intake):
-    """Stores results of batches as judgements and failures.
-
-    Args:
-        engine: that would ask.
-    """
+    """Stores results of batches as judgements and failures."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(CHAT, "these runs under this jury")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +13,8 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.anchors import read_anchors
-from medtasks_ext.judge.cases import judged_tasks, response_hash
-from medtasks_ext.stats.bootstrap import interval_record
+from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks, response_hash
+from medtasks_ext.stats.bootstrap import Interval, interval_record
 from medtasks_ext.stats.calibration import (
     FEWEST_ANCHORS,
     FEWEST_LEVELS,
@@ -23,12 +25,7 @@ from medtasks_ext.stats.calibration import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from medtasks_ext.judge.cases import Case, JudgedTask
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.stats.bootstrap import Interval
 
 #: The metric of a calibrated score: beside `score`, and in no rank, test or mean.
 METRIC = "score_calibrated"
@@ -36,44 +33,26 @@ METRIC = "score_calibrated"
 
 @dataclass(frozen=True)
 class Calibrated:
-    """One task of one run on the scale of the anchors.
+    """One task of one run on the scale of the anchors."""
 
-    Attributes:
-        folder: of the run.
-        task: its name.
-        score: by the jury.
-        calibrated: the same on the other scale.
-        interval: 95 %, anchors and documents drawn anew.
-    """
-
-    folder: Path
-    task: str
-    score: float
-    calibrated: float
-    interval: Interval | None
+    folder: Path  # of the run
+    task: str  # its name
+    score: float  # by the jury
+    calibrated: float  # the same on the other scale
+    interval: Interval | None  # 95 %, anchors and documents drawn anew
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How the scores of one protocol's tasks were placed.
+    """How the scores of one protocol's tasks were placed."""
 
-    Attributes:
-        protocol: under which the jury judged.
-        jury: who judged, in words.
-        rater: on whose scale the scores are.
-        anchors: answers that the map was learned on.
-        absent: anchors about answers that no run has.
-        errors: out of sample.
-        tasks: those of the anchors, in all runs.
-    """
-
-    protocol: str
-    jury: str
-    rater: str
-    anchors: int
-    absent: int
-    errors: Errors
-    tasks: list[Calibrated]
+    protocol: str  # under which the jury judged
+    jury: str  # who judged, in words
+    rater: str  # on whose scale the scores are
+    anchors: int  # answers that the map was learned on
+    absent: int  # anchors about answers that no run has
+    errors: Errors  # out of sample
+    tasks: list[Calibrated]  # those of the anchors, in all runs
 
 
 @dataclass(frozen=True)
@@ -93,7 +72,6 @@ def calibrate(runs: Sequence[Run], path: Path) -> list[Calibration]:
 
     Args:
         runs: judged by one jury; open.
-        path: of the anchor set.
 
     Raises:
         MedtasksError: the anchors are wrong or too few, or the runs were judged by several juries.

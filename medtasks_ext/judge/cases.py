@@ -12,6 +12,7 @@ from medtasks_ext.judge.procedures import Subject
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.scoring_point import AXIS, FIELD, point_rubric, shown_for_point
 from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.official.juries import jury_words
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE, iter_samples
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.judge.procedures import Request
+    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runs.records import Sample
 
@@ -94,35 +96,46 @@ def response_hash(case: Case) -> str:
     return sha256(case.texts["response"].encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def judged_tasks(folder: Path, registry: Registry, names: Iterable[str]) -> list[JudgedTask]:
+def judged_tasks(
+    folder: Path, registry: Registry, names: Iterable[str], words: Mapping[str, Wish] | None = None
+) -> list[JudgedTask]:
     """The tasks among some that models judge, with their answers.
 
     Args:
         registry: the tasks on disk, whose rubric is used.
         names: finished tasks of the run.
+        words: task -> in whose words judges are asked; ours by default.
 
     Raises:
-        MedtasksError: a sample file is missing or damaged.
+        MedtasksError: a sample file is missing or damaged; or official words cannot be had.
     """
     found = []
     for name in names:
         if name not in registry.tasks:
             continue
         dataset, _ = registry.tasks[name]
-        if rubric := rubric_of(dataset):
+        if rubric := rubric_of(dataset, (words or {}).get(name, "own")):
             task = JudgedTask(name, rubric, open_access=dataset.metadata.access == "open")
             task.cases = _read_cases(RunFolder(folder).samples_file(name), rubric)
             found.append(task)
     return found
 
 
-def rubric_of(dataset: Dataset) -> Rubric | None:
-    """How a dataset's answers are judged, or None where they are not."""
-    block = dataset.blocks
-    if not block.get("judge"):
+def is_judged(dataset: Dataset) -> bool:
+    """Whether judges rate a dataset's answers."""
+    return bool(dataset.blocks.get("judge"))
+
+
+def rubric_of(dataset: Dataset, wish: Wish = "own") -> Rubric | None:
+    """How a dataset's answers are judged, in the words that are wished for; None where they are not.
+
+    Raises:
+        MedtasksError: official words are wanted and cannot be had.
+    """
+    if not is_judged(dataset):
         return None
-    judging = dataset_spec(block, where=dataset.file).judge
-    return Rubric(judging) if judging else None
+    judging = dataset_spec(dataset.blocks, where=dataset.file).judge
+    return Rubric(judging, words=jury_words(dataset, judging, wish)) if judging else None
 
 
 def _read_cases(path: Path, rubric: Rubric) -> list[Case]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.cases import judged_tasks, rubric_of
+from medtasks_ext.judge.cases import is_judged, judged_tasks
 from medtasks_ext.judge.procedures import N_ASSESSORS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.runner.run import Run
 
 
@@ -43,12 +45,15 @@ def check_prices(jury: Jury, max_cost: float | None) -> None:
         )
 
 
-def tasks_to_judge(run: Run, wanted: set[str] | None) -> list[JudgedTask]:
-    """The finished judged tasks of a run, among those wanted."""
+def tasks_to_judge(run: Run, wanted: set[str] | None, store: JudgementStore, wish: Wish) -> list[JudgedTask]:
+    """The finished judged tasks of a run, among those wanted.
+
+    With `auto`, a task goes on in the words in which its judging began: others would be paid for anew.
+    """
     judged = [
         name
         for name in run.manifest.tasks
-        if run.is_done(name) and name in run.registry.tasks and rubric_of(run.registry.tasks[name][0])
+        if run.is_done(name) and name in run.registry.tasks and is_judged(run.registry.tasks[name][0])
     ]
     chosen = [name for name in judged if wanted is None or name in wanted]
     if not chosen:
@@ -59,4 +64,6 @@ def tasks_to_judge(run: Run, wanted: set[str] | None) -> list[JudgedTask]:
             if judged
             else "`medtasks run` an open-ended task first",
         )
-    return judged_tasks(run.folder, run.registry, chosen)
+    begun: Mapping[str, Wish] = store.wording if wish == "auto" else {}
+    words = {name: begun.get(name, wish) for name in chosen}
+    return judged_tasks(run.folder, run.registry, chosen, words)

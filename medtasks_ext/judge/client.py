@@ -129,9 +129,7 @@ class Endpoint:
         A server that refuses the schema is asked without, then and from then on.
 
         Args:
-            schema: of the verdict.
             quote: whether a fault may quote the server's own words, which may quote the conversation.
-            text: whose text the conversation holds.
         """
         if self.takes_schema:
             found = await self._client.ask(

@@ -102,8 +102,6 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
 
     Args:
         path: JSON lines {id, points: [{id, met}]}.
-        runs: whose disputed cases they decide.
-        jury: the assessors.
         keep: False only checks.
 
     Raises:

@@ -52,7 +52,6 @@ class Engine:
 
     Args:
         runs: what to judge, each with its open store.
-        budget: what it may cost.
         report: called with (judge, whether it gave a judgement) after each request.
     """
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.prompts.official.juries import JuryWords
     from medtasks_ext.rows.spec import Judging
+    from medtasks_ext.runs.judgements import Wording
 
 FOLDER = Path(__file__).parent / "protocols"
 
@@ -41,6 +43,8 @@ class Protocol(Strict):
         rating: the field that counts.
         system: Jinja template of the instruction.
         user: Jinja template of the message with the texts, each of which arrives fenced.
+        notice: Jinja template of the system turn where the message is in the suite's own words, which say
+            nothing of the fences.
     """
 
     procedure: str
@@ -50,6 +54,7 @@ class Protocol(Strict):
     rating: str
     system: str
     user: str
+    notice: str = ""
 
     @field_validator("procedure")
     @classmethod
@@ -127,10 +132,16 @@ class Rubric:
     Args:
         judging: of the task.
         points: id -> text of a document's own scoring points, which stand in place of the axes.
+        words: the suite's own, which take the place of role, goal and questions.
     """
 
-    def __init__(self, judging: Judging, points: Mapping[str, str] | None = None) -> None:
-        self.judging, self.protocol = judging, load_protocol(judging.protocol)
+    def __init__(
+        self,
+        judging: Judging,
+        points: Mapping[str, str] | None = None,
+        words: JuryWords | None = None,
+    ) -> None:
+        self.judging, self.protocol, self.words = judging, load_protocol(judging.protocol), words
         self._axes = judging.axes if points is None else dict(points)
 
     @property
@@ -141,11 +152,21 @@ class Rubric:
     @cached_property
     def version(self) -> str:
         """Identifies everything that decides what a judge is asked, besides the texts."""
-        parts = [
-            self.protocol.model_dump(include={"verdict", "rating", "system", "user"}),
-            self.judging.model_dump(include={"role", "goal", "axes"}),
-        ]
+        verdict = {"verdict", "rating"}
+        parts = (
+            [self.protocol.model_dump(include=verdict | {"notice"}), self.words.origin.sha256]
+            if self.words
+            else [
+                self.protocol.model_dump(include=verdict | {"system", "user"}),
+                self.judging.model_dump(include={"role", "goal", "compare", "lowest", "axes"}),
+            ]
+        )
         return sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()[:12]
+
+    @property
+    def wording(self) -> Wording:
+        """Whose words judges are asked in."""
+        return "official" if self.words else "own"
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -155,20 +176,23 @@ class Rubric:
     def messages(self, texts: Mapping[str, str]) -> list[dict[str, str]]:
         """The conversation that a judge gets. `texts` are fenced; absent ones are false in the templates."""
         code = fence_code(texts.values())
+        shown = {name: fenced(name.upper(), text, code) for name, text in texts.items()}
         values = {
             "question": "",
             "gold": "",
             "points": "",
-            **{name: fenced(name.upper(), text, code) for name, text in texts.items()},
+            **shown,
             "role": self.judging.role,
             "goal": self.judging.goal,
+            "compare": self.judging.compare,
+            "lowest": self.judging.lowest,
             "axes": self._axes,
             "code": code,
         }
-        return [
-            {"role": "system", "content": Template(self.protocol.system, FOLDER).render(values)},
-            {"role": "user", "content": Template(self.protocol.user, FOLDER).render(values)},
-        ]
+        protocol = self.protocol
+        system = Template(protocol.notice if self.words else protocol.system, FOLDER).render(values)
+        user = self.words.message(shown) if self.words else Template(protocol.user, FOLDER).render(values)
+        return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
     def read(self, reply: str, messages: list[dict[str, str]]) -> dict[str, dict[str, Any]]:
         """The verdict in a reply to those messages.

@@ -208,6 +208,7 @@ def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[Documen
             "task": task.name,
             "protocol": task.rubric.judging.protocol,
             "prompt_version": task.rubric.version,
+            **_wording(task.rubric),
             "judges": [_snapshot(judge) for judge in jury.judges],
             "adjudicator": {**_snapshot(jury.adjudicator), "asks": jury.adjudicator.asks}
             if jury.adjudicator
@@ -247,7 +248,18 @@ def jury_words(task: JudgedTask, jury: Jury) -> str:
         f"{judge.name} ({judge.model})" if judge.model != judge.name else judge.name for judge in jury.judges
     ]
     decides = f", {jury.adjudicator_name} decides" if task.rubric.protocol.dispute_above is not None else ""
-    return f"{' + '.join(names)}{decides}; {task.rubric.judging.protocol} {task.rubric.version[:8]}"
+    official = " in official words," if task.rubric.words else ""
+    return f"{' + '.join(names)}{decides}; {task.rubric.judging.protocol}{official} {task.rubric.version[:8]}"
+
+
+def _wording(rubric: Rubric) -> dict[str, str]:
+    """Whose words judges were asked in, and where these were read."""
+    origin = rubric.words.origin if rubric.words else None
+    return {"wording": rubric.wording} | (
+        {"artefact": origin.artefact, "artefact_revision": origin.revision, "words_hash": origin.sha256}
+        if origin
+        else {}
+    )
 
 
 def _snapshot(judge: Judge) -> dict[str, Any]:
@@ -266,7 +278,9 @@ def reattach(run: Run) -> None:
         return
     store = JudgementStore(run.folder)
     store.open(write=False, sealed=run.manifest.judgements)
-    for task in judged_tasks(run.folder, run.registry, results):
-        stored = read_json(snapshots[task.name])
+    judged = {name: read_json(snapshots[name]) for name in results}
+    words = {name: stored.get("wording", "own") for name, stored in judged.items()}
+    for task in judged_tasks(run.folder, run.registry, results, words):
+        stored = judged[task.name]
         jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator"))
         keep_scores(run, task, jury, document_scores(task, jury, store))

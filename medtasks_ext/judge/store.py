@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.runs.chain import Seal
-from medtasks_ext.runs.judgements import About, Intent, Said, Usage
+from medtasks_ext.runs.judgements import About, Intent, Said, Usage, Wording
 
 
 class JudgementStore:
@@ -29,6 +29,7 @@ class JudgementStore:
         self.refused: set[str] = set()  # keys of requests in a batch that the server did not take
         self.read_before: set[str] = set()  # the server's numbers of replies in a batch that hold no verdict
         self.usage: dict[str, list[Usage]] = {}  # judge -> what its replies took
+        self.wording: dict[str, Wording] = {}  # task -> whose words its judges were asked in last
         self.changed: list[str] = []  # tasks whose files do not hold any more what was sealed
         self._logs: dict[str, JudgementLog] = {}
 
@@ -50,6 +51,7 @@ class JudgementStore:
                 log.renew(said)
             for item in said:
                 self._remember(item)
+                self.wording[task] = item.about.wording
         self.changed = [
             task for task, seal in seals.items() if not sealed_head(self.folder / f"{task}.jsonl", seal)
         ]

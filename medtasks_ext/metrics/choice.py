@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import string
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.stats.runs import in_run
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -28,7 +31,7 @@ def exact_matches(reply: str, gold: str) -> dict[str, float]:
     }
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """`exact_match` is the score: the answer is one option letter, and the right one.
 
     As in HELM the letter is mapped to its option text and texts are compared; an answer that is no
@@ -38,7 +41,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _matches)
 
 
-def _matches(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _matches(document: Document, gold: Any, answer: Any) -> Metrics:
     chosen = answer or ""
     if "options" in document:
         texts = dict(zip(string.ascii_uppercase, document["options"], strict=False))

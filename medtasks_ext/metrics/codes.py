@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, f1_from_counts, micro_f1, ratio, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, both, f1_from_counts, micro_f1, ratio, set_counts
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
 
 __all__ = ["micro_f1", "process_results"]
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """F1 of the predicted and gold code sets, averaged over documents.
 
     The paper calls it micro-F1; HELM computes it per document and takes the mean. The F1 of the
@@ -19,7 +22,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     tp, fp, fn = set_counts(set(gold), set(answer or ()))
     f1 = f1_from_counts(tp, fp, fn)
     return {

@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from medtasks_ext.answers.parsed import Parsed
+
+#: a document as its task loads it; `loaded` is a reference to what all documents of the task share
+Document: TypeAlias = dict[str, Any]
+#: metric -> the statistics of one document, which its aggregation pools
+Metrics: TypeAlias = "dict[str, float | tuple[Any, ...] | list[Any]]"
 
 
 def both(
-    document: dict[str, Any],
-    parsed: dict[str, Any],
-    statistics: Callable[[dict[str, Any], Any, Any], dict[str, Any]],
-) -> dict[str, Any]:
-    """The metrics of one document: those of what is scored, and `score_repaired`, the score of the
-    repaired reading.
+    document: Document,
+    parsed: Parsed,
+    statistics: Callable[[Document, Any, Any], Metrics],
+    *,
+    repaired: Sequence[str] = (),
+    counted: Callable[[Document, Parsed], Any] | None = None,
+) -> Metrics:
+    """The metrics of one document, of either reading by the same statistics.
 
     Args:
         document: with its gold answer, or none.
         parsed: both readings (`answers.filter`).
         statistics: document, gold answer and answer (None: unreadable) -> metrics, `score` among them.
+        repaired: metrics that are those of the repaired reading, besides `score_repaired`: of a name that
+            the statistics do not have, the metric without `_repaired`.
+        counted: the answer that the suite counts where it is another than what was read.
     """
     if document["gold"] is None:
         return result(document, parsed)
-    repaired = parsed["repaired"]
-    answer = parsed["answer"]
-    gold = repaired["gold"] if parsed.get("reader") == "repaired" else document["gold"]
+    other, answer = parsed["repaired"], counted(document, parsed) if counted else parsed["answer"]
+    gold = other["gold"] if parsed.get("reader") == "repaired" else document["gold"]
     metrics = statistics(document, gold, answer)
-    if repaired["answer"] == answer and repaired["gold"] == gold:
-        score = metrics.get("score")
-    else:
-        score = statistics(document, repaired["gold"], repaired["answer"]).get("score")
-    return result(document, parsed, **metrics, **({} if score is None else {"score_repaired": score}))
+    names = (*repaired, *(["score_repaired"] if "score" in metrics else []))
+    if names:
+        same = other["answer"] == answer and other["gold"] == gold
+        found = metrics if same else statistics(document, other["gold"], other["answer"])
+        keys = {name: name if name in found else name.removesuffix("_repaired") for name in names}
+        metrics |= {name: found[key] for name, key in keys.items() if key in found}
+    return result(document, parsed, metrics)
 
 
-def result(document: dict[str, Any], parsed: dict[str, Any], **metrics: Any) -> dict[str, Any]:
+def result(document: Document, parsed: Parsed, metrics: Metrics | None = None) -> Metrics:
     """The metrics of one document, with what every task reports.
 
     `valid` says whether what is scored could be read, `readable_repaired` whether the repaired reading
@@ -46,18 +58,17 @@ def result(document: dict[str, Any], parsed: dict[str, Any], **metrics: Any) -> 
     reported, so that a score is absent rather than 0. `SAMPLE_DATA` marks synthetic rows in
     every table.
     """
-    scored = document["gold"] is not None
     return {
-        **(metrics if scored else {}),
+        **(metrics or {}),
         "valid": float(parsed["valid"]),
         "readable_repaired": float(parsed["repaired"]["answer"] is not None),
         "unclosed_reasoning": float(parsed["unclosed_reasoning"]),
-        "scored": float(scored),
+        "scored": float(document["gold"] is not None),
         **({"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}),
     }
 
 
-def random_label(document: dict[str, Any]) -> str:
+def random_label(document: Document) -> str:
     """A label drawn uniformly from the distinct gold labels of the test file, for an invalid answer.
 
     The official draw comes from one global generator in an order that depends on string hashing;

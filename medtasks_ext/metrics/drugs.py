@@ -7,16 +7,17 @@ the generic one, the brand, and the whole entry.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtasks_ext.answers.drug_list import pieces_of
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import Document, Metrics, both
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from medtasks_ext.answers.parsed import Parsed
 
 _DOSE = re.compile(
     r"(?<![\w.,])\d[\d.,]*(?:\s?[-–]\s?\d[\d.,]*)?\s?(?:(?:mg|mcg|µg|μg|ug|g|kg|ml|l|iu|units?|meq|mmol)\b|%)"
@@ -34,7 +35,7 @@ _BRAND = re.compile(r"(.*\S)\s*\(([^()]*)\)\s*")
 _NO_WORD = re.compile(r"[\W_]+")
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """`micro_f1` (the score) takes equal names, `micro_f1_substring` names of which one is in the other.
 
     An answer that cannot be read recommends nothing.
@@ -42,7 +43,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     drugs = [aliases(drug) for drug in gold]
     named = recommended(answer or [], gold)
     counts = matched(named, drugs, is_alias)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.metrics.sql_sandbox import OUT_OF_TIME, Outcome, SqlSandbox
 from medtasks_ext.privacy import excerpt, shows_text
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +35,16 @@ _TODAY = re.compile(r"\bcurrent_date\b", re.IGNORECASE)
 _RANGE = re.compile(rf"\b({'|'.join(NORMAL_RANGES)})_(lower|upper)\b", re.IGNORECASE)
 #: What stands for the reply when reasoning never ended: text that is no SQL, and no abstention.
 _UNREADABLE: dict[str, Any] = {"empty": False, "sql": "unreadable"}
+_REPAIRED = (
+    "ehr_sql_execution_accuracy_repaired",
+    "ehr_sql_precision_answerable_repaired",
+    "ehr_sql_recall_answerable_repaired",
+)
 #: The outcome where there is no statement to run.
 _NOTHING = Outcome(None, "no statement")
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """HELM's metrics of one document, and repaired ones beside them.
 
     `ehr_sql_execution_accuracy` (the score) is 1 when both results have rows and their sets of rows
@@ -46,41 +55,29 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     (`as_dataset_means`), let an empty result equal an empty result, count a reply `null` or without a
     statement as abstention, and take precision over attempted and recall over answerable questions.
     """
-    parsed, gold = results[0], document["gold"]
-    if gold is None:
-        return result(document, parsed)
-    answer = parsed["answer"] or _UNREADABLE
-    repaired = parsed["repaired"]["answer"] or _UNREADABLE
-    gold_sql, sql, other = gold["query"], answer["sql"], repaired["sql"]
-    meant_gold, meant = as_dataset_means(gold_sql), as_dataset_means(other)
+    return both(document, results[0], _statistics, repaired=_REPAIRED)
+
+
+def _statistics(document: Document, gold: Mapping[str, Any], answer: Mapping[str, Any] | None) -> Metrics:
+    answer = answer or _UNREADABLE
+    gold_sql, sql = gold["query"], answer["sql"]
+    meant_gold, meant = as_dataset_means(gold_sql), as_dataset_means(sql)
     database = _database(document.loaded.database_file)  # type: ignore[attr-defined]
-    asked = [query for query in dict.fromkeys([sql, other, meant]) if query]
-    outcomes = database.outcomes([gold_sql, meant_gold], asked)
+    outcomes = database.outcomes([gold_sql, meant_gold], [query for query in (sql, meant) if query])
     found = outcomes.get(sql, _NOTHING)
-
-    def right_with(read: dict[str, Any]) -> float:
-        outcome = outcomes.get(read["sql"], _NOTHING)
-        return _result_accuracy(outcomes[gold_sql], outcome, empty_reply=read["empty"], slots=gold["slots"])
-
-    right = right_with(answer)
-    tried = float(not answer["empty"])
-    both = tried * gold["answerable"]
-    return result(
-        document,
-        parsed,
-        score=right,
-        score_repaired=right_with(repaired),
-        ehr_sql_execution_accuracy=right,
-        ehr_sql_query_validity=float(found.error is None),
-        ehr_sql_precision_answerable=both,
-        ehr_sql_recall_answerable=both,
-        **_repaired(
+    right = _result_accuracy(outcomes[gold_sql], found, empty_reply=answer["empty"], slots=gold["slots"])
+    attempted = float(not answer["empty"]) * gold["answerable"]
+    return {
+        **dict.fromkeys(("score", "ehr_sql_execution_accuracy"), right),
+        "ehr_sql_query_validity": float(found.error is None),
+        **dict.fromkeys(("ehr_sql_precision_answerable", "ehr_sql_recall_answerable"), attempted),
+        **_as_meant(
             outcomes[meant_gold],
             outcomes.get(meant, _NOTHING),
             answerable=gold["answerable"],
-            tried=not (repaired["empty"] or _abstains(other)),
+            tried=not (answer["empty"] or _abstains(sql)),
         ),
-    )
+    }
 
 
 def _result_accuracy(gold: Outcome, found: Outcome, *, empty_reply: bool, slots: bool) -> float:
@@ -94,18 +91,16 @@ def _abstains(sql: str) -> bool:
     return sql.strip(" \t\n;").lower() in ("", "null")
 
 
-def _repaired(gold: Outcome, found: Outcome, *, answerable: bool, tried: bool) -> dict[str, Any]:
+def _as_meant(gold: Outcome, found: Outcome, *, answerable: bool, tried: bool) -> Metrics:
     if answerable:
         right = float(tried and found.rows is not None and gold.rows == found.rows)
         countable = gold.rows is not None  # where the gold cannot run nothing can be right
     else:
         right, countable = float(not tried), True
-    both = float(tried and answerable)
-    return {
-        "ehr_sql_execution_accuracy_repaired": (right, 1.0) if countable else (0.0, 0.0),
-        "ehr_sql_precision_answerable_repaired": (both, float(tried)),
-        "ehr_sql_recall_answerable_repaired": (both, float(answerable)),
-    }
+    attempted = float(tried and answerable)
+    accuracy = (right, 1.0) if countable else (0.0, 0.0)
+    rates = (accuracy, (attempted, float(tried)), (attempted, float(answerable)))
+    return dict(zip(_REPAIRED, rates, strict=True))
 
 
 def as_dataset_means(sql: str) -> str:
@@ -122,23 +117,26 @@ def as_dataset_means(sql: str) -> str:
 
 
 class _Database:
-    """A sandbox, and the outcomes of gold queries, which are run once."""
+    """A sandbox, and the outcomes of gold queries, which are run once, and of the last queries."""
 
     def __init__(self, path: str) -> None:
         self.sandbox = SqlSandbox(Path(path))
         self.gold: dict[str, Outcome] = {}
+        self.last: dict[str, Outcome] = {}  # both readings of a reply are mostly one query
 
     def outcomes(self, gold: list[str], predicted: list[str]) -> dict[str, Outcome]:
         """The outcome of each query; each distinct one is run once."""
-        wanted = [query for query in dict.fromkeys([*gold, *predicted]) if query not in self.gold]
-        found = dict(zip(wanted, self.sandbox.run(wanted), strict=True))
+        known = self.last | self.gold
+        wanted = [query for query in dict.fromkeys([*gold, *predicted]) if query not in known]
+        known |= zip(wanted, self.sandbox.run(wanted), strict=True) if wanted else ()
         for query in gold:
             if query not in self.gold:
-                self.gold[query] = found[query]
-                if found[query].error == OUT_OF_TIME:  # on a machine that is far too busy
+                self.gold[query] = known[query]
+                if known[query].error == OUT_OF_TIME:  # on a machine that is far too busy
                     shown = query if shows_text() else excerpt(query)
                     log.warning("a gold query ran out of time, so no answer to it can be right: %s", shown)
-        return {query: found[query] if query in found else self.gold[query] for query in (*gold, *predicted)}
+        self.last = {query: known[query] for query in (*gold, *predicted)}
+        return self.last
 
 
 @lru_cache(maxsize=4)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, micro_f1, micro_precision, micro_recall, set_counts
+from medtasks_ext.metrics.common import (
+    Document,
+    Metrics,
+    both,
+    micro_f1,
+    micro_precision,
+    micro_recall,
+    set_counts,
+)
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
 
 __all__ = ["micro_f1", "micro_precision", "micro_recall", "process_results"]
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Counts of entities whose whole text matches, summed over all sentences.
 
     Answers carry no offsets, so a text that occurs twice in a sentence counts once. A sentence without
@@ -18,6 +29,6 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     counts = set_counts(set(gold), set(answer or ()))
     return dict.fromkeys(("score", "entity_f1", "entity_precision", "entity_recall"), counts)

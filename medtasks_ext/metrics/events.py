@@ -1,41 +1,66 @@
-"""Event and subject F1 of extraction tasks (BRIDGE Methods, `metric/extraction.py`)."""
+"""Event, relation and subject F1 of extraction tasks (BRIDGE Methods, `metric/extraction.py`)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import micro_f1, result, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
 
-__all__ = ["micro_f1", "process_results"]
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
+
+__all__ = ["micro_f1", "process_relations", "process_results"]
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Counts of exactly matching events and subjects; an invalid answer is an empty prediction.
 
-    Duplicates collapse. `score` and `f1_event` are micro-averaged over all documents. The repaired
-    metrics compare what the repaired reading gives, `f1_subject_repaired` where it names a subject.
+    Duplicates collapse. `score` and `f1_event` are micro-averaged over all documents.
+    `f1_subject_repaired` is reported where the official reading takes another field for the subject.
     """
-    parsed = results[0]
-    if document["gold"] is None:
-        return result(document, parsed)
-    gold, predicted = document["gold"], parsed["answer"] or []
-    events = set_counts({tuple(event) for event in gold}, {tuple(event) for event in predicted})
-    subjects = set_counts({event[0] for event in gold}, {event[0] for event in predicted})
-    repaired = parsed["repaired"]
-    sides = repaired["gold"], repaired["answer"] or ()
-    counts = set_counts(*(set(map(tuple, side)) for side in sides))
-    more = {"score_repaired": counts, "f1_event_repaired": counts}
-    if "subject" in repaired:
-        subject = itemgetter(repaired["subject"])
-        more["f1_subject_repaired"] = set_counts(*(set(map(subject, side)) for side in sides))
-    return result(
-        document,
-        parsed,
-        score=events,
-        f1_event=events,
-        f1_subject=subjects,
-        **more,
-        acc_event=float(events[1] == events[2] == 0),
-        acc_subject=float(subjects[1] == subjects[2] == 0),
-    )
+    parsed, names = results[0], ["f1_event_repaired"]
+    other = parsed["repaired"]
+    if place := other.get("subject"):
+        first = itemgetter(place)
+        sides = (
+            side and [(first(event), *event) for event in side] for side in (other["gold"], other["answer"])
+        )
+        names.append("f1_subject_repaired")
+        parsed = {**parsed, "repaired": {**other, "gold": next(sides), "answer": next(sides)}}
+    return both(document, parsed, _statistics, repaired=names)
+
+
+def process_relations(document: Document, results: list[Parsed]) -> Metrics:
+    """The same for relations, whose subject is the pair of their entities.
+
+    The official parser stores the second entity where the relation's label belongs, so `f1_event`
+    compares the pair and its second entity, never the label. `f1_event_repaired` compares the pair
+    and the label, which the repaired reading looks up by their names.
+    """
+    return both(document, results[0], _relations, repaired=["f1_event_repaired"])
+
+
+def _relations(document: Document, gold: Any, answer: Any) -> Metrics:
+    return _statistics(document, *(list(map(_relation, side or ())) for side in (gold, answer)))
+
+
+def _relation(item: Sequence[Any]) -> tuple[tuple[str, ...], str]:
+    """The pair, and what is compared with it: officially the second entity, repaired the label."""
+    pair, other = item[:2] if isinstance(item[0], list) else (item[:2], item[2])
+    return tuple(pair), other
+
+
+def _statistics(
+    document: Document, gold: Iterable[Sequence[Any]], answer: Iterable[Sequence[Any]] | None
+) -> Metrics:
+    sides = [set(map(tuple, side or ())) for side in (gold, answer)]
+    events = set_counts(*sides)
+    subjects = set_counts(*({event[0] for event in side} for side in sides))
+    return {
+        **dict.fromkeys(("score", "f1_event"), events),
+        "f1_subject": subjects,
+        "acc_event": float(events[1] == events[2] == 0),
+        "acc_subject": float(subjects[1] == subjects[2] == 0),
+    }

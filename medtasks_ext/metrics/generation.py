@@ -15,6 +15,8 @@ from medtasks_ext.stats.statistic import Statistic, share, value_and_one
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.metrics.common import Document, Metrics
     from medtasks_ext.stats.statistic import Array
 
 log = logging.getLogger(__name__)
@@ -32,7 +34,7 @@ _PUNKT_LANGUAGE = {
 _BERTSCORE_LANGUAGE = {"en": "en", "zh": "zh"}
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Scores of one text on 0-1; an invalid (empty) answer scores 0 on every metric.
 
     `rouge_avg` is the score. `bleu_4` is not capped at 1: the official smoothing gives an
@@ -42,10 +44,10 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _of_text)
 
 
-def _of_text(document: dict[str, Any], references: Any, answer: Any) -> dict[str, Any]:
+def _of_text(document: Document, references: Any, answer: Any) -> Metrics:
     language = document.loaded.language  # type: ignore[attr-defined]
     text = answer or ""
-    metrics: dict[str, Any] = {}
+    metrics: Metrics = {}
     if (rouge := rouge_scores(text, references, language)) is not None:
         metrics.update(rouge, score=rouge["rouge_avg"])
     if (bleu := bleu_4(text, references, language)) is not None:
@@ -55,7 +57,7 @@ def _of_text(document: dict[str, Any], references: Any, answer: Any) -> dict[str
     return metrics
 
 
-def process_passages(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_passages(document: Document, results: list[Parsed]) -> Metrics:
     """The same scores for answers with a passage per question (CAS-evidence): the mean over questions.
 
     A missing passage scores 0.
@@ -63,11 +65,11 @@ def process_passages(document: dict[str, Any], results: list[dict[str, Any]]) ->
     return both(document, results[0], _of_passages)
 
 
-def _of_passages(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _of_passages(document: Document, gold: Any, answer: Any) -> Metrics:
     language = document.loaded.language  # type: ignore[attr-defined]
     passages = answer or [""] * len(gold)
     pairs = list(zip(passages, gold, strict=True))
-    metrics: dict[str, Any] = {}
+    metrics: Metrics = {}
     rouge = [rouge_scores(text, [reference], language) for text, reference in pairs]
     if scores := [item for item in rouge if item is not None]:
         metrics = {name: ratio(sum(item[name] for item in scores), len(scores)) for name in scores[0]}

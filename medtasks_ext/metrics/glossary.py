@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.yamlfile import read_yaml
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
 
 
 @lru_cache(maxsize=1)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, f1_from_counts, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, both, f1_from_counts, micro_f1, set_counts
 from medtasks_ext.metrics.multi_label import f1_macro
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Counts of (document, label) pairs, pooled over documents and labels.
 
     `example_f1` is the F1 of each document's two sets, 1 where both are empty, averaged over documents;
@@ -20,7 +23,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     predicted = answer or []
     counts = set_counts(set(gold), set(predicted))
     right = float(answer is not None and counts[1] == counts[2] == 0)

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.medcalc import CATEGORIES, HELM_CATEGORIES, loose_value, value
 from medtasks_ext.metrics.choice import exact_matches
-from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.common import Document, Metrics, both
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from medtasks_ext.answers.parsed import Parsed
 
 _COMPARED_AS_TEXT = ("risk", "severity", "diagnosis")
+_BY_CATEGORY = tuple(f"accuracy_{name}" for name in dict.fromkeys(CATEGORIES.values()))
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
-    """`medcalc_bench_accuracy` is the score; `…_repaired` reads the repaired reading by the repaired
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
+    """`medcalc_bench_accuracy` is the score; `…_repaired` counts the repaired reading by the repaired
     rule, and `accuracy_CATEGORY` is that within a category."""
-    parsed, gold = results[0], document["gold"]
-    if gold is None:
-        return result(document, parsed)
-    reply = parsed["answer"] or ""
-    official = float(official_hit(reply, gold))
-    repaired = float(repaired_hit(parsed["repaired"]["answer"] or reply, gold))
-    return result(
-        document,
-        parsed,
-        score=official,
-        score_repaired=repaired,
-        medcalc_bench_accuracy=official,
-        medcalc_bench_accuracy_repaired=repaired,
-        **{
-            f"accuracy_{name}": (repaired, 1) if name == CATEGORIES[gold["category"]] else (0, 0)
-            for name in dict.fromkeys(CATEGORIES.values())
-        },
+    names = ("medcalc_bench_accuracy_repaired", *_BY_CATEGORY)
+    return both(document, results[0], _statistics, repaired=names)
+
+
+def _statistics(document: Document, gold: Mapping[str, Any], answer: str | None) -> Metrics:
+    reply = answer or ""
+    official, repaired = float(official_hit(reply, gold)), float(repaired_hit(reply, gold))
+    category = f"accuracy_{CATEGORIES[gold['category']]}"
+    return {
+        **dict.fromkeys(("score", "medcalc_bench_accuracy"), official),
+        **dict.fromkeys(("score_repaired", "medcalc_bench_accuracy_repaired"), repaired),
+        **{name: (repaired, 1) if name == category else (0, 0) for name in _BY_CATEGORY},
         **exact_matches(reply, gold["answer"]),
-    )
+    }
 
 
 def official_hit(reply: str, gold: Mapping[str, Any]) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.metrics.generation import rouge_scores
 
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """`medec_error_flag_accuracy` is the score: whether the reply is right that there is an error, or none.
 
     `medec_error_sentence_accuracy` is HELM's. It reads the sentence's number from the whole gold
@@ -24,12 +27,12 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
 _UNREADABLE = {"flag": 1, "sentence": None, "correction": ""}
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     answer = answer or _UNREADABLE
     flag = answer["flag"] == gold["flag"]
     located = answer["sentence"] is not None and answer["sentence"] == gold["sentence"]
     official = answer["sentence"] is not None and answer["sentence"] == gold["official_sentence"]
-    metrics: dict[str, Any] = {
+    metrics: Metrics = {
         "score": float(flag),
         "medec_error_flag_accuracy": float(flag),
         "medec_error_sentence_accuracy": float(flag and (official or not gold["flag"])),

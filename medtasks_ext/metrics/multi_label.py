@@ -8,14 +8,16 @@ each predicted label that is not gold is a false positive.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from medtasks_ext.metrics.common import micro_f1, random_label, result, set_counts
+from medtasks_ext.metrics.common import both, micro_f1, random_label, set_counts
 from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.metrics.common import Document, Metrics
     from medtasks_ext.stats.statistic import Array, Matrix
 
 __all__ = ["f1_macro", "f1_micro", "micro_f1", "process_results"]
@@ -24,29 +26,24 @@ __all__ = ["f1_macro", "f1_micro", "micro_f1", "process_results"]
 Pair = tuple[list[str], list[str]]
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """An invalid answer counts as one label drawn from the label space; repaired, it predicts nothing."""
-    parsed = results[0]
-    if document["gold"] is None:
-        return result(document, parsed)
-    space = document.loaded.label_space  # type: ignore[attr-defined]
+    names = ("acc_repaired", "f1_micro_repaired")
+    return both(document, results[0], _statistics, repaired=names, counted=_in_label_space)
+
+
+def _in_label_space(document: Document, parsed: Parsed) -> list[str]:
     answer = parsed["answer"] if parsed["valid"] else [random_label(document)]
-    predicted = sorted(set(answer) & space)
-    correct = float(predicted == document["gold"])
-    pair = (document["gold"], predicted)
-    repaired = parsed["repaired"]
-    counts = set_counts(set(repaired["gold"]), set(repaired["answer"] or ()))
-    return result(
-        document,
-        parsed,
-        score=correct,
-        acc=correct,
-        f1_macro=pair,
-        f1_micro=pair,
-        score_repaired=float(counts[1] == counts[2] == 0),
-        acc_repaired=float(counts[1] == counts[2] == 0),
-        f1_micro_repaired=counts,
-    )
+    return sorted(set(answer) & document.loaded.label_space)  # type: ignore[attr-defined]
+
+
+def _statistics(document: Document, gold: list[str], answer: list[str] | None) -> Metrics:
+    counts = set_counts(set(gold), set(answer or ()))
+    return {
+        **dict.fromkeys(("score", "acc"), float(counts[1] == counts[2] == 0)),
+        **dict.fromkeys(("f1_macro", "f1_micro"), (gold, answer or [])),
+        "f1_micro_repaired": counts,  # a matrix of all pieces outside the label space would have no bound
+    }
 
 
 def _counts(pairs: Sequence[Pair]) -> Matrix:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.metrics import generation
-from medtasks_ext.metrics.common import result
+from medtasks_ext.metrics.common import both
 from medtasks_ext.metrics.generation import bert_scorer, rouge_scorer
 from medtasks_ext.stats.runs import in_run, mean_of_runs
 from medtasks_ext.stats.statistic import Statistic, share, value_and_one
@@ -18,6 +18,8 @@ from medtasks_ext.stats.statistic import Statistic, share, value_and_one
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.metrics.common import Document, Metrics
     from medtasks_ext.stats.statistic import Matrix
 
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
@@ -25,40 +27,40 @@ _BERTSCORE = ("BERTScore-P", "BERTScore-R", "BERTScore-F")
 _BERTSCORE_MODEL = "distilbert-base-uncased"
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """ROUGE of one answer on 0-1, and its texts where BERTScore is switched on (`MEDTASKS_BERTSCORE=1`).
 
     `scored` is 0: there is no score before judges have read the answers.
     """
-    parsed, reference = results[0], document["gold"]
-    metrics: dict[str, Any] = {}
-    if reference is not None:
-        text = parsed["answer"] or ""
-        metrics.update(rouge_scores(text, reference))
-        if os.environ.get("MEDTASKS_BERTSCORE"):
-            metrics.update(dict.fromkeys(_BERTSCORE, (text, reference)))
-    return {**result(document, parsed, **in_run(document, metrics)), "scored": 0.0}
+    return both(document, results[0], _statistics) | {"scored": 0.0}
 
 
-def process_with_points(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def _statistics(document: Document, reference: str, answer: str | None) -> Metrics:
+    text = answer or ""
+    metrics: Metrics = {**rouge_scores(text, reference)}
+    if os.environ.get("MEDTASKS_BERTSCORE"):
+        metrics |= dict.fromkeys(_BERTSCORE, (text, reference))
+    return in_run(document, metrics)
+
+
+def process_with_points(document: Document, results: list[Parsed]) -> Metrics:
     """ROUGE-L on 0-1 of an answer that assessors score by points (MLB), where its row has a reference.
 
     Texts are tokenised as elsewhere in their language: Chinese by characters.
     """
-    parsed, reference = results[0], document["gold"]
-    metrics = {}
-    if reference is not None:
-        language = document.loaded.language  # type: ignore[attr-defined]
-        scores = generation.rouge_scores(parsed["answer"] or "", [reference], language)
-        metrics = {"rouge_l": scores["rougeL"]} if scores else {}
-    return {**result(document, parsed, **metrics), "scored": 0.0}
+    return both(document, results[0], _rouge_l) | {"scored": 0.0}
+
+
+def _rouge_l(document: Document, reference: str, answer: str | None) -> Metrics:
+    language = document.loaded.language  # type: ignore[attr-defined]
+    scores = generation.rouge_scores(answer or "", [reference], language)
+    return {"rouge_l": scores["rougeL"]} if scores else {}
 
 
 def rouge_scores(text: str, reference: str, *, backend: str | None = None) -> dict[str, float]:
     """F-measures of ROUGE-1, ROUGE-2 and ROUGE-L with Porter stemming, 0-1.
 
     Args:
-        text: the answer.
         reference: what it is compared with.
         backend: `rouge_score` or `rouge_score_rs` (identical scores); by default the faster one installed.
     """

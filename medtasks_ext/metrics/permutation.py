@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import both
-from medtasks_ext.stats.statistic import Statistic, as_they_are, ratios, share
+from medtasks_ext.metrics.common import Document, Metrics, both
+from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, ratios, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from medtasks_ext.stats.statistic import Array
+    from medtasks_ext.answers.parsed import Parsed
 
 TRIALS = 3
 #: (question id, trial, correct, chosen option texts)
@@ -25,12 +24,12 @@ Places = tuple[list[int], list[int], int]
 LETTERS = "abcde"
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """One trial of a question. Right means that the chosen set of option texts is the gold set."""
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     correct, chosen = float(answer == gold), answer or []
     trial = (document["item"], document["trial"], correct, chosen)
     options = document["options"]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.relation_label import NEGATIVE
-from medtasks_ext.metrics.common import both, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
 from medtasks_ext.metrics.single_label import f1_macro
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Counts over the classes that are a relation; a wrong one costs a false positive and a false negative.
 
     `acc` is micro-F1 over all classes, the one for no relation included; `macro_f1` is the mean F1 over all
@@ -20,7 +23,7 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     predicted = answer or ""
     counts = set_counts({gold} - NEGATIVE, {predicted} - NEGATIVE - {""})
     return {

@@ -6,16 +6,19 @@ scoring script used pycocoevalcap, whose ROUGE-L is another: `rougeL_coco`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import both, ratio
+from medtasks_ext.metrics.common import Document, Metrics, both, ratio
 from medtasks_ext.metrics.generation import bleu_4, rouge_scorer, rouge_scores
+
+if TYPE_CHECKING:
+    from medtasks_ext.answers.parsed import Parsed
 
 #: recall counts more than precision (MS-COCO's captions)
 _BETA = 1.2
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Scores of one text on 0-1; an empty answer gets 0. `output_words` is its length.
 
     `bleu_4` (that of BRIDGE, not capped at 1) is left out where NLTK's Punkt data is not installed.
@@ -23,12 +26,12 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], reference: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, reference: Any, answer: Any) -> Metrics:
     text = _well_formed(answer or "")
     reference = _well_formed(reference)
     rouge = rouge_scores(text, [reference], "en")
     assert rouge is not None  # English needs no tokeniser
-    metrics = {
+    metrics: Metrics = {
         "score": rouge["rougeL"],
         **{name: rouge[name] for name in ("rougeL", "rouge1", "rouge2")},
         "rougeL_coco": rouge_l_coco(text, reference),

@@ -2,54 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from medtasks_ext.metrics.common import both, random_label, result
+from medtasks_ext.metrics.common import both, random_label
 from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.metrics.common import Document, Metrics
     from medtasks_ext.stats.statistic import Array, Matrix
 
 #: (gold label, predicted label)
 Pair = tuple[str, str]
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """BRIDGE: an invalid answer counts as a label drawn from the gold labels of the test file.
 
     For the repaired metrics it is wrong: no label (the empty text).
     """
-    parsed = results[0]
-    if document["gold"] is None:
-        return result(document, parsed)
-    predicted = parsed["answer"] if parsed["valid"] else random_label(document)
-    pair, correct = (document["gold"], predicted), float(predicted == document["gold"])
-    repaired = parsed["repaired"]
-    return result(
-        document,
-        parsed,
-        score=correct,
-        acc=correct,
-        f1_macro=pair,
-        f1_micro=pair,
-        score_repaired=float(repaired["answer"] == repaired["gold"]),
-        acc_repaired=float(repaired["answer"] == repaired["gold"]),
-        f1_macro_repaired=(repaired["gold"], repaired["answer"] or ""),
-    )
+    names = ("acc_repaired", "f1_macro_repaired")
+    return both(document, results[0], _with_micro, repaired=names, counted=_or_drawn)
 
 
-def process_results_invalid_is_wrong(
-    document: dict[str, Any], results: list[dict[str, Any]]
-) -> dict[str, Any]:
+def process_results_invalid_is_wrong(document: Document, results: list[Parsed]) -> Metrics:
     """An answer that cannot be read counts as wrong."""
-    return both(document, results[0], _invalid_is_wrong)
+    return both(document, results[0], _statistics)
 
 
-def _invalid_is_wrong(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
-    correct = float(answer == gold)
-    return {"score": correct, "acc": correct, "f1_macro": (gold, answer or "")}
+def _or_drawn(document: Document, parsed: Parsed) -> str:
+    return parsed["answer"] if parsed["valid"] else random_label(document)
+
+
+def _statistics(document: Document, gold: str, answer: str | None) -> Metrics:
+    right = float(answer == gold)
+    return {"score": right, "acc": right, "f1_macro": (gold, answer or "")}
+
+
+def _with_micro(document: Document, gold: str, answer: str | None) -> Metrics:
+    metrics = _statistics(document, gold, answer)
+    return {**metrics, "f1_micro": metrics["f1_macro"]}
 
 
 def _counts(pairs: Sequence[Pair]) -> Matrix:

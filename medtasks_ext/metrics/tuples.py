@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import both, micro_f1, micro_precision, micro_recall, set_counts
-from medtasks_ext.stats.statistic import Statistic, by_label, f1_scores, macro_f1
+from medtasks_ext.metrics.common import (
+    Document,
+    Metrics,
+    both,
+    micro_f1,
+    micro_precision,
+    micro_recall,
+    set_counts,
+)
+from medtasks_ext.stats.statistic import Array, Statistic, by_label, f1_scores, macro_f1
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
-
-    from medtasks_ext.stats.statistic import Array
+    from medtasks_ext.answers.parsed import Parsed
 
 __all__ = [
     "attribute_micro_f1",
@@ -27,7 +34,7 @@ __all__ = [
 Counts = tuple[int, int, int]
 
 
-def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Counts of exactly equal tuples, sets per document; an unreadable answer predicts nothing.
 
     Beside the score, where the answer format has them: tuples with their types, attributes as
@@ -37,10 +44,10 @@ def process_results(document: dict[str, Any], results: list[dict[str, Any]]) -> 
     return both(document, results[0], _statistics)
 
 
-def _statistics(document: dict[str, Any], gold: Any, answer: Any) -> dict[str, Any]:
+def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     answer = answer or {}
     counts = _counts(gold, answer, "tuples")
-    metrics: dict[str, Any] = dict.fromkeys(("score", "micro_f1", "micro_precision", "micro_recall"), counts)
+    metrics: Metrics = dict.fromkeys(("score", "micro_f1", "micro_precision", "micro_recall"), counts)
     if "typed" in gold:
         metrics["micro_f1_with_types"] = _counts(gold, answer, "typed")
     if "attributes" in gold:

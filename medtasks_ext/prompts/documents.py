@@ -10,23 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Instruction(str):
-    """Instruction text for the system turn.
-
-    lm-eval joins turns without a separator when no chat template is applied. The blank line that
-    a plain-text prompt needs is added by concatenation alone, so a chat template receives the
-    text untouched.
-    """
-
-    __slots__ = ()
-
-    def __add__(self, other: str) -> str:
-        return str.__add__(str.__add__(self, "\n\n"), other) if self else other
-
-    def __radd__(self, other: str) -> Instruction:
-        return Instruction(other + str(self))
-
-
 @dataclass
 class Loaded:
     """What was loaded for a task: recorded in results, and shared by all documents.
@@ -49,6 +32,8 @@ class Loaded:
         n_held_out: test rows moved to the pool because the source has none.
         n_without_gold: documents that can be predicted but not scored.
         n_dropped: test rows left out since their gold is blank, as officially done.
+        excluded: reason -> test rows of the pinned download that the task's file excludes; None: no row.
+        n_source: its test rows before, where some are excluded.
         labels: distinct gold labels of the test file, sorted.
         shots: the few-shot pool.
         targets: distinct gold answers as written, sorted.
@@ -72,6 +57,8 @@ class Loaded:
     n_held_out: int = 0
     n_without_gold: int = 0
     n_dropped: int = 0
+    excluded: dict[str, int] | None = None
+    n_source: int | None = None
     labels: list[str] = field(default_factory=list, repr=False)
     targets: list[str] = field(default_factory=list, repr=False)
     database_file: str | None = field(default=None, repr=False)
@@ -82,6 +69,11 @@ class Loaded:
         """The distinct gold labels as a set."""
         return frozenset(self.labels)
 
+    @property
+    def exclusions(self) -> str | None:
+        """What is excluded, for people: `6,800 of 6,811 rows (11 without an answer)`."""
+        return kept_of(self.excluded, self.n_source) if self.excluded and self.n_source else None
+
     def record(self) -> dict[str, Any]:
         """The facts that go into result files."""
         return {
@@ -91,6 +83,12 @@ class Loaded:
         }
 
 
+def kept_of(excluded: Mapping[str, int], n_source: int) -> str:
+    """How many rows of a source are scored, and why the others are not."""
+    why = "; ".join(f"{n:,} excluded: {reason}" for reason, n in excluded.items())
+    return f"{n_source - sum(excluded.values()):,} of {n_source:,} rows ({why})"
+
+
 class Document(dict[str, Any]):
     """One document as lm-eval logs it, with a reference to what it was loaded with.
 
@@ -98,11 +96,16 @@ class Document(dict[str, Any]):
         loaded: what was loaded for its task.
         input: the input text alone, without the instruction; not logged.
         row: which row of its file it is made of, such as `test row 5, item 2`; not logged.
+        record: the longest column of its row that stands in the prompt, where one turn holds instruction,
+            input and cue: what is cut where the prompt does not fit; not logged.
+        keeps_end: whether the start of the record is cut, and not its end; not logged.
     """
 
-    __slots__ = ("input", "loaded", "row")
+    __slots__ = ("input", "keeps_end", "loaded", "record", "row")
     input: str
+    keeps_end: bool
     loaded: Loaded
+    record: str
     row: str
 
 

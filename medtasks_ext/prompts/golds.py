@@ -30,7 +30,6 @@ class Golds:
         """The target and the parsed gold of a row; ("", None) where it has none and needs none.
 
         Args:
-            row: the row.
             values: what templates see of it.
 
         Raises:

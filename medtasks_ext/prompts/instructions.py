@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.lines import official_swap
-from medtasks_ext.prompts.official.released import released_instruction
+from medtasks_ext.prompts.official.lines import Swap, official_swap
+from medtasks_ext.prompts.official.released import Released, released_instruction
 from medtasks_ext.prompts.strategies import official_to_cot, strategy_line
 from medtasks_ext.prompts.templates import PromptTemplate
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import Wish
-    from medtasks_ext.prompts.official.lines import Swap
-    from medtasks_ext.prompts.official.released import Released
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.files import Row
@@ -28,14 +26,7 @@ OWN_LINE = "official, own strategy line"
 
 
 class Instructions:
-    """The instructions of a dataset's rows under one strategy.
-
-    Attributes:
-        strategy: the strategy line.
-        wording: whose words were used so far: `own`, `official`, or `official, own strategy line`.
-        given: the data holder's own text, if any.
-        artefact: what holds official instructions besides the rows themselves: file and revision.
-    """
+    """The instructions of a dataset's rows under one strategy."""
 
     def __init__(
         self,
@@ -48,9 +39,11 @@ class Instructions:
         fetch: bool,
     ) -> None:
         self.dataset, self.spec, self.cot, self.wish, self.fetch = dataset, spec, cot, wish, fetch
-        self.given = None if wish == "own" else given
-        self.strategy = strategy_line(dataset, spec, cot=cot)
+        self.given = None if wish == "own" else given  # the data holder's own text, if any
+        self.strategy = strategy_line(dataset, spec, cot=cot)  # the strategy line
+        #: whose words were used so far: `own`, `official`, or `official, own strategy line`
         self.wording = "official" if self.given else "own"
+        #: what holds official instructions besides the rows themselves: file and revision
         self.artefact: tuple[str, str] | None = None
         self._template = PromptTemplate("instruction", spec.prompt.instruction, dataset.file)
         self._same_for_all = self._template.variables() <= {"strategy", "answer_format"}
@@ -63,7 +56,6 @@ class Instructions:
         """The instruction of a row.
 
         Args:
-            row: the row.
             values: what templates see of it.
 
         Raises:

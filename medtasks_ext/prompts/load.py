@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import public_rows
+from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
 from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.prompts.pool import POOL_ROWS, check_answers, parts, pool_rows
@@ -25,6 +26,8 @@ from medtasks_ext.rows.missing import missing_data
 from medtasks_ext.rows.points import with_points
 from medtasks_ext.rows.sources import Origin, Rows, find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
+
+log = logging.getLogger(__name__)
 
 
 def flag(value: Any, name: str) -> bool:
@@ -134,7 +137,16 @@ def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Fault
     if origin is None:
         raise missing_data(dataset, forced)
     with collector_paused(), public_rows(origin != "local"):
-        return _rendered(dataset, spec, load_rows(dataset, spec.rows, origin), use, faults)
+        try:
+            return _rendered(dataset, spec, load_rows(dataset, spec.rows, origin), use, faults)
+        except (MedtasksError, MemoryError, OSError):
+            raise
+        except Exception as error:  # one dataset's rows never stop the others
+            raise MedtasksError(
+                f"its rows cannot be used: {what_happened(error)}",
+                where=dataset.id,
+                remedy="see them checked: medtasks data check",
+            ) from error
 
 
 def _rendered(
@@ -159,7 +171,13 @@ def _rendered(
         rows=rows,
         faults=faults,
     )
-    test, pool = trials(sampled(test, source), pool, source.option_trials, faults)
+    test = sampled(test, source)
+    n_own, n_paper = len(test) + n_held_out, dataset.metadata.n_test
+    if rows.origin == "local" and n_own != n_paper and not faults.check:
+        log.warning(
+            "%s: %s test rows; the suite's own test part has %s", dataset.id, f"{n_own:,}", f"{n_paper:,}"
+        )
+    test, pool = trials(test, pool, source.option_trials, faults, pinned=rows.origin == "hub")
     shots = renderer.documents(pool, faults, first=lambda index: index == 0)
     check_answers(shots, use.shots, spec, rows)
     test = with_points(with_own_ids(test, faults), spec.judge, faults, dataset.file)
@@ -172,6 +190,7 @@ def _rendered(
         rebuilt=rows.rebuilt or read.rebuilt or read_pool.rebuilt,
         n_held_out=n_held_out,
         n_dropped=read.n_dropped + read_pool.n_dropped,
+        excluded=(read.excluded, read.n_source),
     )
     for document in (*documents, *shots):
         document.loaded = record

@@ -57,6 +57,8 @@ def parts(
 ) -> Parts:
     """Test rows and pool, test rows held out where shots are wanted and the source has no pool.
 
+    A row of a pinned download's pool that is a test row leaves the pool.
+
     Args:
         test: the test rows.
         pool: the source's own pool.
@@ -73,6 +75,9 @@ def parts(
         raise MedtasksError(
             "no test row is left", where=rows.where, remedy="rows need split `test` and a gold answer"
         )
+    if rows.origin == "hub":  # nobody can mend a pinned download
+        asked = {_identity(row, source.identity, dataset) for row in test}
+        pool = [row for row in pool if _identity(row, source.identity, dataset) not in asked]
     if pool and len(pool) < shots:
         raise MedtasksError(
             f"{shots} shots asked for, the few-shot pool has {len(pool)} rows",

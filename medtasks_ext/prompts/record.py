@@ -24,6 +24,7 @@ def loaded(
     rebuilt: bool,
     n_held_out: int,
     n_dropped: int,
+    excluded: tuple[dict[str, int], int],
 ) -> Loaded:
     """What was loaded.
 
@@ -35,6 +36,7 @@ def loaded(
         rebuilt: test rows are not the suite's own.
         n_held_out: test rows moved to the pool.
         n_dropped: rows left out since their gold is blank.
+        excluded: reason -> test rows that the task's file excludes, and the number of rows before.
     """
     dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
     wording, strategy = renderer.wording, renderer.instructions.strategy
@@ -64,6 +66,8 @@ def loaded(
         n_held_out=n_held_out,
         n_without_gold=sum(item["gold"] is None and "points" not in item for item in documents),
         n_dropped=n_dropped,
+        excluded=excluded[0] or None,
+        n_source=excluded[1] if excluded[0] else None,
         labels=sorted(labels),
         targets=sorted({document["target"] for document in documents if document["target"]}),
         database_file=str(database.path) if database else None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import RowError
-from medtasks_ext.prompts.documents import Document, Documents, Instruction
+from medtasks_ext.prompts.documents import Document, Documents
 from medtasks_ext.prompts.golds import Golds
 from medtasks_ext.prompts.instructions import Instructions
 from medtasks_ext.prompts.official.choice import chosen_words
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.fields import ReadRow
+    from medtasks_ext.rows.files import Row
     from medtasks_ext.rows.sources import Rows
     from medtasks_ext.rows.spec import DatasetSpec
 
@@ -65,7 +66,7 @@ class Renderer:
         asked = (spec.judge and spec.judge.question) or spec.prompt.input
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
         self.cluster = Expression(spec.rows.cluster or "none", dataset.file)
-        self.systems: dict[str, Instruction] = {}
+        self.systems: dict[str, str] = {}
         wanted = spec.rows.database
         self.database = find_database(dataset, wanted, rows.origin) if wanted else None
 
@@ -96,9 +97,9 @@ class Renderer:
         text = alone = self.input.of(row, values)
         if self.cue:
             text = f"{text}\n{self.cue.of(row, values)}"
-        own_input = text
+        own_input, instance = text, ""
         if self.words:
-            instruction, text = self.words.turn(values, row.place, lambda: own_input)
+            instruction, text, instance = self.words.turn(values, row.place, lambda: own_input)
         else:
             instruction = self.instructions.of(row, values)
         if self.in_first_turn:
@@ -117,6 +118,9 @@ class Renderer:
             data=self.origin,
         )
         document.input, document.row = alone, row.place
+        in_system = self.spec.prompt.instruction_role == "system"
+        document.record = "" if in_system else _longest(fields, text)
+        document.keeps_end = self.spec.rows.cut == "start"
         for extra in ("options", "item", "trial"):
             if extra in fields:
                 document[extra] = fields[extra]
@@ -128,7 +132,7 @@ class Renderer:
         if self.spec.rows.runs:
             document["run"] = str(fields[self.spec.rows.runs])
         if self.question:
-            document["question"] = self.question.of(row, values)
+            document["question"] = instance or self.question.of(row, values)
         if row.points is not None:
             document["points"] = row.points
         if self.in_first_turn and not self.shots:
@@ -146,9 +150,16 @@ class Renderer:
         origin = self.words and self.words.origin
         return (origin.artefact, origin.revision) if origin else self.instructions.artefact
 
-    def _system(self, text: str) -> Instruction:
+    def _system(self, text: str) -> str:
         """One object for all documents that share the text."""
-        return self.systems.setdefault(text, Instruction(text))
+        return self.systems.setdefault(text, text)
+
+
+def _longest(fields: Row, text: str) -> str:
+    """The longest text of a row, or of a list in it, that stands in the prompt."""
+    values = (item for value in fields.values() for item in (value if isinstance(value, list) else [value]))
+    columns = sorted((value.strip() for value in values if isinstance(value, str)), key=len, reverse=True)
+    return next((value for value in columns if value in text), "")
 
 
 def _departments(row: ReadRow) -> list[str]:

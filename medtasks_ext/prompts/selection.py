@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import excerpt, shows_text
 from medtasks_ext.rows.fields import ReadRow
-from medtasks_ext.rows.options import check_options, permuted
+from medtasks_ext.rows.options import check_options, mended, permuted
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.faults import Faults
@@ -34,7 +34,7 @@ def _drawn(rows: list[ReadRow], limit: int) -> list[ReadRow]:
 
 
 def trials(
-    test: list[ReadRow], pool: list[ReadRow], n: int | None, faults: Faults
+    test: list[ReadRow], pool: list[ReadRow], n: int | None, faults: Faults, *, pinned: bool
 ) -> tuple[list[ReadRow], list[ReadRow]]:
     """The questions n times, each time with their options in another order; those of the pool once.
 
@@ -43,9 +43,12 @@ def trials(
         pool: the few-shot pool.
         n: how often each is asked; None: once, with its options as the source has them.
         faults: keeps questions whose options cannot tell answers apart.
+        pinned: the rows are a pinned download, which nobody can mend.
     """
     if not n:
         return test, pool
+    if pinned:
+        test, pool = [mended(row) for row in test], [mended(row) for row in pool]
     if n > 1:  # answers are compared by content
         test, pool = _with_options(test, faults), _with_options(pool, faults)
     return _trials_of(test, n, faults), _trials_of(pool, 1, faults)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.suites import Lines
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.spec import DatasetSpec
+from medtasks_ext.rows.spec import DatasetSpec
 
 #: Answers that are texts of any length: "nothing but the answer" would ask for a short one.
 _OPEN = "free_text"
@@ -33,7 +30,6 @@ def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
 
     Args:
         dataset: whose prompt it stands in.
-        spec: what the dataset's file says.
         cot: whether the prompt asks to reason first.
     """
     own = spec.prompt.strategy_lines
@@ -53,7 +49,6 @@ def official_to_cot(instruction: str, line: str) -> str | None:
     the direct prompt (BRIDGE, `dataset/process.py`).
 
     Args:
-        instruction: the authors' own.
         line: the chain-of-thought line that takes the sentence's place.
     """
     sentence = direct_sentence(instruction)

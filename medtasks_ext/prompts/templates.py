@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jinja2
@@ -11,8 +12,6 @@ from medtasks_ext.privacy import what_happened
 from medtasks_ext.rows.expressions import Template
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.files import Row
 

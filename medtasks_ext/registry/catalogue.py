@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.citations import Entry, entries_of
+from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.suites import TERMS, Suite
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.metadata import Metadata
-    from medtasks_ext.registry.tasks import Dataset, Registry
+from medtasks_ext.registry.tasks import Dataset, Registry
 
 #: axes that the index counts: metadata field -> heading, column
 _INDEXED = {

@@ -7,13 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.suites import Suite
-    from medtasks_ext.registry.tasks import Dataset
+from medtasks_ext.registry.suites import Suite
+from medtasks_ext.registry.tasks import Dataset
 
 CITATIONS_FILE = Path(__file__).parent / "citations.bib"
 #: Entries in the folder of a dataset or a suite.

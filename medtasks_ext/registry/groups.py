@@ -108,7 +108,6 @@ def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Sui
     Args:
         leaves: tasks of the group.
         group: its zero-shot name.
-        suite: whose group it is.
     """
     datasets = {leaf: registry.tasks[leaf][0] for leaf in leaves}
     of_paper = [leaf for leaf, dataset in datasets.items() if suite.lists(dataset.key)] or list(datasets)

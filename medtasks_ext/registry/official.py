@@ -83,6 +83,22 @@ class StrategyLines(Strict):
     reason: str
 
 
+class Juries(Strict):
+    """What the suite's own judges are asked, in Python source. `judge.official` of a task names its file.
+
+    Attributes:
+        artefact: that holds the files.
+        folder: where they are.
+        template: the text of a file in which `{QUESTION}`, `{RESPONSE}` and `{GOLD_RESPONSE}` are filled in.
+        criteria: the dictionary of a file whose keys are the axes.
+    """
+
+    artefact: str
+    folder: InsidePath
+    template: str
+    criteria: str
+
+
 class SuiteOfficial(Strict):
     """How a suite's own words become prompts.
 
@@ -90,15 +106,17 @@ class SuiteOfficial(Strict):
         artefacts: name -> released file.
         adapters: for suites whose prompts adapters make.
         lines: for suites whose rows carry an instruction.
+        juries: for suites whose judges are asked by released texts.
     """
 
     artefacts: dict[str, Artefact] = {}
     adapters: Adapters | None = None
     lines: StrategyLines | None = None
+    juries: Juries | None = None
 
     @model_validator(mode="after")
     def _artefacts_are_known(self) -> SuiteOfficial:
-        for part in (self.adapters, self.lines):
+        for part in (self.adapters, self.lines, self.juries):
             if part and part.artefact not in self.artefacts:
                 raise ValueError(f"{part.artefact!r} is none of `artefacts`: {', '.join(self.artefacts)}")
         return self

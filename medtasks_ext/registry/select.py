@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.metadata import Metadata
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.tasks import Dataset, Registry
+from medtasks_ext.registry.tasks import Dataset, Registry
 
 #: what people call a field -> its name
 _ALSO_CALLED = {"specialty": "specialties", "document": "documents"}

@@ -174,11 +174,25 @@ class Lines(_Strict):
     reason: str  # asks to reason first
 
 
+class PublishedConditions(_Strict):
+    """How the suite's paper asked its models, as far as it says."""
+
+    source: str  # where it says so
+    decoding: str | None = None  # of all models but the exceptions
+    except_models: list[str] = []  # beginnings of names of models that were decoded otherwise
+    jury: str | None = None  # the judges of open answers, as the bundled jury names them
+
+    def decoding_of(self, model: str) -> str | None:
+        """The decoding of a model; None where the paper does not say."""
+        return None if model.startswith(tuple(self.except_models)) else self.decoding
+
+
 class Published(_Strict):
     """What the suite's paper prints of models."""
 
     entries: Reference  # function of (registry, suite) that gives the models as lines of a leaderboard
     note: str  # what to know before a row of one's own is set beside a published one
+    conditions: PublishedConditions | None = None  # how the models were asked
     costs: Reference | None = None  # function of (suite) that gives model -> (US dollars, the rule in words)
     aliases: dict[str, str] = {}  # names of datasets in the published tables -> ours
 

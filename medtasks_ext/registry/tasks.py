@@ -48,7 +48,7 @@ BLOCKS = ("rows", "prompt", "answer", "judge", "official")
 class Dataset:
     """One dataset folder: its hand-written `task.yaml` and what stands beside it."""
 
-    folder: Path  # the folder
+    folder: Path
     #: what is said in place of the folder's own file, by a task that includes it and changes a part
     given: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     source: Path | None = field(default=None, compare=False)  # the file of that task
@@ -124,6 +124,11 @@ class Dataset:
     def of_paper(self) -> bool:
         """Whether the suite's paper has it; any other was added to the suite later."""
         return self.suite.lists(self.key)
+
+    @cached_property
+    def n_documents(self) -> int:
+        """Documents that the suite states; a question is asked once for each order of its options."""
+        return self.metadata.n_test * int(self.blocks["rows"].get("option_trials") or 1)
 
     @property
     def joined_later(self) -> bool:

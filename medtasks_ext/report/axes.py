@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtasks_ext.registry import registry, suites
-from medtasks_ext.report.groups import ALL
+from medtasks_ext.report.groups import ALL, AVERAGE
 
 #: axis -> title, for those that all suites have; in the order of display
 _SHARED = {
@@ -38,10 +38,12 @@ def title(axis: str, value: str) -> str:
         return "all tasks (plain mean)"
     if axis == "access":
         return value
+    if value == AVERAGE:
+        return "Average of these"
     return registry().titles.get(axis, {}).get(value) or value.replace("_", " ").capitalize()
 
 
 def order(axis: str, value: str) -> tuple[int, str]:
     """For sorting values as the vocabulary and the suites list them, others by name."""
-    known = list(registry().titles.get(axis, ()))
+    known = [*registry().titles.get(axis, ()), *(["", AVERAGE] if value == AVERAGE else [])]
     return (known.index(value) if value in known else len(known), value)

@@ -11,7 +11,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.changes import document_p_value
-from medtasks_ext.results.conditions import asked, moving
+from medtasks_ext.results.conditions import comparable
 from medtasks_ext.stats.comparison import Pairs, all_pairs
 from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 from medtasks_ext.stats.ranking import Ranking, ranking, win_shares
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import Group
+    from medtasks_ext.results.conditions import Asked
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
@@ -146,8 +147,9 @@ def _compared(
     known: _Scored,
 ) -> Iterator[Compared]:
     scored = known.get((suite.value, strategy, sample), {})
+    ways: dict[str, list[Asked]] = {}
     own = {
-        place: {name: _asked(entries[place], item) for name, item in found.items()}
+        place: {name: _asked(entries[place], item, ways.setdefault(name, [])) for name, item in found.items()}
         for place, found in scored.items()
         if entries[place].kind != "published"
     }
@@ -240,15 +242,24 @@ def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
     return len(asked) * (len(asked) - 1) * len(shared)
 
 
-def _asked(entry: Entry, item: Experiment) -> Hashable:
-    """What decides whether entries can be compared on a task: which rows were asked, and how."""
+def _asked(entry: Entry, item: Experiment, ways: list[Asked]) -> Hashable:
+    """What decides whether entries can be compared on a task: which rows were asked, and how.
+
+    Args:
+        entry: whose.
+        item: the task.
+        ways: in which entries were asked it, as far as they cannot be compared; another one is added.
+    """
     rows, everything = item.settings["rows"], item.n == item.loaded.get("n_test")
     if not rows or (item.limited and not everything):
         try:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
         except MedtasksError:
             rows += entry.label
-    return rows, item.n, moving(asked(item, entry.settings))
+    way = next((one for one in ways if comparable(one, item.asked).grade != "other"), None)
+    if way is None:
+        ways.append(way := item.asked)
+    return rows, item.n, way
 
 
 def pairs_of(report: Report, item: Compared) -> Iterator[dict[str, Any]]:

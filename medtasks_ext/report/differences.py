@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
-from medtasks_ext.results.conditions import unlike_the_paper
+from medtasks_ext.results.conditions import comparable, unlike_the_paper
 from medtasks_ext.results.experiments import differing
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
     own = [entry for entry in entries if entry.kind != "published"]
     return [
         *_limited(own),
+        *_short(own),
         *_pending(own),
         *_unlike(own, {entry.settings["published"] for entry in entries if entry.kind == "published"}),
         *_rebuilt(own),
@@ -71,6 +73,22 @@ def _limited(entries: Sequence[Entry]) -> Iterator[str]:
                 yield f"{entry.label}: only {words} of {where} were asked: no scores of whole test sets"
 
 
+def _short(entries: Sequence[Entry]) -> Iterator[str]:
+    """Tasks whose rows here are fewer than the suite's."""
+    for entry in entries:
+        found = {
+            item.task: item.coverage.words
+            for item in entry.experiments.values()
+            if item.score is not None and item.coverage.lacks_rows and not item.limited
+        }
+        if found:
+            first = next(iter(found))
+            yield (
+                f"{entry.label}: rows are missing here of {_some([*found])} ({first}: {found[first]}): no "
+                "scores of whole test sets, so there is no rank and no place on a card"
+            )
+
+
 def _pending(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
         for item in entry.experiments.values():
@@ -87,7 +105,7 @@ def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
             found = [
-                unlike_the_paper(item, entry.settings)
+                unlike_the_paper(item)
                 for item in items
                 if item.score is not None and not item.sample and suite in beside
             ]
@@ -148,8 +166,7 @@ def _between_namesakes(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _between(entries: Sequence[Entry]) -> Iterator[str]:
-    """Tasks that entries share and were not asked alike: prompts, rows, versions."""
-    words = {"prompt": "prompt", "rows": "documents", "version": "version of the task", "jury": "jury"}
+    """Tasks that entries share and were not asked alike, by what differs."""
     by_task: dict[str, list[Experiment]] = {}
     for entry in entries:
         for name, item in entry.experiments.items():
@@ -157,18 +174,16 @@ def _between(entries: Sequence[Entry]) -> Iterator[str]:
                 by_task.setdefault(name, []).append(item)
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name, items in by_task.items():
-        for setting in differing([item.settings for item in items]):
-            if setting in words:
-                key = (items[0].dataset.metadata.suite, items[0].strategy, setting)
-                groups.setdefault(key, []).append(name)
-    for (suite, strategy, setting), names in groups.items():
-        note = {
-            "prompt": "entries are not compared on them",
-            "rows": "entries are not compared on them",
-            "version": "scores of different versions are not comparable",
-            "jury": "entries are not compared on them",
-        }[setting]
-        yield (f"{_title(suite, strategy)}: entries differ in the {words[setting]} of {_some(names)}; {note}")
+        ways = dict.fromkeys(item.asked for item in items)
+        unlike = (found for pair in combinations(ways, 2) for found in comparable(*pair).differences)
+        for condition in dict.fromkeys(found.condition for found in unlike if found.grade == "other"):
+            key = (items[0].dataset.metadata.suite, items[0].strategy, condition)
+            groups.setdefault(key, []).append(name)
+    for (suite, strategy, condition), names in groups.items():
+        yield (
+            f"{_title(suite, strategy)}: entries differ in the {condition} of {_some(names)}; such "
+            "entries are not ranked or tested against each other on them"
+        )
 
 
 def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from medtasks_ext.report.coverage import gaps
 from medtasks_ext.report.differences import differences
 from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.report.judged import agreements
+from medtasks_ext.report.standing import standings
 from medtasks_ext.report.within import within_models
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.published import published_entries
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.coverage import Gap
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.report.judged import Agreement
+    from medtasks_ext.report.standing import Standing
     from medtasks_ext.report.within import Within
     from medtasks_ext.stats.statistic import Array
 
@@ -45,6 +47,7 @@ class Report:
         entries: those that were read, then published ones.
         draws: for each entry, task -> its score on each resample, (resamples,).
         groups: scores of groups.
+        standings: where own entries stand among published models.
         comparisons: of entries on a suite with one strategy.
         within: strategies and wordings of one model, in pairs.
         costs: for each entry.
@@ -59,6 +62,7 @@ class Report:
     entries: list[Entry]
     draws: list[dict[str, Array]]
     groups: list[GroupScore]
+    standings: list[Standing]
     comparisons: list[Compared]
     within: list[Within]
     costs: list[Cost]
@@ -123,6 +127,7 @@ def gather(
         entries=entries,
         draws=draws,
         groups=groups,
+        standings=standings(entries, draws, tasks, strategies),
         comparisons=comparisons,
         within=within,
         costs=[costs(entry) for entry in entries],
@@ -227,13 +232,24 @@ def _groups(
     strategies: Sequence[str],
 ) -> list[GroupScore]:
     groups = groups_of(tasks)
-    printed = {name for entry in entries for name in entry.groups}
-    few = tuple(group for group in groups if group.axis == "suite" or group.name in printed)
+    of_paper = {
+        suite.id: tuple(
+            group
+            for group in groups
+            if group.axis == "suite" or (group.suite == suite.id and group.axis in suite.groups)
+        )
+        for suite in tasks.suites.values()
+    }
     rows = [
         row
         for entry, values in zip(entries, draws, strict=True)
         for strategy in strategies
-        for row in group_scores(entry, strategy, few if entry.kind == "published" else groups, values)
+        for row in group_scores(
+            entry,
+            strategy,
+            of_paper[entry.settings["published"]] if entry.kind == "published" else groups,
+            values,
+        )
     ]
     rank(rows)
     return rows

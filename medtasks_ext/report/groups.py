@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,18 +10,20 @@ import numpy as np
 
 from medtasks_ext.registry.groups import shared_group_name
 from medtasks_ext.registry.strategies import suffix_of
-from medtasks_ext.results.conditions import Asked, asked, comparable, unlike_the_paper
+from medtasks_ext.results.conditions import Asked, comparable, unlike_the_paper
 from medtasks_ext.results.rollup import counted_parts
 from medtasks_ext.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from medtasks_ext.registry import Registry
+    from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
 ALL = "all"
+#: the value that stands for the mean over the values of an axis
+AVERAGE = "average"
 #: Axes on which tasks of all suites can be put side by side.
 ACROSS = ("language", "stage", "specialties", "task_type", "documents", "access")
 _DIGITS = 12  # what differs in later ones is equal: it is rounding
@@ -38,6 +40,7 @@ class Group:
         name: of the registry's group, without a strategy's suffix; empty where there is none.
         datasets: ids.
         parts: the ids behind its score, a mean over parts, each the mean of its tasks.
+        derived: whether it stands for several values of its axis: a set of the suite's, or the mean over all.
     """
 
     axis: str
@@ -46,6 +49,7 @@ class Group:
     name: str
     datasets: tuple[str, ...]
     parts: tuple[tuple[str, ...], ...]
+    derived: bool = False
 
     @cached_property
     def counted(self) -> frozenset[str]:
@@ -60,7 +64,11 @@ class Group:
     def weights(self, scored: frozenset[str]) -> dict[str, float]:
         """Dataset -> its weight in the group's score, where these datasets have one."""
         parts = counted_parts(self.datasets, scored, self.parts)
-        return {name: 1 / len(parts) / len(part) for part in parts for name in part}
+        weights: dict[str, float] = {}
+        for part in parts:
+            for name in part:  # a dataset may be in several
+                weights[name] = weights.get(name, 0.0) + 1 / len(parts) / len(part)
+        return weights
 
 
 @dataclass
@@ -80,6 +88,7 @@ class GroupScore:
         of: how many those are.
         pending: its tasks with answers that wait for a judge.
         limited: whether a task was asked some of its documents alone.
+        short: its tasks with fewer rows than the suite states, or fewer answers than rows.
         unlike: its tasks that were asked otherwise than the suite's paper asked them.
     """
 
@@ -98,12 +107,13 @@ class GroupScore:
     of: int | None = None
     pending: tuple[str, ...] = ()
     limited: bool = False
+    short: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
-        """Whether its tasks were asked all documents, and judged on all answers."""
-        return not self.pending and not self.limited
+        """Whether its tasks were asked all documents of the suite, and judged on all answers."""
+        return not (self.pending or self.limited or self.short)
 
     @property
     def as_printed(self) -> bool:
@@ -131,7 +141,31 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
                     places += [(axis, value, suite.id), *([(axis, value, None)] if axis in ACROSS else [])]
         for place in dict.fromkeys(places):
             members.setdefault(place, []).append(dataset.id)
-    return tuple(_group(tasks, *place, tuple(ids)) for place, ids in members.items())
+    groups = [_group(tasks, *place, tuple(ids)) for place, ids in members.items()]
+    for suite in tasks.suites.values():
+        for axis in suite.groups:
+            groups += _derived(
+                tasks, suite, axis, [item for item in groups if (item.suite, item.axis) == (suite.id, axis)]
+            )
+    return tuple(groups)
+
+
+def _derived(tasks: Registry, suite: Suite, axis: str, values: Sequence[Group]) -> list[Group]:
+    """The suite's sets of values on an axis, and the mean over its columns: sets, and values in none."""
+    sets = []
+    for name, members in suite.sets.get(axis, {}).items():
+        ids = tuple(dict.fromkeys(one for item in values if item.value in members for one in item.datasets))
+        if ids:
+            group = _group(tasks, axis, name, suite.id, ids)
+            sets.append(replace(group, name=f"{suite.id}_{name}", derived=True))
+    inside = {value for members in suite.sets.get(axis, {}).values() for value in members}
+    columns = [*(item for item in values if item.value not in inside), *sets]
+    if len(columns) < 2:
+        return sets
+    ids = tuple(dict.fromkeys(one for item in columns for one in item.datasets))
+    # the column of a table, not the suite's own figure: each value counts once, whatever its number of tasks
+    parts = tuple(tuple(one for one in item.datasets if one in item.counted) for item in columns)
+    return [*sets, Group(axis, AVERAGE, suite.id, "", ids, parts, derived=True)]
 
 
 def _group(tasks: Registry, axis: str, value: str, suite: str | None, ids: tuple[str, ...]) -> Group:
@@ -221,10 +255,14 @@ def _computed(
     counted = layout.counted @ has
     late = np.array([item.score is not None and item.covered < 1 for item in items])
     some = np.array([item.score is not None and item.limited for item in items])
-    other = np.array([bool(unlike_the_paper(item, entry.settings)) for item in items]) & has
+    lacks = np.array([item.score is not None and item.coverage.short for item in items])
+    other = np.array([bool(unlike_the_paper(item)) for item in items]) & has
     values = np.round(layout.weights @ scores, _DIGITS).tolist()
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
         low, high = limits[layout.way[place]]
+        beside = entry.printed.get(groups[place].name + suffix_of(strategy)) if groups[place].name else None
+        if beside and beside.interval and counted[place] == groups[place].n_tasks:
+            low, high = beside.interval.low, beside.interval.high
         yield GroupScore(
             entry,
             strategy,
@@ -233,12 +271,13 @@ def _computed(
             score=values[layout.way[place]] if counted[place] else None,
             low=low,
             high=high,
-            valid=valid[place],
+            valid=beside.valid if beside else valid[place],
             cut=cut[place],
             scored=int(counted[place]),
             documents=int(documents[place]),
             pending=_named(names, late & (layout.counted[place] > 0)),
             limited=bool((some & (layout.counted[place] > 0)).any()),
+            short=_named(names, lacks & (layout.counted[place] > 0)),
             unlike=_named(names, other & (layout.counted[place] > 0)),
         )
 
@@ -340,7 +379,7 @@ def _alike(
         ways: dict[Asked, list[int]] = {}
         for number, items in enumerate(known):
             if name in items:
-                ways.setdefault(asked(items[name], entries[number].settings), []).append(number)
+                ways.setdefault(items[name].asked, []).append(number)
         for one, mine in ways.items():
             for other, theirs in ways.items():
                 if comparable(one, other).grade != "other":

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.results.experiments import Fault
+from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.runs.folder import RunFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from medtasks_ext.results.experiments import Entry, Experiment
 
 #: Metrics of a judged task that say how far it was judged, and how far two assessors agree.
 MEASURES = ("judged", "assessor_agreement", "assessor_kappa", "disputed")
@@ -22,21 +18,14 @@ MEASURES = ("judged", "assessor_agreement", "assessor_kappa", "disputed")
 
 @dataclass(frozen=True)
 class Agreement:
-    """One figure about the judges of one task.
-
-    Attributes:
-        judges: whom it is about.
-        measure: `judged` (share of answers that all judged), or the name of a measure of agreement.
-        value: None where it is undefined.
-        missing: judgements that are missing in the task.
-    """
+    """One figure about the judges of one task."""
 
     entry: Entry
     experiment: Experiment
-    judges: tuple[str, ...]
-    measure: str
-    value: float | None
-    missing: int
+    judges: tuple[str, ...]  # whom it is about
+    measure: str  # `judged` (share of answers that all judged), or the name of a measure of agreement
+    value: float | None  # None where it is undefined
+    missing: int  # judgements that are missing in the task
 
 
 def agreements(entry: Entry, faults: list[Fault]) -> list[Agreement]:

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from medtasks_ext.registry import Registry
 from medtasks_ext.registry.groups import suite_of_group
 from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.report.axes import order, title
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
 
 #: Tasks of a group inside one suite that is a row without axes below it.
 _SMALL = 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
@@ -13,8 +14,6 @@ from medtasks_ext.rows.expressions import UNFIT, Template
 from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
 
@@ -37,8 +36,6 @@ def task_page(
     """Prompts, rule, metrics and notes of a dataset.
 
     Args:
-        dataset: of the page.
-        strategies: of the report.
         experiments: of the dataset, of entries that were read.
     """
     items = list(experiments)

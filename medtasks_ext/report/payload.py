@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset, Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
+    from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.results.experiments import Entry, Experiment
 
 SCHEMA = 1
@@ -175,7 +176,7 @@ def _one_or_more(values: list[str]) -> str | list[str] | None:
 
 def _axes(report: Report) -> dict[str, list[str]]:
     """Axis -> the values that occur."""
-    pairs = {(row.group.axis, row.group.value) for row in report.groups}
+    pairs = {(row.group.axis, row.group.value) for row in _shown_rows(report)}
     found: dict[str, list[str]] = {}
     for axis, value in sorted(pairs, key=lambda pair: order(*pair)):
         found.setdefault(axis, []).append(value)
@@ -224,7 +225,7 @@ def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[st
         "inputs_cut": number(item.share_cut("inputs_cut")),
         "usd": number(report.costs[index].of(item)),
         "judged": None if item.covered == 1 else number(item.covered),
-        "otherwise": "; ".join(unlike_the_paper(item, entry.settings)) or None,
+        "otherwise": "; ".join(unlike_the_paper(item)) or None,
     }
 
 
@@ -265,9 +266,19 @@ def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]
             "valid": number(row.valid),
             "cut": number(row.cut),
         }
-        for row in report.groups
+        for row in _shown_rows(report)
     ]
     return _columns(rows, _GROUPS)
+
+
+def _shown_rows(report: Report) -> list[GroupScore]:
+    """The groups that the page cannot work out of the tasks: own intervals, and what papers print."""
+    return [
+        row
+        for row in report.groups
+        if not row.group.derived
+        and (row.entry.kind != "published" or row.group.axis == "suite" or row.scored is None)
+    ]
 
 
 def _comparison(item: Compared, place: Mapping[str, int]) -> dict[str, Any]:

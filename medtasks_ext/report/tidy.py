@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.report.axes import suite_axes, title
+from medtasks_ext.results.conditions import beside_the_paper, unlike_the_paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset, Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
+    from medtasks_ext.report.standing import Standing
     from medtasks_ext.results.experiments import Entry, Experiment
 
 SCHEMA = 1
@@ -27,6 +29,14 @@ _Columns = dict[str, tuple[str, "Callable[[Any], Any]"]]
 
 def _listed(axis: str, tasks: Registry) -> Callable[[Dataset], str | None]:
     return lambda dataset: ";".join(tasks.values(dataset, axis)) or None
+
+
+#: Conditions that have a column of their own under their names.
+_CONDITIONS = ("wording", "source", "documents_asked", "decoding", "template", "system", "turns", "examples")
+
+
+def _condition(name: str) -> Callable[[Experiment], str | None]:
+    return lambda item: getattr(item.asked, name.removesuffix("_asked"))
 
 
 def _axes() -> list[str]:
@@ -73,6 +83,14 @@ _OF_EXPERIMENT: _Columns = {
     "rebuilt": ("bool", lambda item: item.settings.get("rebuilt") == "yes"),
     "jury": ("string", lambda item: item.settings.get("jury")),
     "judged": ("float64", lambda item: item.covered),
+    "rows_here": ("int64", lambda item: item.coverage.rows),
+    "rows_of_suite": ("int64", lambda item: item.coverage.of_suite),
+    **{name: ("string", _condition(name)) for name in _CONDITIONS},
+    "budget": ("int64", lambda item: item.asked.budget),
+    "context": ("int64", lambda item: item.asked.context),
+    "seed": ("int64", lambda item: item.asked.seed),
+    "grade": ("string", lambda item: getattr(beside_the_paper(item), "grade", None)),
+    "otherwise": ("string", lambda item: "; ".join(unlike_the_paper(item)) or None),
     "sample": ("bool", lambda item: item.sample),
 }
 _OF_METRIC = {"metric": "string", "value": "float64", "interval_low": "float64", "interval_high": "float64"}
@@ -97,6 +115,7 @@ _OF_GROUP: _Columns = {
     "valid": ("float64", lambda row: row.valid),
     "cut": ("float64", lambda row: row.cut),
     "pending": ("int64", lambda row: len(row.pending)),
+    "rows_in_part": ("int64", lambda row: len(row.short)),
     "asked_otherwise": ("int64", lambda row: len(row.unlike)),
     "rank": ("int64", lambda row: row.rank),
     "rank_of": ("int64", lambda row: row.of),
@@ -192,6 +211,10 @@ def _last() -> tuple[str, ...]:
             "rebuilt",
             "jury",
             "judged",
+            "rows_here",
+            "rows_of_suite",
+            *_CONDITIONS,
+            *("budget", "context", "seed", "grade", "otherwise"),
             "input_tokens",
             "output_tokens",
             "usd",
@@ -243,6 +266,39 @@ def csv_lines(table: pa.Table) -> list[str]:
     writer.writerow(table.column_names)
     writer.writerows(zip(*(column.to_pylist() for column in columns), strict=True))
     return lines
+
+
+def standing_record(item: Standing) -> dict[str, Any]:
+    """A standing as a mapping, for JSON and the page."""
+    return {
+        "entry": item.entry.label,
+        "suite": item.suite.id,
+        "strategy": item.strategy,
+        "sentence": item.sentence,
+        "among_peers": item.among_peers,
+        "placed": item.placed,
+        "place": item.place if item.placed else None,
+        "of": len(item.rivals) + 1,
+        "places": item.places,
+        "score": item.score,
+        "tasks": item.tasks,
+        "of_suite": item.of_suite,
+        "official": item.official,
+        "alike": item.alike,
+        "on_alike": item.on_alike,
+        "low": item.low,
+        "high": item.high,
+        "reasons": item.reasons,
+        "size": item.size,
+        "rivals": [[rival.entry.label, rival.score] for rival in item.rivals],
+        "peers": [rival.entry.label for rival in item.peers],
+        "strips": [
+            [strip.axis, strip.value, strip.tasks, strip.score, *strip.spread, strip.below]
+            for strip in item.strips
+        ],
+        "strong": [[strip.axis, strip.value] for strip in item.strong],
+        "weak": [[strip.axis, strip.value] for strip in item.weak],
+    }
 
 
 def shown(row: GroupScore) -> dict[str, Any]:

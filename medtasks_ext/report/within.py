@@ -5,57 +5,39 @@ The numbers are those of `medtasks compare` on the same runs. A model's pairs of
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.groups import groups_of
+from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import Shared, mean_change, shared_scores
-from medtasks_ext.results.ways import prompt_pairs, strategy_pairs
+from medtasks_ext.results.ways import Pair, Question, prompt_pairs, strategy_pairs
 from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from medtasks_ext.registry import Registry
-    from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.results.ways import Pair, Question
     from medtasks_ext.stats.comparison import Comparison
     from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)
 class Within:
-    """Two ways to ask one model, on the tasks of a suite that it has scores of in both.
+    """Two ways to ask one model, on the tasks of a suite that it has scores of in both."""
 
-    Attributes:
-        pair: the two in short, as `medtasks compare` names them.
-        before: label of the first way.
-        after: of the second.
-        question: strategies or prompts.
-        suite: its id.
-        sample: whether the rows are synthetic.
-        tasks: how many.
-        score_before: mean score of the first way.
-        score_after: of the second.
-        comparison: second minus first, document by document.
-        p_holm: adjusted by Holm, over all suites and pairs of the model.
-        p_bh: adjusted by Benjamini and Hochberg.
-    """
-
-    pair: str
-    before: str
-    after: str
-    question: Question
-    suite: str
-    sample: bool
-    tasks: int
-    score_before: float
-    score_after: float
-    comparison: Comparison
-    p_holm: float = 1.0
-    p_bh: float = 1.0
+    pair: str  # the two in short, as `medtasks compare` names them
+    before: str  # label of the first way
+    after: str  # of the second
+    question: Question  # strategies or prompts
+    suite: str  # its id
+    sample: bool  # whether the rows are synthetic
+    tasks: int  # how many
+    score_before: float  # mean score of the first way
+    score_after: float  # of the second
+    comparison: Comparison  # second minus first, document by document
+    p_holm: float = 1.0  # adjusted by Holm, over all suites and pairs of the model
+    p_bh: float = 1.0  # adjusted by Benjamini and Hochberg
 
     def record(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -84,9 +66,7 @@ def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: R
     """The pairs of every model.
 
     Args:
-        entries: own ones.
         draws: `id` of an experiment -> its score on each resample.
-        tasks: the registry.
     """
     suites = [group for group in groups_of(tasks) if group.axis == "suite"]
     found: list[Within] = []

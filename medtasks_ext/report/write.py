@@ -49,7 +49,6 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
     Args:
         folder: for them, as `check_folder` accepts it.
         report: for the tables.
-        data: of the page.
     """
     every, groups = results(report), groups_table(report)
     made: dict[str, Callable[[BinaryIO], object]] = {

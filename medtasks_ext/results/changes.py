@@ -13,6 +13,7 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import SUFFIX
+from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.experiments import Fault, differing
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples
@@ -155,16 +156,16 @@ def _task_change(one: Experiment, other: Experiment) -> TaskChange:
     one_score, other_score = (item.values()["score"] for item in counts)
     shared = Shared(one_score, other_score, len(places[0]), (draws[0], draws[1]), lambda: counts)
     strategies = one.strategy != other.strategy
-    of_strategies = ("prompt", "examples", "rows") if strategies else ()
+    # what follows from another strategy; other words of the same kind do, the suite's own and others do not
+    implied = {"strategy", "rows", "examples in the prompt"} if strategies else set()
+    implied |= {"wording"} if strategies and one.asked.wording == other.asked.wording else set()
     return TaskChange(
         task=one.dataset.id if strategies else one.task,
         shared=shared,
         comparison=mean_change([[shared]]),
         alone=len(before.documents) + len(after.documents) - 2 * shared.n,
         flips=_flips(one.task, before, after, places),
-        differs=tuple(
-            name for name in differing([one.settings, other.settings]) if name not in of_strategies
-        ),
+        differs=tuple(name for name in comparable(one.asked, other.asked).known if name not in implied),
     )
 
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,60 +16,87 @@ from medtasks_ext.registry.strategies import shots_of, strategy_title
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
 
+#: Version of the record.
+SCHEMA = 1
 #: same: nothing that can move a score differs. close: what differs is harmless by RULES, or unknown.
 #: other: something that can move a score differs.
 Grade = Literal["same", "close", "other"]
 _ORDER: tuple[Grade, ...] = ("same", "close", "other")
 GREEDY = "greedy"
+#: Packages whose versions can round an answer otherwise.
+_ROUND = ("vllm", "transformers", "torch", "lm_eval")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is known of how a result came about.
+    """What is known of how a result came about: the conditions of every result, whatever its origin.
 
     Attributes:
         strategy: kind of prompt and number of examples.
         version: `N` of the task's reader and metric; None of a paper's own scorer.
         wording: official, own, or official with our own line of the strategy.
+        artefact: the released file that holds the official words, and its version.
         prompt: hash of the prompt's templates.
         examples: hash of the examples in the prompt.
+        examples_cut: whether prompts carry fewer examples than asked for, to fit.
         source: synthetic, suite (the suite's own rows) or rebuilt (from the original source).
+        revision: of a download.
         rows: hash of the rows.
         documents: which of them were asked, in words; `all`.
-        n: how many were asked.
+        n: how many of the suite's rows are accounted for: asked, or taken for examples.
+        n_of_suite: how many the suite states.
+        held_out: rows that were taken for examples.
         budget: tokens that an answer may have.
         answers_cut: whether answers filled the budget.
+        context: tokens of prompt and answer together.
         inputs_cut: whether inputs did not fit.
         decoding: greedy, or the settings in words.
+        seed: of the draws.
         template: chat template: yes, no or its name.
         system: where instructions stand, and further text of the system turn.
         turns: whether examples are turns of a conversation.
-        jury: who judged, and by which protocol.
-        whole: whether all answers were judged that are to be.
+        jury: who judged.
+        protocol: by which protocol, in which words.
+        judged: share of the answers that were judged, of those that are to be.
         engine: what generated the answers.
+        versions: of the packages that did.
     """
 
     strategy: str
     version: str | None = None
     wording: str | None = None
+    artefact: str | None = None
     prompt: str | None = None
     examples: str | None = None
+    examples_cut: bool | None = None
     source: str | None = None
+    revision: str | None = None
     rows: str | None = None
     documents: str | None = None
     n: int | None = None
+    n_of_suite: int | None = None
+    held_out: int | None = None
     budget: int | None = None
     answers_cut: bool | None = None
+    context: int | None = None
     inputs_cut: bool | None = None
     decoding: str | None = None
+    seed: int | None = None
     template: str | None = None
     system: str | None = None
     turns: str | None = None
     jury: str | None = None
-    whole: bool = True
+    protocol: str | None = None
+    judged: float = 1.0
     engine: str | None = None
+    versions: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """As files hold it; what is unknown is left out."""
+        return {"schema": SCHEMA, **{key: value for key, value in asdict(self).items() if value is not None}}
 
 
 @dataclass(frozen=True)
@@ -107,6 +134,12 @@ class Comparability:
     differences: tuple[Difference, ...]
 
     @property
+    def known(self) -> tuple[str, ...]:
+        """The conditions in which the two are known to differ."""
+        unlike = (item.condition for item in self.differences if "unknown" not in (item.one, item.other))
+        return tuple(dict.fromkeys(unlike))
+
+    @property
     def reasons(self) -> list[str]:
         """The differences that can move a score, in words."""
         return [str(item) for item in self.differences if item.grade == "other"]
@@ -134,24 +167,33 @@ RULES = (
     Rule("strategy", "strategy", "other prompts, other numbers of examples"),
     Rule("source", "rows", "other documents have other scores"),
     Rule("rows", "rows", "other documents have other scores"),
+    Rule("revision", "revision of the rows", "rows of one hash are the same rows", moves=False),
     Rule("documents", "documents", "a part of the rows has another score"),
     Rule("n", "documents", "a part of the rows has another score"),
+    Rule("held_out", "rows for examples", "a few rows of many serve as examples", moves=False),
     Rule("version", "version of the task", "prompts, reader or metric changed between versions"),
     Rule("wording", "wording", "the suite's own words and others give other answers"),
     Rule("prompt", "wording", "other words give other answers"),
+    Rule("artefact", "file of the wording", "words of one hash are the same words", moves=False),
     Rule("examples", "examples in the prompt", "other examples give other answers"),
+    Rule("examples_cut", "examples in the prompt", "a prompt with fewer examples is another prompt"),
     Rule("budget", "budget", "answers that fill their budget are cut"),
     Rule("inputs_cut", "inputs", "inputs that do not fit are cut"),
+    Rule("context", "context", "inputs that fit are asked whole, whatever the room", moves=False),
     Rule("decoding", "decoding", "sampled answers differ from the likeliest ones"),
+    Rule("seed", "seed", "another draw of the same answers", moves=False),
     Rule("template", "chat template", "a template is part of the model it belongs to", moves=False),
     Rule("system", "system turn", "templates without a system turn put it elsewhere", moves=False),
     Rule("turns", "examples as turns", "examples in turns of a conversation are read otherwise"),
     Rule("jury", "jury", "other judges give other ratings"),
-    Rule("whole", "judgements", "what is pending is a chosen part: the disputed answers"),
+    Rule("protocol", "protocol of the jury", "other questions to judges give other ratings"),
+    Rule("judged", "judgements", "what is pending is a chosen part: the disputed answers"),
     Rule("engine", "engine", "engines differ in rounding alone", moves=False),
+    Rule("versions", "versions of packages", "versions differ in rounding alone", moves=False),
 )
-#: What a paper's own scorer settles: its scores carry no version of ours, no hash of our templates.
-_OF_A_PAPER = frozenset({"version", "prompt", "rows", "engine"})
+#: What a paper does not have: versions of our tasks, hashes of our templates, our engines.
+_NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
+_NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut"}
 
 
 @lru_cache(maxsize=2**16)
@@ -170,6 +212,10 @@ def comparable(one: Asked, other: Asked) -> Comparability:
     return Comparability(worst, tuple(found))
 
 
+#: What follows from a hash is said by it: field -> the field of the hash.
+_SAID_BY = {"revision": "rows", "artefact": "prompt"}
+
+
 def _grade(rule: Rule, one: Asked, other: Asked) -> Grade | None:
     """What an inequality in one condition makes of two results; None: nothing."""
     mine, theirs = getattr(one, rule.field), getattr(other, rule.field)
@@ -178,17 +224,21 @@ def _grade(rule: Rule, one: Asked, other: Asked) -> Grade | None:
     if rule.field == "budget" and not (one.answers_cut or other.answers_cut):
         known = one.answers_cut is not None and other.answers_cut is not None
         return "close" if known else "other"
+    if rule.field == "context" and (one.inputs_cut or other.inputs_cut):
+        return "other"
+    if rule.field == "seed" and one.decoding == other.decoding == GREEDY:
+        return None  # nothing is drawn
     if rule.field == "prompt" and one.wording != other.wording:
         return None  # said by the wording
-    if rule.field in ("n", "rows") and one.source != other.source:
+    if rule.field in ("n", "rows", "revision") and one.source != other.source:
         return None  # said by the source
+    if (hash_ := _SAID_BY.get(rule.field)) and getattr(one, hash_) and getattr(other, hash_):
+        return "close" if getattr(one, hash_) == getattr(other, hash_) else None
     return "other" if rule.moves else "close"
 
 
 def _unknown(field: str, one: Asked, other: Asked) -> Grade | None:
-    if field in _OF_A_PAPER or (field in ("n", "documents") and one.source == other.source):
-        return None
-    if field == "jury" and one.jury is None and other.jury is None:
+    if field in _NOT_OF_A_PAPER or (field in ("n", "documents") and one.source == other.source):
         return None
     if field in ("examples", "turns") and shots_of(one.strategy) == shots_of(other.strategy) == 0:
         return None
@@ -202,21 +252,17 @@ def _shown(field: str, value: Any) -> str:
         return strategy_title(value)
     if field in ("prompt", "rows", "examples"):
         return f"hash {value}"
-    if field == "n":
+    if field in ("n", "held_out"):
         return f"{value:,} documents"
+    if field in ("budget", "context"):
+        return f"{value:,} tokens"
     if field == "source":
         return {"synthetic": "synthetic rows", "suite": "the suite's rows", "rebuilt": "rows rebuilt"}[value]
-    if field == "whole":
-        return "all there" if value else "some pending"
-    if field == "inputs_cut":
+    if field == "judged":
+        return "all there" if value == 1 else f"{1 - value:.0%} pending"
+    if field in ("inputs_cut", "examples_cut"):
         return "some cut" if value else "whole"
     return str(value)
-
-
-def moving(one: Asked) -> tuple[Any, ...]:
-    """Everything known of it that can move a score, but which rows: alike for results that can be tested."""
-    left_out = {"rows", "documents", "n"}
-    return tuple(getattr(one, rule.field) for rule in RULES if rule.moves and rule.field not in left_out)
 
 
 # ---------------------------------------------------------------------- what is known
@@ -231,56 +277,94 @@ def asked(item: Experiment, settings: Mapping[str, str]) -> Asked:
     """
     if item.settings.get("version") == "published":
         return _published(item)
-    generation = item.config.get("generation_kwargs") or {}
+    generation, facts = item.config.get("generation_kwargs") or {}, item.recorded
     wording, prompt = _wording(item.settings.get("prompt", ""))
+    artefact = " ".join(
+        str(item.loaded[key]) for key in ("artefact", "artefact_revision") if key in item.loaded
+    )
     shots = shots_of(item.strategy)
+    jury, _, protocol = item.settings.get("jury", "").partition("; ")
+    coverage = item.coverage
     return Asked(
         strategy=item.strategy,
         version=item.settings.get("version") or None,
         wording=wording,
+        artefact=artefact or None,
         prompt=prompt,
         examples=item.settings.get("examples") if shots else None,
+        examples_cut=_any(item, "shots_dropped") if shots else None,
         source=_source(item),
+        revision=item.loaded.get("revision"),
         rows=item.settings.get("rows") or None,
         documents=item.settings.get("documents"),
-        n=item.n,
-        budget=int(generation["max_gen_toks"]) if "max_gen_toks" in generation else None,
+        n=coverage.rows if item.n == coverage.here else item.n,
+        n_of_suite=coverage.of_suite,
+        held_out=item.loaded.get("n_held_out"),
+        budget=int(generation["max_gen_toks"]) if "max_gen_toks" in generation else facts.get("budget"),
         answers_cut=_any(item, "answers_cut"),
+        context=facts.get("context"),
         inputs_cut=_any(item, "inputs_cut"),
         decoding=decoding_words(generation),
+        seed=facts.get("seed"),
         template=settings.get("chat template"),
         system=_joined(settings, "instruction in", "system instruction"),
         turns=settings.get("shots as turns") if shots else None,
-        jury=item.settings.get("jury"),
-        whole=item.covered == 1,
+        jury=jury or None,
+        protocol=protocol or None,
+        judged=item.covered,
         engine=settings.get("backend"),
+        versions=_versions(facts.get("versions") or {}),
     )
 
 
-def unlike_the_paper(item: Experiment, settings: Mapping[str, str]) -> list[str]:
+def unlike_the_paper(item: Experiment) -> list[str]:
     """What differs from how the suite's paper asked, and can move a score; empty where it prints none."""
+    found = beside_the_paper(item)
+    return [] if found is None else found.reasons
+
+
+def may_stand_beside(item: Experiment) -> bool:
+    """Whether a result may be ranked among those of the suite's paper."""
+    return item.coverage.whole and not unlike_the_paper(item)
+
+
+def beside_the_paper(item: Experiment) -> Comparability | None:
+    """How far a result can stand beside those that the suite's paper prints; None where it prints none."""
     dataset = item.dataset
     if item.settings.get("version") == "published" or not dataset.of_paper or dataset.suite.published is None:
-        return []
+        return None
     # what a paper calls zero-shot may ask to reason first
     strategy = dataset.metadata.published_strategy if item.strategy == "zero_shot" else item.strategy
-    printed = Asked(strategy, wording="official", source="suite", documents="all", n=dataset.metadata.n_test)
-    return comparable(asked(item, settings), printed).reasons
+    return comparable(item.asked, of_the_paper(item.dataset, strategy))
+
+
+@lru_cache(maxsize=2048)
+def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Asked:
+    """How the suite's paper asked a dataset, as far as it says (`published.conditions` of `suite.yaml`).
+
+    Args:
+        dataset: of the paper.
+        strategy: of the published score.
+        model: some may be asked otherwise than the others.
+    """
+    said = dataset.suite.published.conditions if dataset.suite.published else None
+    return Asked(
+        strategy,
+        wording="official",
+        source="suite",
+        documents="all",
+        n=dataset.n_documents or None,
+        n_of_suite=dataset.n_documents or None,
+        budget=dataset.metadata.official_budget,
+        answers_cut=False,  # budgets of suites are made for their answers
+        decoding=said.decoding_of(model) if said else None,
+        jury=said.jury if said and dataset.blocks.get("judge") else None,
+    )
 
 
 def _published(item: Experiment) -> Asked:
     """A published score: the paper's rows, words and settings."""
-    given = item.settings
-    return Asked(
-        strategy=item.strategy,
-        wording="official",
-        source="suite",
-        documents="all",
-        n=item.n or None,
-        budget=int(given["budget"]) if given.get("budget") else None,
-        decoding=given.get("decoding"),
-        jury=given.get("jury"),
-    )
+    return of_the_paper(item.dataset, item.strategy, item.settings.get("model", ""))
 
 
 def _wording(text: str) -> tuple[str | None, str | None]:
@@ -312,8 +396,12 @@ def decoding_words(generation: Mapping[str, Any]) -> str | None:
     )
     if not sampled:
         return GREEDY
-    words = (name for name in ("temperature", "top_p", "top_k", "seed") if generation.get(name) is not None)
+    words = (name for name in ("temperature", "top_p", "top_k") if generation.get(name) is not None)
     return ", ".join(f"{name}={generation[name]}" for name in words) or "sampled"
+
+
+def _versions(known: Mapping[str, str]) -> str | None:
+    return ", ".join(f"{name} {known[name]}" for name in _ROUND if known.get(name)) or None
 
 
 def _joined(settings: Mapping[str, str], *names: str) -> str | None:

@@ -38,7 +38,6 @@ def score_by_department(
     Args:
         tasks: task -> lm-eval's records of its documents (in memory or as read from `samples_TASK.jsonl`)
             and its aggregations.
-        metric: what to report.
 
     Returns:
         Each primary department, followed by its secondary ones, in the order of the vocabulary; those

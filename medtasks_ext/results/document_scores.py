@@ -166,7 +166,6 @@ def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
     """What `as_table` wrote.
 
     Args:
-        table: of one task.
         statistic: of the task's score, as the registry names it.
     """
     column = {name: table[name].combine_chunks() for name in table.column_names}

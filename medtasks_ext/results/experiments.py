@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from medtasks_ext.results.conditions import Asked, asked
 from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
@@ -45,6 +46,55 @@ class Fault:
         return f"{self.where}: {self.what}\n  → {self.remedy}"
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a suite's dataset a score stands on.
+
+    Attributes:
+        answers: documents that were answered.
+        here: documents of the rows that were read; None where nobody counted.
+        rows: rows that are accounted for: those here, and those that serve as examples or have no gold.
+        of_suite: rows that the suite states; None where it states none, and of synthetic rows.
+        judged: share of the answers that were judged, of those that are to be.
+    """
+
+    answers: int
+    here: int | None
+    rows: int
+    of_suite: int | None
+    judged: float
+
+    @property
+    def short(self) -> bool:
+        """Whether rows of the suite are missing here, or were not asked."""
+        return (self.here is not None and self.answers < self.here) or self.lacks_rows
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether there are fewer rows here than the suite states."""
+        return self.of_suite is not None and self.rows < self.of_suite
+
+    @property
+    def whole(self) -> bool:
+        """Whether the score rests on all rows, answers and judgements."""
+        return not self.short and self.judged == 1
+
+    @property
+    def words(self) -> str:
+        """What is missing, n of n; empty where nothing is."""
+        return ", ".join(
+            [
+                *([f"{self.rows:,} of the suite's {self.of_suite:,} rows"] if self.lacks_rows else []),
+                *(
+                    [f"{self.answers:,} of {self.here:,} answers"]
+                    if self.here is not None and self.answers < self.here
+                    else []
+                ),
+                *([f"{self.judged:.0%} of the judgements"] if self.judged < 1 else []),
+            ]
+        )
+
+
 @dataclass
 class Experiment:
     """One task of one model.
@@ -64,6 +114,8 @@ class Experiment:
         tokens: input and output tokens, where they were counted.
         sample: whether its rows are synthetic.
         config: lm-eval's record of the task's configuration; empty for published scores.
+        recorded: the conditions as a run recorded them (`runs.conditions`); empty where nobody did.
+        asked: what is known of its conditions; its entry gives them.
         read_resampled: gives the score on each resample, (resamples,), or None.
         read_documents: gives what each document contributed. Raises MedtasksError.
         read_samples: gives lm-eval's records of the documents, with texts; all, or so many of the file's
@@ -83,6 +135,8 @@ class Experiment:
     tokens: dict[str, int] | None = None
     sample: bool = False
     config: dict[str, Any] = field(default_factory=dict)
+    recorded: dict[str, Any] = field(default_factory=dict)
+    asked: Asked = field(default_factory=lambda: Asked("zero_shot"), repr=False, compare=False)
     read_resampled: Callable[[], Array | None] = lambda: None
     read_documents: Callable[[], DocumentScores] | None = None
     read_samples: Callable[..., list[Sample]] | None = None
@@ -103,9 +157,26 @@ class Experiment:
         return self.metrics.get("judged", 1.0)
 
     @property
+    def coverage(self) -> Coverage:
+        """How much of the suite's dataset its score stands on."""
+        loaded, published = self.loaded, self.settings.get("version") == "published"
+        stated = (self.recorded.get("rows") or {}).get("n_of_suite", self.dataset.n_documents)
+        here = loaded.get("n_test")
+        rows = self.n if here is None else here
+        if rows < stated:
+            rows = min(rows + loaded.get("n_held_out", 0) + loaded.get("n_dropped", 0), stated)
+        return Coverage(
+            answers=self.n,
+            here=here,
+            rows=rows,
+            of_suite=None if self.sample or published or not stated else stated,
+            judged=self.covered,
+        )
+
+    @property
     def whole(self) -> bool:
-        """Whether it was asked all documents, and judged on all answers."""
-        return self.covered == 1 and not self.limited
+        """Whether it was asked all documents of the suite, and judged on all answers."""
+        return self.coverage.whole and not self.limited
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -120,6 +191,19 @@ class Experiment:
         return self.cut[what] / self.n if self.n and what in self.cut else None
 
 
+@dataclass(frozen=True)
+class Printed:
+    """What a paper prints beside a model's score of a group.
+
+    Attributes:
+        interval: 95 % interval of the score.
+        valid: share of readable answers.
+    """
+
+    interval: Interval | None = None
+    valid: float | None = None
+
+
 @dataclass
 class Entry:
     """One line of a leaderboard.
@@ -131,6 +215,7 @@ class Entry:
         settings: what all its experiments share and what decides whether scores can be compared.
         experiments: task -> experiment.
         groups: group -> published score, where a paper prints no score per task.
+        printed: group -> what a paper prints beside its score: the interval, and the readable share.
         folders: where it was read.
         notes: what is known to have gone wrong in the run (preflight, endpoint, template).
         manifest: of the run that it was read from first.
@@ -143,10 +228,16 @@ class Entry:
     settings: dict[str, str]
     experiments: dict[str, Experiment]
     groups: dict[str, float] = field(default_factory=dict)
+    printed: dict[str, Printed] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     manifest: dict[str, Any] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Tell the experiments under which conditions they came about: a part of these is the entry's."""
+        for item in self.experiments.values():
+            item.asked = asked(item, self.settings)
 
     @property
     def limited(self) -> bool:

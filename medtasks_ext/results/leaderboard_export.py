@@ -1,6 +1,6 @@
 """A run as the folder that the BRIDGE leaderboard takes (`leaderboard` of the suite's `suite.yaml`).
 
-    OUT/result/TASK/MODEL/TASK-MODE-greedy-42.result.json
+    OUT/result/TASK/MODEL/TASK-MODE-DECODING-SEED.result.json
 
 The layout and the fields are those that the official `main.py` writes: the row of the test file
 and the response as `pred`. Runs without gold are exported, too: the authors hold it.
@@ -13,30 +13,36 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.strategies import asked_strategy, strategy_title
+from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
 from medtasks_ext.results.conditions import GREEDY, decoding_words
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import iter_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from medtasks_ext.registry import Dataset, Registry, Suite
-    from medtasks_ext.runs.records import Sample
+    from medtasks_ext.runs.records import Sample, TaskRecord
 
 MODES = {"zero_shot": "direct", "cot": "cot", "five_shot": "direct-5-shot"}
-DECODING = "greedy-42"
+#: the leaderboard's seed, which names its files; nothing is drawn where answers are the likeliest ones
+SEED = 42
 
 
 @dataclass(frozen=True)
 class Exported:
-    """One written file."""
+    """One written file.
+
+    Attributes:
+        path: where it lies.
+        n: rows.
+        unlike: what differs from how the leaderboard's models were asked, in words.
+    """
 
     path: Path
     n: int
-    rebuilt: bool
+    unlike: list[str]
 
 
 def export_run(run: Path, out: Path, registry: Registry, suite: Suite) -> list[Exported]:
@@ -79,39 +85,44 @@ def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: st
     files = RunFolder(run)
     stored = files.read_task(name)
     loaded = stored["loaded"]
-    _check_mode(run, name, strategy, stored["config"])
+    mode = _mode(run, name, strategy, stored)
     if loaded["origin"] == "sample":
         raise MedtasksError(
             f"{name} was run on synthetic sample rows", where=run, remedy="run it on the official files"
         )
     official = dataset.blocks["rows"]["official_name"]
-    path = out / "result" / official / model / f"{official}-{MODES[strategy]}-{DECODING}.result.json"
+    path = out / "result" / official / model / f"{official}-{mode}.result.json"
     rows = [_row(sample, official, dataset) for sample in iter_samples(files.samples_file(name))]
+    unlike = ["rows rebuilt from the source: not the official test rows"] if loaded["rebuilt"] else []
+    if loaded["instruction"] != "official":
+        unlike.append("not asked in the suite's own words alone, as the leaderboard's models were")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=4), encoding="utf-8")
-    return Exported(path, len(rows), loaded["rebuilt"])
+    return Exported(path, len(rows), unlike)
 
 
-def _check_mode(run: Path, name: str, strategy: str, config: Mapping[str, Any]) -> None:
-    """Refuse what the leaderboard has no file name for.
+def _mode(run: Path, name: str, strategy: str, stored: TaskRecord) -> str:
+    """What the leaderboard calls the way in which the task was asked: kind of prompt, shots, decoding, seed.
 
     Raises:
-        MedtasksError: other numbers of examples than the strategy's, or answers that were sampled.
+        MedtasksError: the leaderboard has no name for it.
     """
-    shots, generation = int(config.get("num_fewshot") or 0), config.get("generation_kwargs") or {}
-    asked = asked_strategy(strategy, shots)
-    if asked != strategy:
+    config = stored["config"]
+    asked = asked_strategy(strategy, int(config.get("num_fewshot") or 0))
+    if asked not in MODES or (asked != strategy and reasons(strategy)):
         raise MedtasksError(
-            f"{name} was asked {strategy_title(asked)}, which the leaderboard does not take under this name",
+            f"{name} was asked {strategy_title(asked)}, which the leaderboard does not take",
             where=run,
             remedy="run the tasks without --num_fewshot; `…_5shot` is the task with five examples",
         )
-    if decoding_words(generation) not in (None, GREEDY):
+    decoding = decoding_words(config.get("generation_kwargs") or {}) or GREEDY
+    if decoding != GREEDY:
         raise MedtasksError(
-            f"{name} has sampled answers ({decoding_words(generation)}); the leaderboard takes greedy ones",
+            f"{name} has sampled answers ({decoding}); the leaderboard takes greedy ones",
             where=run,
             remedy="run it without --gen_kwargs",
         )
+    return f"{MODES[asked]}-{decoding}-{SEED}"
 
 
 def _row(sample: Sample, official: str, dataset: Dataset) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import function
-from medtasks_ext.results.experiments import Entry, Experiment
+from medtasks_ext.results.experiments import Entry, Experiment, Printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,13 +47,14 @@ def published_entries(tasks: Registry) -> list[Entry]:
 
 
 def published_experiments(
-    tasks: Registry, suite: Suite, scores: Mapping[tuple[str, str], float]
+    tasks: Registry, suite: Suite, model: str, scores: Mapping[tuple[str, str], float]
 ) -> dict[str, Experiment]:
     """Printed scores of tasks as experiments.
 
     Args:
         tasks: the registry.
         suite: whose paper prints them.
+        model: whose scores they are.
         scores: (name of the dataset in the paper's tables, strategy) -> score, 0-1; names that the
             registry does not hold are left out. What a paper calls zero-shot may have asked to reason first;
             such a score goes where the dataset says (`published_strategy`).
@@ -77,7 +78,7 @@ def published_experiments(
             metrics={"score": score},
             intervals={},
             n=dataset.metadata.n_test or 0,
-            settings={"prompt": "the paper's", "data": "the paper's", "version": "published"},
+            settings={"prompt": "the paper's", "data": "the paper's", "version": "published", "model": model},
         )
     return found
 
@@ -88,6 +89,7 @@ def published_entry(
     experiments: dict[str, Experiment],
     facts: Mapping[str, str],
     groups: dict[str, float] | None = None,
+    printed: dict[str, Printed] | None = None,
 ) -> Entry:
     """A model as the suite's paper prints it.
 
@@ -97,6 +99,7 @@ def published_entry(
         experiments: scores of tasks.
         facts: what else the paper says of the model.
         groups: zero-shot name of a group -> its printed score, 0-1.
+        printed: name of a group -> what is printed beside its score.
     """
     return Entry(
         model=model,
@@ -105,6 +108,7 @@ def published_entry(
         settings={"published": suite.id},
         experiments=experiments,
         groups=groups or {},
+        printed=printed or {},
         notes=(suite.published.note,) if suite.published else (),
         details={key: value for key, value in facts.items() if value},
     )

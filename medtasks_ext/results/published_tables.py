@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from medtasks_ext.registry.strategies import SUFFIX
+from medtasks_ext.results.experiments import Printed
 from medtasks_ext.results.published import published, published_entry, published_experiments
 from medtasks_ext.results.suite_figures import normalised
+from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
@@ -20,14 +23,31 @@ _JURY = ("Jury Score", "LLM Jury")
 
 
 def leaderboard(tasks: Registry, suite: Suite) -> list[Entry]:
-    """BRIDGE's leaderboard: 98 models, three strategies."""
+    """BRIDGE's leaderboard: 98 models, three strategies; 95 of them with intervals and readable shares."""
     facts = {row["model"]: row for row in published(f"{suite.id}_models.csv")}
     scores: dict[str, _Scores] = {}
     for row in published(f"{suite.id}_leaderboard.csv"):
         place = (row["task"], row["strategy"])
         scores.setdefault(row["model"], {})[place] = float(row["score"]) / 100
+    valid = {row["model"]: row for row in published(f"{suite.id}_valid_rate.csv")}
+    printed = {
+        row["model"]: {
+            suite.id + suffix: Printed(
+                Interval(*(float(row[f"{strategy}_{end}"]) / 100 for end in ("ci_low", "ci_high"))),
+                float(valid[row["model"]][strategy]) / 100,
+            )
+            for strategy, suffix in SUFFIX.items()
+        }
+        for row in published(f"{suite.id}_overall.csv")
+    }
     return [
-        published_entry(suite, model, published_experiments(tasks, suite, found), facts.get(model, {}))
+        published_entry(
+            suite,
+            model,
+            published_experiments(tasks, suite, model, found),
+            facts.get(model, {}),
+            printed=printed.get(model),
+        )
         for model, found in scores.items()
     ]
 
@@ -44,7 +64,7 @@ def score_and_jury_tables(tasks: Registry, suite: Suite) -> list[Entry]:
                 normalised(value) if row["metric"] in _JURY else value
             )
     return [
-        published_entry(suite, model, published_experiments(tasks, suite, found), facts.get(model, {}))
+        published_entry(suite, model, published_experiments(tasks, suite, model, found), facts.get(model, {}))
         for model, found in scores.items()
     ]
 
@@ -70,7 +90,7 @@ def zero_shot_table(tasks: Registry, suite: Suite) -> list[Entry]:
             scores.setdefault(row["model"], {})[row["dataset"], "zero_shot"] = float(row["score"]) / 100
         facts[row["model"]] = {"domain": row["model_type"], "parameters_b": row["params"]}
     return [
-        published_entry(suite, model, published_experiments(tasks, suite, found), facts[model])
+        published_entry(suite, model, published_experiments(tasks, suite, model, found), facts[model])
         for model, found in scores.items()
     ]
 

@@ -29,6 +29,7 @@ from medtasks_ext.results.experiments import (
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
+from medtasks_ext.runs.conditions import LAYOUT
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import read_samples
@@ -252,6 +253,7 @@ def _medtasks_task(
         tokens=stored.get("tokens"),
         sample="SAMPLE_DATA" in metrics,
         config=stored["config"],
+        recorded=stored.get("conditions") or {},
         read_resampled=lambda: load_resampled(files.resampled_file(name)),
         read_documents=lambda: load_document_scores(files.scores_file(name), score_statistic(dataset)),
         read_samples=partial(run.samples, name),
@@ -309,7 +311,8 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     # lm-eval records what it was given, keys and tokens included
     arguments = dropped_secrets(_arguments(run.get("model_args")))
     settings = {
-        "apply_chat_template": bool(content.get("chat_template")),
+        # lm-eval records its text: empty where a server applies its own, null where none is applied
+        "apply_chat_template": content["chat_template"] is not None if "chat_template" in content else None,
         "fewshot_as_multiturn": content.get("fewshot_as_multiturn"),
         "system_instruction": content.get("system_instruction"),
         "gen_kwargs": dropped_secrets(_arguments(run.get("gen_kwargs"))),
@@ -483,7 +486,7 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
     settings, arguments = identity["settings"], identity["model"]["model_args"]
     # the model's chat template may have refused what was asked for
     system_role = manifest.get("system_role", settings.get("system_role", True))
-    template = settings.get("apply_chat_template")
+    template = settings.get("apply_chat_template") or (settings.get("layout") and LAYOUT)
     multiturn = settings.get("fewshot_as_multiturn")
     chosen = {key: value for key, value in arguments.items() if key not in INFRASTRUCTURE}
     documents = dict.fromkeys(item.settings["documents"] for item in experiments.values())
@@ -491,7 +494,7 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
     return {
         "backend": str(identity["model"]["model"]),
         "model arguments": _words(chosen),
-        "chat template": template if isinstance(template, str) else "yes" if template else "no",
+        **({} if template is None else {"chat template": _template(template)}),
         "instruction in": "system turn" if system_role else "user turn",
         "system instruction": str(settings.get("system_instruction") or "none"),
         "shots as turns": "yes" if (bool(template) if multiturn is None else multiturn) else "no",
@@ -500,6 +503,10 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
         "rows": "synthetic" if any(item.sample for item in experiments.values()) else "real",
         **({"jury": " or ".join(sorted(juries))} if juries else {}),
     }
+
+
+def _template(given: bool | str) -> str:
+    return given if isinstance(given, str) else "yes" if given else "no"
 
 
 def _words(values: Mapping[str, Any]) -> str:

@@ -52,7 +52,6 @@ def roll_up(
     """The row of a group.
 
     Args:
-        name: of the group.
         tasks: all tasks that it holds.
         metrics: task -> metric -> value, for finished tasks.
         sizes: task -> number of documents, for finished tasks.
@@ -87,7 +86,6 @@ def counted_parts(
     """The scored tasks that a group's score is taken over: a mean over parts, each the mean of its tasks.
 
     Args:
-        tasks: of the group.
         scored: tasks that have a score.
         parts: the tasks behind the score, where it is a mean over parts.
     """
@@ -101,7 +99,6 @@ def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_s
     Args:
         entry: a model's experiments, or its published scores.
         group: name of a task, tag or group, without the suffix of a strategy.
-        strategy: of the scores.
     """
 
     def asked(names: Iterable[str]) -> list[str]:

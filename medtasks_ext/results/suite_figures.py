@@ -27,7 +27,7 @@ class SuiteFigures:
     win_rate: float  # mean over benchmarks of (models beaten + half of the ties) / (models - 1)
     win_sd: float  # population s.d. of the model's pairwise win rates, in which a tie is no win
     macro_average: float  # mean of the normalised scores
-    macro_sd: float  # their sample s.d
+    macro_sd: float  # their sample s.d.
 
 
 def normalised(jury_score: float) -> float:

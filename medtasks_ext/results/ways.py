@@ -6,17 +6,16 @@ rate the same answers otherwise say something of themselves, and nothing of the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
-from medtasks_ext.results.conditions import asked, comparable
+from medtasks_ext.results.conditions import comparable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from medtasks_ext.results.experiments import Entry
 
 #: entries: two that somebody set side by side. strategies, prompts: one model asked in two ways.
@@ -27,19 +26,12 @@ _OF_PROMPTS = frozenset({"wording", "examples in the prompt", "examples as turns
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries whose experiments of the same name are compared.
+    """Two entries whose experiments of the same name are compared."""
 
-    Attributes:
-        before: the first; of strategies under the names of zero-shot tasks.
-        after: the second.
-        question: what the comparison answers.
-        words: the two in short.
-    """
-
-    before: Entry
-    after: Entry
-    question: Question
-    words: str
+    before: Entry  # the first; of strategies under the names of zero-shot tasks
+    after: Entry  # the second
+    question: Question  # what the comparison answers
+    words: str  # the two in short
 
 
 def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
@@ -120,7 +112,7 @@ def _ask_in_other_words(first: Entry, second: Entry) -> bool:
         difference.condition
         for name in first.experiments.keys() & second.experiments.keys()
         for difference in comparable(
-            asked(first.experiments[name], first.settings), asked(second.experiments[name], second.settings)
+            first.experiments[name].asked, second.experiments[name].asked
         ).differences
         if difference.grade == "other"
     }

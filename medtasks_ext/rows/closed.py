@@ -64,8 +64,8 @@ def _closed(spec: DatasetSpec, schema: RowSchema) -> dict[str, list[Any]]:
     if gold in derived:
         gold, given = _last(derived[gold]), True
     answers = [*spec.answer.get("letters", ()), *spec.answer.get("labels", ())]
-    if answers and given and gold not in (None, *derived) and spec.answer["kind"] in _ONE_OF:
-        found.setdefault(str(gold), answers)
+    if answers and given and gold is not None and gold in schema.columns and spec.answer["kind"] in _ONE_OF:
+        found.setdefault(gold, answers)
     return found
 
 

@@ -44,10 +44,8 @@ class Faults:
 
         Args:
             place: the row, for messages.
-            where: its file.
             make: makes it. What it raises is a fault of the row, unless it is a `MedtasksError` of
                 something else.
-            args: what it is made of.
             named: likewise.
         """
         try:

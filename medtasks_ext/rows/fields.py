@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -14,6 +14,7 @@ from medtasks_ext.rows.closed import columns_of
 from medtasks_ext.rows.columns import CellReader, Column, is_blank
 from medtasks_ext.rows.expressions import UNFIT, Expression
 from medtasks_ext.rows.faults import REMEDY
+from medtasks_ext.rows.quarantine import Quarantine
 from medtasks_ext.rows.spec import RowSchema
 
 if TYPE_CHECKING:
@@ -79,11 +80,15 @@ class ReadRows:
     Attributes:
         n_dropped: rows left out since their gold is blank.
         rebuilt: the schema says that they are not the suite's own.
+        excluded: reason -> rows that the task's file excludes.
+        n_source: rows of the source, excluded ones among them.
     """
 
     rows: list[ReadRow]
     n_dropped: int = 0
     rebuilt: bool = False
+    excluded: dict[str, int] = field(default_factory=dict)
+    n_source: int = 0
 
 
 def words(value: object) -> str:
@@ -124,10 +129,13 @@ class FieldReader:
             keeps_blanks=public,
         )
         found: list[ReadRow] = []
+        quarantine = Quarantine(self.source.exclude if self.rows.origin == "hub" else [], where)
         for number, row in enumerate(rows, start=1):
+            if quarantine.holds(row, number, split):
+                continue
             place = f"{split} row {number}"
             found += self.faults.tried(place, where, reader.read, row, place) or []
-        schema = reader.schema
+        schema, excluded = reader.schema, quarantine.counts(split)
         if schema.distinct:
             alike = {tuple(str(row.fields[name]) for name in schema.distinct): row for row in found}
             found = list(alike.values())
@@ -135,7 +143,8 @@ class FieldReader:
         n_blank = reader.n_blank + len(found) - len(kept)
         if n_blank:
             self.faults.notes["left out, since the gold is blank"] += n_blank
-        return ReadRows(kept, n_blank, schema.rebuilt and self.rows.origin != "sample")
+        rebuilt = schema.rebuilt and self.rows.origin != "sample"
+        return ReadRows(kept, n_blank, rebuilt, excluded, len(rows))
 
     def _schema(self, row: Row) -> RowSchema:
         schemas = [*([OFFICIAL] if self.source.official_name else []), *self.source.schemas]

@@ -26,7 +26,9 @@ def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
     metadata = dataset.metadata
     found = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
-    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(found)}"
+    download = source_of(dataset).download
+    click = f"; or accept its terms: medtasks data fetch --accept {dataset.id}" if download else ""
+    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(found)}{click}"
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:

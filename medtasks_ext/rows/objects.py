@@ -13,7 +13,6 @@ def json_objects(items: Any, fields: list[str] | Mapping[str, str]) -> str:
     """A JSON array with an object per line, of the named fields in their order, without repeats.
 
     Args:
-        items: objects of the row.
         fields: names; or name -> where the value lies, `object.@value` for a field of a field. Fields that
             an object lacks, and nulls, are left out.
 

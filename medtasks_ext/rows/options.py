@@ -22,7 +22,8 @@ def split_options(value: Any) -> list[str]:
     """The option texts in letter order, from any of the shapes in which sources keep them.
 
     A list of `{key, value}` objects, a mapping of letters, a list of texts, or one string with an
-    option per line (some copies of CMExam hold a literal backslash and n instead of line breaks).
+    option per line (some copies of CMExam hold a literal backslash and n instead of line breaks). Such
+    lines are read by their letters: a letter that is missing before others has an empty text.
     """
     if isinstance(value, dict):
         return [str(value[letter]).strip() for letter in sorted(value)]
@@ -30,21 +31,26 @@ def split_options(value: Any) -> list[str]:
         if all(isinstance(item, dict) for item in value):
             return [str(item["value"]).strip() for item in sorted(value, key=lambda item: item["key"])]
         return [str(item).strip() for item in value]
-    texts: list[str] = []
+    texts: dict[str, str] = {}
     for line in str(value).replace("\\n", "\n").splitlines():
         if not line.strip():
             continue
         match = _OPTION.fullmatch(line)
-        if not match or match[1] != ascii_uppercase[len(texts)]:
-            raise RowValueError(
-                f"option line {excerpt(line)} does not begin with the letter {ascii_uppercase[len(texts)]}"
-            )
-        texts.append(match[2].strip())
-    return texts
+        if not match or match[1] in texts:
+            raise RowValueError(f"option line {excerpt(line)} does not begin with a letter of its own")
+        texts[match[1]] = match[2].strip()
+    last = max(texts, default="")
+    return [texts.get(letter, "") for letter in ascii_uppercase[: ascii_uppercase.find(last) + 1] if last]
 
 
 def lettered(options: list[str]) -> str:
-    """One line per option: letter, full stop, text."""
+    """One line per option: letter, full stop, text.
+
+    Raises:
+        ValueError: an option has no text.
+    """
+    if "" in options:
+        raise RowValueError(f"option {ascii_uppercase[options.index('')]} has no text")
     return "\n".join(f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
 
 
@@ -62,6 +68,21 @@ def as_letters(indices: Any) -> str:
     return "".join(sorted({ascii_uppercase[index] for index in indices}))
 
 
+def mended(row: ReadRow) -> ReadRow:
+    """The row of a pinned source with its options as they are meant.
+
+    A letter without text is no option, options of the same text are one, and the answer's letters follow.
+    """
+    options, answer = row.fields["options"], str(row.fields["answer"])
+    kept = list(dict.fromkeys(option for option in options if option))
+    texts = dict(zip(ascii_uppercase, options, strict=False))
+    if len(kept) == len(options) or not all(texts.get(letter) for letter in answer):
+        return row
+    letters = sorted({ascii_uppercase[kept.index(texts[letter])] for letter in answer})
+    row.fields |= {"options": kept, "answer": "".join(letters)}
+    return row
+
+
 def check_options(row: ReadRow) -> ReadRow:
     """The row, if its options are such that answers can be compared by them.
 
@@ -74,7 +95,10 @@ def check_options(row: ReadRow) -> ReadRow:
     problem = remedy = ""
     repeated = [option for place, option in enumerate(options) if option in options[:place]]
     outside = [letter for letter in answer if letter not in ascii_uppercase[: len(options)]]
-    if len(options) < 2:
+    if "" in options:
+        problem = f"has no option {ascii_uppercase[options.index('')]}"
+        remedy = "write every option from A on, each on a line of its own"
+    elif len(options) < 2:
         problem, remedy = f"has {len(options)} options", "give every question at least two options"
     elif repeated:
         problem = f"has the option {excerpt(repeated[0])} more than once"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
 
 from medtasks_ext.errors import MedtasksError, RowError
@@ -11,8 +12,6 @@ from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.expressions import Expression
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.spec import Judging
@@ -73,9 +72,7 @@ def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, fi
 
     Args:
         rows: test rows.
-        judging: the task's.
         faults: keeps what is wrong.
-        file: the task's file.
 
     Raises:
         MedtasksError: points of some rows cannot be scored, unless faults are kept.

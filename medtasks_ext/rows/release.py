@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows.remote import hub_file
+from medtasks_ext.rows.remote import RemoteFile
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.suites import Release
@@ -48,7 +48,7 @@ def _find(release: Release, name: str, source: Source, suffix: str) -> tuple[Pat
 
     if not source.official_name:
         return None
-    archive = hub_file(release.repo, REVISION, name)
+    archive = RemoteFile(name, REVISION, release.repo).get()
     wanted = {letters(name) for name in (source.official_name, *source.other_names)}
     found = (
         name for name in _members(archive) if name.endswith(suffix) and letters(_stem(name, suffix)) in wanted

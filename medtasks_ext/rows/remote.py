@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import os
-import urllib.error
-import urllib.request
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from medtasks_ext.atomic import atomic_file
+from filelock import FileLock
+
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import cache_dir
+from medtasks_ext.rows import transfer
+from medtasks_ext.rows.digests import git_blob, has_digest, sha256_of
 from medtasks_ext.rows.folders import CACHE_REMEDY, FETCHED, data_dir
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 _OTHERWISE = "put the files below MEDTASKS_DATA_DIR"
 _TERMS = "accept the terms on the dataset's page and run `hf auth login`"
 _SHA256, _GIT_SHA1 = 64, 40  # hexadecimal digits
+_RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([0-9a-f]{40})/(.+)")
+_ARCHIVE = re.compile(r"https://github\.com/([^/]+/[^/]+)/archive/([0-9a-f]{40})\.zip")
 
 
 def is_offline() -> bool:
@@ -37,11 +41,17 @@ class RemoteFile:
         name: path in the repository, or URL.
         revision: commit or release that is pinned.
         repo: dataset on the hub; None for a URL.
+        digest: of its content (`rows.digests`); None where it is not known.
+        members: patterns of an archive's members that are read.
+        mirrors: URLs of the same content, asked in this order after its own place.
     """
 
     name: str
     revision: str
     repo: str | None = None
+    digest: str | None = None
+    members: tuple[str, ...] = ()
+    mirrors: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -55,25 +65,140 @@ class RemoteFile:
             return f"hub/{self.repo}/{self.revision}/{self.name}"
         return f"urls/{_url_place(self.name)}"
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether its content is known before it is fetched; a commit of the hub names it, too."""
+        return bool(self.digest or self.repo)
+
+    @property
+    def urls(self) -> list[str]:
+        """The URLs at which it is asked for, in order: its own, other servers of GitHub's files, mirrors.
+
+        Software Heritage has files by their content, so by a digest that is known.
+        """
+        others: list[str] = []
+        if found := _RAW.fullmatch(self.name):
+            others.append("https://cdn.jsdelivr.net/gh/{}@{}/{}".format(*found.groups()))
+            kind, _, value = (self.digest or "").partition(":")
+            if key := {"git": "sha1_git", "sha256": "sha256"}.get(kind):
+                others.append(f"https://archive.softwareheritage.org/api/1/content/{key}:{value}/raw/")
+        elif found := _ARCHIVE.fullmatch(self.name):
+            others.append("https://codeload.github.com/{}/zip/{}".format(*found.groups()))
+        return [*([] if self.repo else [self.name]), *others, *self.mirrors]
+
+    def is_right(self, path: Path) -> bool:
+        """Whether a file has its content, as far as that is known."""
+        return has_digest(path, self.digest, self.members) if self.digest else is_whole(path)
+
     def here(self) -> Path | None:
         """Where it lies on this machine, if it does: carried into the data folder, or in a cache."""
-        if carried := _carried(self.carried):
-            return carried
-        if not self.repo:
-            place = cache_dir() / _url_place(self.name)
-            return place if place.is_file() else None
+        if (place := self._kept()) or not self.repo:
+            return place
         from huggingface_hub import try_to_load_from_cache
 
         found = try_to_load_from_cache(self.repo, self.name, revision=self.revision, repo_type="dataset")
         return Path(found) if isinstance(found, str) else None
 
+    def _kept(self) -> Path | None:
+        root = data_dir()
+        places = [*([root / FETCHED / self.carried] if root else []), self._cached]
+        return next((place for place in places if place.is_file()), None)
+
+    @property
+    def _cached(self) -> Path:
+        return cache_dir() / (self.carried if self.repo else _url_place(self.name))
+
     def get(self) -> Path:
         """Where it lies, after a download if need be.
 
         Raises:
-            MedtasksError: it cannot be downloaded.
+            MedtasksError: no place has it, with the right content.
         """
-        return hub_file(self.repo, self.revision, self.name) if self.repo else url_file(self.name)
+        if kept := self._kept():
+            return kept
+        failed: list[MedtasksError] = []
+        if self.repo:
+            try:
+                return self._checked(self._from_hub())
+            except MedtasksError as error:
+                failed.append(error)
+        elif is_offline():
+            raise MedtasksError(
+                "is not in the local cache and HF_HUB_OFFLINE is set",
+                where=self.source,
+                remedy=f"run once with internet, or {_OTHERWISE}",
+            )
+        for url in [] if is_offline() else self.urls:
+            try:
+                return self._from(url)
+            except MedtasksError as error:
+                failed.append(error)
+        raise self._nowhere(failed)
+
+    def _from(self, url: str) -> Path:
+        """The file from one URL; a part that an earlier call left is taken up where the content is known."""
+        target = self._cached
+        part = target.with_name(f".{target.name}.part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MedtasksError(
+                f"cannot be written ({error.strerror})", where=target, remedy=CACHE_REMEDY
+            ) from None
+        with FileLock(f"{part}.lock"):
+            if target.is_file():  # another process was faster
+                return target
+            if not self.digest:
+                part.unlink(missing_ok=True)
+            try:
+                transfer.download(url, part)
+            except transfer.FAILURES as error:
+                raise _failed(error, url) from None
+            checked = self._checked(part, url)
+            return checked.replace(target)
+
+    def _checked(self, path: Path, url: str | None = None) -> Path:
+        if self.is_right(path):
+            return path
+        drop(path)
+        what = "sends other content than is pinned" if self.digest else "arrives damaged"
+        raise MedtasksError(what, where=url or self.source, remedy=f"try again later, or {_OTHERWISE}")
+
+    def _nowhere(self, failed: list[MedtasksError]) -> MedtasksError:
+        if len(failed) == 1:
+            return failed[0]
+        why = "; ".join(f"{urlsplit(str(error.where)).hostname or 'hub'}: {error.what}" for error in failed)
+        return MedtasksError(f"{len(failed)} places: {why}", where=self.source, remedy=failed[0].remedy)
+
+    def _from_hub(self) -> Path:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+
+        assert self.repo
+        try:
+            return Path(hf_hub_download(self.repo, self.name, repo_type="dataset", revision=self.revision))
+        except LocalEntryNotFoundError as error:
+            if isinstance(error.__cause__, HfHubHTTPError):
+                raise self._refused(error.__cause__) from None
+            raise MedtasksError(
+                "is not in the local cache and the hub cannot be reached",
+                where=self.source,
+                remedy=f"run once with internet, HF_HUB_OFFLINE unset, or {_OTHERWISE}",
+            ) from None
+        except EntryNotFoundError:
+            raise MedtasksError("is no longer on the hub", where=self.source, remedy=_OTHERWISE) from None
+        except HfHubHTTPError as error:
+            raise self._refused(error) from None
+        except (
+            Exception
+        ) as error:  # the hub's client has had several HTTP libraries, each with its own errors
+            raise _failed(error, self.source) from None
+
+    def _refused(self, error: Exception) -> MedtasksError:
+        response = getattr(error, "response", None)
+        code = getattr(response, "status_code", "no answer")
+        remedy = _TERMS if code in (401, 403) else f"try again later, or {_OTHERWISE}"
+        return MedtasksError(f"the hub refused the download ({code})", where=self.source, remedy=remedy)
 
 
 def remote_files(source: Source) -> list[RemoteFile]:
@@ -82,15 +207,31 @@ def remote_files(source: Source) -> list[RemoteFile]:
     if download is None:
         return []
     names = [*download.test, *download.fewshot, *([download.test_ids] if download.test_ids else [])]
-    files = [
-        RemoteFile(name, download.revision, download.repo)
-        if download.repo
-        else RemoteFile(name.format(revision=download.revision), download.revision)
-        for name in dict.fromkeys(name.partition("!")[0] for name in names)
-    ]
+    files = list(dict.fromkeys(remote_file(source, name) for name in names))
     if database:
-        files.append(RemoteFile(database.url.format(revision=database.revision), database.revision))
+        url = database.url.format(revision=database.revision)
+        files.append(RemoteFile(url, database.revision, digest=database.digest))
     return files
+
+
+def remote_file(source: Source, name: str) -> RemoteFile:
+    """The public file that a name of `rows.download` stands for, with or without a member."""
+    download = source.download
+    assert download is not None
+    file = name.partition("!")[0]
+    listed = (*download.test, *download.fewshot)
+    members = [member for item in listed for whole, _, member in [item.partition("!")] if whole == file]
+    patterns = [pattern for layout in source.original for pattern in layout.read]
+    return RemoteFile(
+        file if download.repo else file.format(revision=download.revision),
+        download.revision,
+        download.repo,
+        digest=download.digests.get(file),
+        members=tuple(dict.fromkeys(filter(None, [*members, *patterns]))),
+        mirrors=tuple(
+            url.format(revision=download.revision, file=file) for url in download.mirrors.get(file, [])
+        ),
+    )
 
 
 def is_whole(path: Path) -> bool:
@@ -104,66 +245,17 @@ def is_whole(path: Path) -> bool:
         return True
     if len(name) == _SHA256:
         return sha256_of(path) == name
-    if len(name) == _GIT_SHA1:
-        content = path.read_bytes()
-        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == name
-    return True
+    return len(name) != _GIT_SHA1 or git_blob(path) == name
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content."""
-    digest = hashlib.sha256()
-    with path.open("rb") as content:
-        while piece := content.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _carried(place: str) -> Path | None:
-    root = data_dir()
-    path = root / FETCHED / place if root else None
-    return path if path and path.is_file() else None
-
-
-def hub_file(repo: str, revision: str, name: str) -> Path:
-    """One file of a hub dataset: carried here, in the hub's cache, or downloaded.
-
-    Raises:
-        MedtasksError: it is not there, access is refused, or the hub cannot be reached.
-    """
-    file = RemoteFile(name, revision, repo)
-    if carried := _carried(file.carried):
-        return carried
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Path(hf_hub_download(repo, name, repo_type="dataset", revision=revision))
-    except LocalEntryNotFoundError as error:
-        if isinstance(error.__cause__, HfHubHTTPError):
-            raise _refused(error.__cause__, file) from None
-        raise MedtasksError(
-            "is not in the local cache and the hub cannot be reached",
-            where=file.source,
-            remedy=f"run once with internet, HF_HUB_OFFLINE unset, or {_OTHERWISE}",
-        ) from None
-    except EntryNotFoundError:
-        raise MedtasksError("is no longer on the hub", where=file.source, remedy=_OTHERWISE) from None
-    except HfHubHTTPError as error:
-        raise _refused(error, file) from None
-    except Exception as error:  # the hub's client has had several HTTP libraries, each with its own errors
-        raise _failed(error, file.source) from None
-
-
-def _refused(error: Exception, file: RemoteFile) -> MedtasksError:
-    response = getattr(error, "response", None)
-    code = getattr(response, "status_code", "no answer")
-    remedy = _TERMS if code in (401, 403) else f"try again later, or {_OTHERWISE}"
-    return MedtasksError(f"the hub refused the download ({code})", where=file.source, remedy=remedy)
+def drop(path: Path) -> None:
+    """Remove a file, and the content in the hub's cache to which it links."""
+    path.resolve().unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
 
 
 def _failed(error: Exception, where: str) -> MedtasksError:
-    reason = str(getattr(error, "reason", error)).partition("\n")[0] or type(error).__name__
+    reason = str(getattr(error, "reason", None) or error).partition("\n")[0] or type(error).__name__
     return MedtasksError(
         f"download failed ({reason})", where=where, remedy=f"check the connection, or {_OTHERWISE}"
     )
@@ -171,28 +263,3 @@ def _failed(error: Exception, where: str) -> MedtasksError:
 
 def _url_place(url: str) -> str:
     return f"{hashlib.sha256(url.encode()).hexdigest()[:16]}/{Path(url).name}"
-
-
-def url_file(url: str) -> Path:
-    """One file by its URL: carried here, in the cache, or downloaded.
-
-    Raises:
-        MedtasksError: it cannot be fetched.
-    """
-    target = _carried(f"urls/{_url_place(url)}") or cache_dir() / _url_place(url)
-    if target.is_file():
-        return target
-    if is_offline():
-        raise MedtasksError(
-            "is not in the local cache and HF_HUB_OFFLINE is set",
-            where=url,
-            remedy=f"run once with internet, or {_OTHERWISE}",
-        )
-    try:
-        with urllib.request.urlopen(url, timeout=60) as answer:
-            content = answer.read()
-    except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
-        raise _failed(error, url) from None
-    with atomic_file(target, remedy=CACHE_REMEDY) as file:
-        file.write(content)
-    return target

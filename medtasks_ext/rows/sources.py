@@ -14,7 +14,8 @@ from medtasks_ext.rows.files import SUFFIXES, Row, read_rows
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original
 from medtasks_ext.rows.originals.readers import records
-from medtasks_ext.rows.remote import hub_file, url_file
+from medtasks_ext.rows.remote import remote_file, remote_files
+from medtasks_ext.rows.terms import are_accepted
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -118,9 +119,15 @@ def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Orig
         return "release" if published and release.test_file(published, source) else None
     if forced in (None, "local") and (local_files(dataset, source) or original_folder(dataset, source)):
         return "local"
-    if forced in (None, "hub") and source.download:
+    if forced in (None, "hub") and source.download and is_allowed(source):
         return "hub"
     return None
+
+
+def is_allowed(source: Source) -> bool:
+    """Whether the download may be read: its terms are accepted, or its files were carried here."""
+    terms = source.download.terms if source.download else None
+    return terms is None or are_accepted(terms) or all(file.here() for file in remote_files(source))
 
 
 def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
@@ -161,7 +168,7 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
     assert source.download is not None
     if source.original:
         return _downloaded_original(source, source.download)
-    return _downloaded(source.download)
+    return _downloaded(source, source.download)
 
 
 def _instruction(file: Path) -> str:
@@ -216,7 +223,7 @@ def _original(
 
 def _downloaded_original(source: Source, download: Download) -> Rows:
     names = [*download.test, *download.fewshot]
-    places = [_fetched(download, name) for name in names]
+    places = [remote_file(source, name).get() for name in names]
     called = names if download.repo else [place.name for place in places]
     where = f"{download.repo or download.test[0]}@{download.revision}"
     return _original("hub", source, files_below(places, names=called), where, download.revision)
@@ -243,23 +250,23 @@ def without_gold(rows: list[Row]) -> list[Row]:
     return [{**row, "output": ""} for row in rows]
 
 
-def _downloaded(download: Download) -> Rows:
+def _downloaded(source: Source, download: Download) -> Rows:
     test, fewshot = (
-        [row for name in names for row in _download(download, name)]
+        [row for name in names for row in _download(source, download, name)]
         for names in (download.test, download.fewshot)
     )
     if download.test_ids:
-        ids = set(map(str, json.loads(_fetched(download, download.test_ids).read_bytes())))
+        ids = set(map(str, json.loads(remote_file(source, download.test_ids).get().read_bytes())))
         fewshot = [row for row in test if str(row["id"]) not in ids]
         test = [row for row in test if str(row["id"]) in ids]
     where = f"{download.repo or download.test[0]}@{download.revision}"
     return Rows("hub", test, fewshot, where, revision=download.revision)
 
 
-def _download(download: Download, name: str) -> list[Row]:
+def _download(source: Source, download: Download, name: str) -> list[Row]:
     """The rows of one file, each with the name of the file under `_file`: it may tell what they are."""
     file, _, member = name.partition("!")
-    place = _fetched(download, file)
+    place = remote_file(source, file).get()
     if download.reader is None:
         rows = read_rows(place, member or None)
     else:
@@ -269,9 +276,3 @@ def _download(download: Download, name: str) -> list[Row]:
                 f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"
             )
     return [{**row, "_file": name} for row in rows]
-
-
-def _fetched(download: Download, name: str) -> Path:
-    if download.repo:
-        return hub_file(download.repo, download.revision, name)
-    return url_file(name.format(revision=download.revision))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.official import Official
+from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.rows.columns import Column, ColumnType, Value
+from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -61,12 +62,14 @@ class Database(Strict):
         file: its name beside the local rows.
         url: where it is fetched from if it is not there, with `{revision}`.
         revision: commit of the URL.
+        digest: of its content, as in `rows.download.digests`.
         sample: SQL text beside the sample rows, from which their database is built.
     """
 
     file: str
     url: str
     revision: str
+    digest: str | None = Field(default=None, pattern=PATTERN)
     sample: str = "sample_db.sql"
 
 
@@ -79,7 +82,7 @@ class RowsReader(Strict):
 
 
 class TableReader(Strict):
-    """Lines of cells, or the first sheet of an .xlsx file.
+    """Lines of cells, or the first sheet of an .xlsx or .xls file.
 
     Attributes:
         columns: names of the cells; without them the first line holds the names.
@@ -117,11 +120,28 @@ class BratReader(Strict):
 
     Attributes:
         unit: a document is a whole text, or one of its lines.
+        words: lines that follow each other are one document, as long as they have no more words than this.
     """
 
     kind: Literal["brat"]
     unit: Literal["document", "line"] = "document"
+    words: int | None = None
     encoding: str = "utf-8"
+
+
+class CasReader(Strict):
+    """UIMA CAS in JSON, as INCEpTION and WebAnno export it: a text and its annotations.
+
+    Attributes:
+        type: of the annotations that count.
+        feature: what becomes the type of an entity.
+        words: as in brat.
+    """
+
+    kind: Literal["cas"]
+    type: str
+    feature: str
+    words: int | None = None
 
 
 class XmlReader(Strict):
@@ -159,7 +179,7 @@ class LinesReader(Strict):
 class SourceReader(Strict):
     """A source that no other reader fits; the module of that name in `data/originals` reads it."""
 
-    kind: Literal["ehrshot", "medalign", "mimic_iv"]
+    kind: Literal["clister", "ehrshot", "medalign", "mimic_iv"]
 
 
 Reader = Annotated[
@@ -167,6 +187,7 @@ Reader = Annotated[
     | TableReader
     | TokensReader
     | BratReader
+    | CasReader
     | XmlReader
     | InlineReader
     | LinesReader
@@ -191,6 +212,24 @@ class Join(Strict):
     every: bool = False
 
 
+class Terms(Strict):
+    """What a user accepts once before files are downloaded (`medtasks data fetch --accept`).
+
+    Attributes:
+        owner: who holds the data.
+        url: the page of the owner's terms.
+        asks: what they ask of a user, in our words.
+        copy_by: who published the copy that is downloaded, where it is not the owner's own.
+        token: whether the hub asks for the user's own account besides.
+    """
+
+    owner: str
+    url: str
+    asks: str
+    copy_by: str | None = None
+    token: bool = False
+
+
 class Download(Strict):
     """Public files, pinned. `repo` is a dataset on the Hugging Face hub; without it files are URLs.
 
@@ -202,6 +241,11 @@ class Download(Strict):
 
     `reader` reads files that are no rows with named columns; after a `!` it takes members of any format
     that a pattern names: `Corpus.zip!Test/*/*.xml`.
+
+    `digests` has, by the name of a file, what its content is, whoever sends it: `sha256:` of its bytes,
+    `git:` the id of its blob, `members:` of an archive's members that are read (`rows.digests`).
+    `mirrors` has, likewise, URLs of the same content (with `{revision}`), asked in order after the pinned
+    place; files at GitHub are found at other servers without being told. `terms` have to be accepted first.
     """
 
     repo: str | None = None
@@ -210,6 +254,9 @@ class Download(Strict):
     fewshot: list[str] = []
     test_ids: str | None = None
     reader: Reader | None = None
+    terms: Terms | None = None
+    digests: dict[str, Annotated[str, Field(pattern=PATTERN)]] = {}
+    mirrors: dict[str, list[str]] = {}
 
 
 class Original(Strict):
@@ -259,6 +306,12 @@ class Original(Strict):
         joined = [pattern for table in self.join for pattern in table.files]
         return [*self.test, *joined, *self.fewshot, *self.texts]
 
+    @property
+    def read(self) -> list[str]:
+        """All files that are read, annotations that lie beside texts among them."""
+        beside = [f"{name.removesuffix('.txt')}.ann" for name in self.test + self.fewshot]
+        return [*self.patterns, *(beside if isinstance(self.reader, BratReader) else [])]
+
     @model_validator(mode="after")
     def _consistent(self) -> Original:
         if self.split == "drawn" and self.fewshot:
@@ -272,6 +325,28 @@ class Original(Strict):
         return self
 
 
+class Exclusion(Strict):
+    """Rows of a pinned download that cannot be scored, which nobody can mend. Local rows are never excluded.
+
+    Attributes:
+        ids: test rows, by id, or by number where they have none.
+        when: expression over the columns of such rows, where not all of them are known by id.
+        reason: why they cannot be scored.
+        most: how many test rows `when` may exclude; if it takes more, the download is not what it was.
+    """
+
+    ids: list[str] = []
+    when: str | None = None
+    reason: str
+    most: int | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Exclusion:
+        if bool(self.ids) == bool(self.when) or (self.when is None) != (self.most is None):
+            raise ValueError("give either `ids`, or `when` with `most`")
+        return self
+
+
 class Source(Strict):
     """Where rows come from.
 
@@ -282,6 +357,7 @@ class Source(Strict):
         original: layouts of the source as its owner distributes it; the first whose files are there
             is used, for local files and for downloads.
         download: public files, if there are any.
+        exclude: rows of the download that are left out, counted in results.
         database: the database on which answers are run, if they are SQL.
         identity: the field by which a few-shot row is recognised among test rows.
         cluster: expression for what several rows ask about (a note, a patient, a dialogue), such as
@@ -298,6 +374,7 @@ class Source(Strict):
         draw_fewshot: draw the few-shot pool (seed 42) where the order of the source is no chance, since
             its rows are sorted by label or document. Otherwise shots are its first rows.
         max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
+        cut: which end of the longest column is cut where a prompt in one turn does not fit the context.
     """
 
     official_name: str | None = None
@@ -305,6 +382,7 @@ class Source(Strict):
     schemas: list[RowSchema] = []
     original: list[Original] = []
     download: Download | None = None
+    exclude: list[Exclusion] = []
     database: Database | None = None
     identity: str = "input"
     cluster: str | None = None
@@ -314,6 +392,7 @@ class Source(Strict):
     held_out: Literal["for_shots", "always"] = "for_shots"
     draw_fewshot: bool = False
     max_test: int | None = None
+    cut: Literal["start", "end"] = "end"
 
     @model_validator(mode="after")
     def _has_schema(self) -> Source:
@@ -370,21 +449,29 @@ class Judging(Strict):
         question: Jinja template of what a judge sees as the task's input; by default the prompt's `input`.
         role: who the judge is asked to be.
         goal: what the judge is to find out about a response, after "Find out".
+        compare: whether the response is held against the gold answer where that is needed, always, or without
+            a word on it, the gold answer being one of several possible ones.
+        lowest: what the lowest rating means.
         axes: axis -> the question that it asks, the same for all rows.
         points: expression that gives a row's own scoring points in place of axes
             (`rows.points.read_points`).
         total: expression for what the weights of a row's points must add up to; a row may have none.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
+        official: the released file that holds the suite's own words for judges, below the folder that
+            `official.juries` of `suite.yaml` names.
     """
 
     protocol: str
     question: str = ""
     role: str
     goal: str = ""
+    compare: Literal["when_needed", "always", "unsaid"] = "when_needed"
+    lowest: str = "very poor"
     axes: dict[str, str] = {}
     points: str | None = None
     total: str | None = None
     show_gold: bool = True
+    official: InsidePath | None = None
 
     @model_validator(mode="after")
     def _axes_or_points(self) -> Judging:

@@ -111,7 +111,6 @@ def write_requests(
 
     Args:
         run: its folder, open, its lease held.
-        lm: that would be asked.
         tasks: built, those that are not done.
 
     Raises:

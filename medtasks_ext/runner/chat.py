@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,15 @@ import jinja2.ext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.prompts import Counter, counter_of
 
 if TYPE_CHECKING:
     from jinja2 import nodes
     from jinja2.parser import Parser
+
+
+#: Texts -> the number of tokens of each, without special tokens.
+Counter = Callable[[Sequence[str]], list[int]]
+_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -119,13 +124,25 @@ def file_chat(file: Path) -> Chat:
         MedtasksError: there is none, or it is no valid Jinja.
     """
     text, tokens = read_template(file)
+    return Chat(str(file), _rendering(text, tokens, f"--chat-template {file}"))
+
+
+@lru_cache(maxsize=8)
+def layout_chat(text: str) -> Chat:
+    """A chat template of a configuration file, `metadata.layout`.
+
+    Raises:
+        MedtasksError: it is no valid Jinja.
+    """
+    return Chat("metadata.layout", _rendering(text, {}, "metadata.layout"))
+
+
+def _rendering(text: str, tokens: Mapping[str, str], where: str) -> Callable[..., str]:
     try:
         template = _environment().from_string(text)
     except jinja2.TemplateSyntaxError as error:
         raise MedtasksError(
-            f"no valid Jinja in line {error.lineno}: {error.message}",
-            where=f"--chat-template {file}",
-            remedy="mend the template",
+            f"no valid Jinja in line {error.lineno}: {error.message}", where=where, remedy="mend the template"
         ) from None
 
     def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
@@ -133,7 +150,7 @@ def file_chat(file: Path) -> Chat:
             messages=turns, tools=None, documents=None, add_generation_prompt=add_generation_prompt, **tokens
         )
 
-    return Chat(str(file), render)
+    return render
 
 
 class _Generation(jinja2.ext.Extension):
@@ -170,3 +187,20 @@ def _to_json(
 
 def _refuse(message: str) -> None:
     raise jinja2.TemplateError(message)
+
+
+def counter_of(tokenizer: Any) -> Counter | None:
+    """How a tokenizer counts; None for one that is not transformers'."""
+    if not callable(tokenizer):
+        return None
+
+    def count(texts: Sequence[str]) -> list[int]:
+        return [
+            len(ids)
+            for start in range(0, len(texts), _AT_ONCE)
+            for ids in tokenizer(
+                list(texts[start : start + _AT_ONCE]), add_special_tokens=False, verbose=False
+            )["input_ids"]
+        ]
+
+    return count

@@ -43,12 +43,18 @@ class Settings:
     #: whether answers have the tokens that they have in the suites' own runs of models that do not reason
     #: (`official_budget`), where `gen_kwargs` do not say
     official_budget: bool = False
+    layout: str | None = None  # a chat template in Jinja for models that have none and read plain text
+
+    @property
+    def templated(self) -> bool:
+        """Whether a prompt is a conversation that a template lays out."""
+        return bool(self.apply_chat_template or self.layout)
 
     @property
     def multiturn(self) -> bool:
         """Whether shots are turns of a conversation; the default with a chat template."""
         if self.fewshot_as_multiturn is None:
-            return bool(self.apply_chat_template)
+            return self.templated
         return self.fewshot_as_multiturn
 
 
@@ -153,7 +159,7 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
         limit=choice.limit,
         samples=None if choice.samples is None else {name: list(choice.samples)},
         bootstrap_iters=0,
-        apply_chat_template=settings.apply_chat_template,
+        apply_chat_template=settings.apply_chat_template or settings.templated,
         fewshot_as_multiturn=settings.multiturn,
         system_instruction=settings.system_instruction,
     )

@@ -1,7 +1,8 @@
 """Prompts that do not fit the context: drop shots from the end, then cut the end of the input.
 
-This is BRIDGE's rule (`dataset/process.py`), used for all suites. lm-eval alone would cut the left
-end of the prompt, which holds the instruction.
+This is BRIDGE's rule (`dataset/process.py`), used for all suites. Where one turn holds instruction, input and
+cue, the input is the longest column of the row: a question that stands after a long record stays whole.
+lm-eval alone would cut the left end of the prompt, which holds the instruction.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class PromptFitter:
         can_count = isinstance(context, int) and getattr(lm, "tokenizer", None) is not None
         self._context: int | None = context if can_count else None
 
-    def fitted(self, document: dict[str, Any], settings: Mapping[str, Any]) -> tuple[Any, str]:
+    def fitted(self, document: Document, settings: Mapping[str, Any]) -> tuple[Any, str]:
         """The prompt of a document, and what was cut of it: `shots`, `input`, or nothing.
 
         Args:
@@ -66,18 +67,24 @@ class PromptFitter:
         prompt: str = rendered_prompt(self._task, document, self._settings, template, shots)
         return prompt
 
-    def _cut(self, document: dict[str, Any], room: int) -> str:
-        """The longest start of the input, without shots, whose prompt fits."""
-        text = document["prompt"]
-        low, high = 0, len(text)
+    def _cut(self, document: Document, room: int) -> str:
+        """The prompt without shots, with as much of its record as fits; without a record, of its input."""
+        prompt = document["prompt"]
+        before, record, after = prompt.partition(document.record) if document.record else ("", prompt, "")
+
+        def shortened(kept: int) -> str:
+            part = record[len(record) - kept :] if document.keeps_end else record[:kept]
+            return self._prompt(Document(document, prompt=before + part + after), 0)
+
+        low, high = 0, len(record)
         while low < high:
             middle = (low + high + 1) // 2
-            if self._fits(self._prompt(_shortened(document, text[:middle]), 0), room):
+            if self._fits(shortened(middle), room):
                 low = middle
             else:
                 high = middle - 1
-        return self._prompt(_shortened(document, text[:low]), 0)
-
-
-def _shortened(document: dict[str, Any], prompt: str) -> Document:
-    return Document(document, prompt=prompt)
+        if not low and document.record:
+            rest = Document(document, prompt=before + after)
+            rest.record, rest.keeps_end = "", False
+            return self._cut(rest, room)
+        return shortened(low)

@@ -14,19 +14,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from lm_eval.api.task import Task
 
 from medtasks_ext.answers.formats import AnswerFormat, answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.prompts.documents import Document, document_key
+from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
-
-if TYPE_CHECKING:
-    from lm_eval.api.task import Task
-
-    from medtasks_ext.registry import Dataset, Registry
 
 LOCK_FILE = "tasks.lock"
 _HEAD = "# what scores follow from, by task; written by `medtasks lock`\n"

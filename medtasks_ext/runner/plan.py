@@ -19,15 +19,16 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.lengths import published_lengths
 from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.sources import forced_origin
-from medtasks_ext.runner.evaluate import Settings, build_task
+from medtasks_ext.runner.chat import Counter
+from medtasks_ext.runner.evaluate import Settings, build_task, official_budget
 from medtasks_ext.runner.plan_published import with_published_lengths
-from medtasks_ext.runner.prompts import ChatTemplate, Counter, rendered_prompt
+from medtasks_ext.runner.prompts import ChatTemplate, rendered_prompt
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry import Registry
     from medtasks_ext.runner.model_size import Size
 
 #: Documents of a task whose prompts are counted; of more, they are drawn evenly and the sum is scaled.
@@ -79,6 +80,7 @@ class TaskPlan:
     output_tokens: int  # expected
     most_output_tokens: int  # if every answer filled its budget
     at_hand: bool  # whether the rows are here
+    wording: str  # whose words its prompts are in
     #: whose texts were counted: those of the rows, published means, or those of the sample rows
     lengths: Literal["rows", "published", "sample"]
     counted: int  # documents whose tokens were counted
@@ -105,14 +107,16 @@ class CountedTask:
     answers: Sequence[float]  # tokens of each answer, without what a model writes before it
     steps: bool  # whether the prompt asks for reasoning
     budget: int  # tokens that the task gives an answer
+    official_budget: int | None  # those of a model that does not reason, where the suite gives it others
     at_hand: bool
+    wording: str
     lengths: Literal["rows", "published", "sample"]
     counted: int
     sample: bool
 
     def plan(self, rule: OutputRule, context: Context | None) -> TaskPlan:
         """What the task takes by a rule of its output, within a context."""
-        budget = rule.budget or self.budget
+        budget = rule.budget or (None if rule.reasons else self.official_budget) or self.budget
         before = TRACE if rule.reasons else STEP_BY_STEP if self.steps else 0
         plan = TaskPlan(
             task=self.task,
@@ -123,6 +127,7 @@ class CountedTask:
             output_tokens=self._sum([min(before + size, budget) for size in self.answers]),
             most_output_tokens=self.documents * budget,
             at_hand=self.at_hand,
+            wording=self.wording,
             lengths=self.lengths,
             counted=self.counted,
             mean_prompt=round(fmean(self.prompts)),
@@ -172,13 +177,15 @@ def count_task(
         task=name,
         suite=dataset.metadata.suite,
         strategy=strategy,
-        documents=len(task.eval_docs) if at_hand else _published_number(dataset),
+        documents=len(task.eval_docs) if at_hand else dataset.n_documents,
         prompts=prompts,
         shots=prompts[0] - bare,
         answers=_answers(chosen, count),
         steps=bool(chosen[0]["cot"]),
         budget=int(task.config.generation_kwargs["max_gen_toks"]),
+        official_budget=official_budget(dataset, strategy),
         at_hand=at_hand,
+        wording=chosen[0].loaded.instruction,
         lengths="rows" if at_hand else "sample",
         counted=len(chosen),
         sample=at_hand and chosen[0]["data"] == "sample",
@@ -229,12 +236,6 @@ def _answers(documents: Sequence[Document], count: Counter) -> list[int]:
     """Tokens of each gold answer and the end token; of a free text without one, the assumption."""
     golds = [document["target"] for document in documents]
     return [size + 1 if gold.strip() else FREE_TEXT for gold, size in zip(golds, count(golds), strict=True)]
-
-
-def _published_number(dataset: Dataset) -> int:
-    """Documents that the suite states; a question is asked once for each order of its options."""
-    source = dataset.blocks["rows"]
-    return dataset.metadata.n_test * int(source.get("option_trials") or 1)
 
 
 # ---------------------------------------------------------------------- tokens without a tokenizer

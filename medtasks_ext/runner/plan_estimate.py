@@ -40,7 +40,6 @@ def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, 
 
     Args:
         model: whose configuration may name prices and GPUs.
-        size: of the model, if known.
         given: by the user; goes before what the configuration says.
     """
     prompt, output, most = (

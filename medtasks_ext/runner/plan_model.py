@@ -18,8 +18,9 @@ from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.runner.model_configs import bundled_configs, find_config
 
 if TYPE_CHECKING:
+    from medtasks_ext.runner.chat import Counter
     from medtasks_ext.runner.model_size import Size
-    from medtasks_ext.runner.prompts import ChatTemplate, Counter
+    from medtasks_ext.runner.prompts import ChatTemplate
 
 #: The folder of `model_configs` with a file for each open model of the papers.
 _OPEN = "open"
@@ -180,9 +181,9 @@ class Tokenizer:
         Raises:
             MedtasksError: a folder without a tokenizer, or a model that the hub does not know.
         """
+        from medtasks_ext.runner.chat import counter_of
         from medtasks_ext.runner.model_size import size_of
         from medtasks_ext.runner.plan import count_by_script
-        from medtasks_ext.runner.prompts import counter_of
 
         if model.provider:
             return cls(count_by_script, None, "a provider's tokenizer is not read here", None)

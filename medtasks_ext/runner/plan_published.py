@@ -16,8 +16,8 @@ from medtasks_ext.registry.lengths import Lengths, count_words
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.runner.chat import Counter
     from medtasks_ext.runner.plan import CountedTask
-    from medtasks_ext.runner.prompts import Counter
 
 
 def with_published_lengths(

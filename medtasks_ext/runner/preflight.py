@@ -16,8 +16,9 @@ from medtasks_ext.engines.feed import ListFeed
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
+from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
-from medtasks_ext.runner.prompts import Counter, counter_of, rendered_prompt
+from medtasks_ext.runner.prompts import rendered_prompt
 from medtasks_ext.runner.requests import Asked, RequestBuilder, text_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.stored import readable
@@ -301,7 +302,7 @@ def _unclosed(found: Preflight) -> list[str]:
 def _without_template(model: LM, settings: Settings) -> list[str]:
     """A chat template that the tokenizer has and nobody asked for."""
     template = getattr(getattr(model, "tokenizer", None), "chat_template", None)
-    if settings.apply_chat_template or not template:
+    if settings.templated or not template:
         return []
     return [
         "the tokenizer has a chat template and it is not applied: right for a base model; an instruct model "
@@ -355,7 +356,7 @@ def _too_long(
     if inputs_cut:
         most = max(fits, key=lambda fit: fit.without_shots)
         warnings.append(
-            f"{about}{inputs_cut:,} of {n:,} prompts do not fit {room}, and will lose the end of their input "
+            f"{about}{inputs_cut:,} of {n:,} prompts do not fit {room}, and will lose a part of their input "
             f"(most: {most.task}, {most.without_shots:,} of {most.n:,})"
         )
     if shots_dropped > inputs_cut:

@@ -83,8 +83,8 @@ class Preview:
 def preview(
     registry: Registry,
     name: str,
+    settings: Settings,
     *,
-    data: str | None = None,
     place: int = 0,
     chat: Chat | None = None,
     response: str | None = None,
@@ -93,7 +93,7 @@ def preview(
 
     Args:
         name: of the task, with its strategy's suffix.
-        data: origin of the rows; None takes what a run would.
+        settings: of a run; rows and words are taken from them.
         place: of the document in the test file, from 0.
         chat: chat template to apply.
         response: a response to read and score beside the gold and an empty one.
@@ -101,7 +101,6 @@ def preview(
     Raises:
         MedtasksError: data that is missing or malformed, or no such document.
     """
-    settings = Settings(data=data)
     task = build_task(registry, name, settings)
     if not 0 <= place < len(task.eval_docs):
         raise MedtasksError(

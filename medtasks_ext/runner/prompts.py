@@ -1,21 +1,19 @@
-"""A prompt as a model gets it, and what a tokenizer makes of texts."""
+"""A prompt as a model gets it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.runner.chat import layout_chat
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.runner.evaluate import Settings
 
-#: Texts -> the number of tokens of each, without special tokens.
-Counter = Callable[[Sequence[str]], list[int]]
 #: Turns of a conversation -> the prompt.
 ChatTemplate = Callable[..., Any]
-
-_AT_ONCE = 1024
 
 
 def rendered_prompt(
@@ -28,20 +26,20 @@ def rendered_prompt(
     """The prompt of one document.
 
     Args:
-        chat_template: the model's, used where the settings ask for it.
+        chat_template: the model's, used where the settings ask for it and have no layout of their own.
         shots: how many; by default what the task carries.
 
     Returns:
         Text, or what an API model wraps a conversation in.
     """
-    templated = bool(settings.apply_chat_template)
+    template = layout_chat(settings.layout).render if settings.layout else chat_template
     return task.fewshot_context(
         document,
         num_fewshot=int(task.config.num_fewshot or 0) if shots is None else shots,
         system_instruction=settings.system_instruction,
-        apply_chat_template=templated,
+        apply_chat_template=settings.templated,
         fewshot_as_multiturn=settings.multiturn,
-        chat_template=chat_template if templated else None,
+        chat_template=template if settings.templated else None,
     )
 
 
@@ -52,20 +50,3 @@ def takes_system_turn(chat_template: ChatTemplate) -> bool:
         return "system probe" in str(chat_template(turns))
     except Exception:  # templates refuse in their own ways
         return False
-
-
-def counter_of(tokenizer: Any) -> Counter | None:
-    """How a tokenizer counts; None for one that is not transformers'."""
-    if not callable(tokenizer):
-        return None
-
-    def count(texts: Sequence[str]) -> list[int]:
-        return [
-            len(ids)
-            for start in range(0, len(texts), _AT_ONCE)
-            for ids in tokenizer(
-                list(texts[start : start + _AT_ONCE]), add_special_tokens=False, verbose=False
-            )["input_ids"]
-        ]
-
-    return count

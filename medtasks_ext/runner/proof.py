@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.juries import jury_words
 from medtasks_ext.prompts.official.lines import official_swap
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_folder
@@ -35,6 +36,8 @@ PROOF_FILE = "official.json"
 #: Where a suite's rows carry their instruction, the proof asks this one; to ask for reasoning, with the
 #: suite's own sentence between the two lines.
 _BEFORE, _AFTER = "Read the text.\n", "answer: text"
+#: What judges are asked about. It holds what a renderer might take for slots.
+_ANSWER = "An answer with {QUESTION}, $RESPONSE, {{ GOLD_RESPONSE }} and a \\ in it.\n"
 
 
 class _Proof(BaseModel):
@@ -44,6 +47,7 @@ class _Proof(BaseModel):
 
     #: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list
     messages: dict[str, list[str]]
+    jury: list[str] = []  # hash of the message list that judges get about one invented answer to each row
     max_tokens: int | None = None  # budget of the requests; None where the official code does not say
     stop: list[str] = []  # their stop sequences
 
@@ -64,6 +68,8 @@ class Verdict:
     dataset: str  # its id
     same: int = 0  # message lists that are identical
     n: int = 0  # message lists that were compared
+    same_jury: int = 0  # message lists of judges that are identical, without the fences around texts
+    n_jury: int = 0  # message lists of judges that were compared
     #: whether the budget is the official one; None where the official code does not say
     same_budget: bool | None = None
     same_stop: bool = True  # whether the stop sequences are
@@ -72,7 +78,8 @@ class Verdict:
     @property
     def ok(self) -> bool:
         """Whether all that was compared is identical."""
-        return not self.why and self.same == self.n and self.same_budget is not False and self.same_stop
+        same = self.same == self.n and self.same_jury == self.n_jury
+        return not self.why and same and self.same_budget is not False and self.same_stop
 
 
 def proof_of(suite: Suite) -> _Proofs | None:
@@ -109,21 +116,37 @@ def verify(registry: Registry, suite: Suite, ways: Collection[str] = ()) -> Iter
 
 
 def _verdict(registry: Registry, dataset: Dataset, proof: _Proof, ways: Collection[str]) -> Verdict:
-    same = n = 0
+    same = n = same_jury = n_jury = 0
     stop: list[str] = []
     for way in ways:
         wanted = proof.messages[way]
         task = _task(registry, dataset, way)
         settings = Settings(apply_chat_template=True)
         shots = int(task.config.num_fewshot or 0)
-        # runs of a dataset may stand in another order
-        found = Counter(digest(messages(task, document, settings, shots)) for document in task.eval_docs)
-        same += (found & Counter(wanted)).total()
-        n += max(found.total(), len(wanted))
+        asked = [digest(messages(task, document, settings, shots)) for document in task.eval_docs]
+        same, n = same + _alike(asked, wanted), n + max(len(asked), len(wanted))
+        if proof.jury:
+            judged = [digest(turns) for turns in _jury_messages(dataset, task.eval_docs)]
+            same_jury, n_jury = _alike(judged, proof.jury), max(len(judged), len(proof.jury))
         stop = list(task.config.generation_kwargs["until"])
     budget = dataset.metadata.official_budget
     said = None if proof.max_tokens is None else budget == proof.max_tokens
-    return Verdict(dataset.id, same, n, said, stop == proof.stop)
+    return Verdict(dataset.id, same, n, same_jury, n_jury, said, stop == proof.stop)
+
+
+def _alike(found: Sequence[str], wanted: Sequence[str]) -> int:
+    """How many are in both; runs of a dataset may stand in another order."""
+    return (Counter(found) & Counter(wanted)).total()
+
+
+def _jury_messages(dataset: Dataset, documents: Iterable[Any]) -> Iterator[list[dict[str, str]]]:
+    """What judges are asked about one answer to each document, texts as they are."""
+    judging = dataset_spec(dataset.blocks, where=dataset.file).judge
+    words = jury_words(dataset, judging, "official") if judging else None
+    assert words is not None  # the proof has hashes of them
+    for document in documents:
+        texts = {"question": document["question"], "response": _ANSWER, "gold": document["target"]}
+        yield [{"role": "user", "content": words.message(texts)}]
 
 
 def _task(registry: Registry, dataset: Dataset, way: str) -> Task:

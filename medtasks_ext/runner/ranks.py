@@ -253,7 +253,6 @@ class Claims:
 
     Args:
         listed: all blocks, the same in each rank.
-        ranks: that take them.
         may: waits until the next one may be taken; False if none is wanted any more.
     """
 

@@ -42,7 +42,7 @@ from medtasks_ext.runner.evaluate import (
 from medtasks_ext.runner.fit import INPUT, SHOTS
 from medtasks_ext.runner.requests import Asked, read_asked
 from medtasks_ext.runner.stored import StoredLM, readable
-from medtasks_ext.runs.conditions import Conditions, Layout, Rows, Shots, Wording
+from medtasks_ext.runs.conditions import LAYOUT, Conditions, Layout, Rows, Shots, Wording
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
     RUN_SCHEMA,
@@ -395,7 +395,7 @@ class Run:
                 hash=loaded["rows_hash"],
                 n=len(outcome.samples),
                 n_here=loaded["n_test"],
-                n_of_suite=dataset.metadata.n_test,
+                n_of_suite=dataset.n_documents,
                 rebuilt=loaded["rebuilt"],
             ),
             wording=Wording(
@@ -406,7 +406,7 @@ class Run:
             ),
             shots=Shots(k, pool_hash(task, k) if k else None),
             layout=Layout(
-                settings.apply_chat_template,
+                settings.apply_chat_template or (LAYOUT if settings.layout else False),
                 settings.multiturn,
                 settings.system_role,
                 settings.system_instruction,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import filecmp
 import re
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from medtasks_ext.atomic import atomic_file, umask
+from medtasks_ext.atomic import atomic_file, beside
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -216,7 +215,8 @@ def merge_shards(
     shards = [_Folder(folder) for folder in {folder.resolve(): folder for folder in folders}.values()]
     _check_alike(shards)
     out = out if out.name else out.resolve()
-    run = Run(Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".part", dir=_made(out.parent))), registry)
+    run = Run(beside(out), registry)
+    run.folder.mkdir(parents=True)
     run.manifest = _joined_manifest(shards)
     try:
         SentLog(run.folder).join(item for shard in shards for item in read_sent(shard.folder))
@@ -233,16 +233,10 @@ def merge_shards(
                 run.note_result(name, run.finish_task(task), report)
         run.save()
         run.write_results()
-        run.folder.chmod(0o777 & ~umask())  # a temporary folder is its owner's alone
         run.folder.replace(out)
     finally:
         shutil.rmtree(run.folder, ignore_errors=True)
     return opened(out, registry)
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def opened(folder: Path, registry: Registry) -> Run:

@@ -17,12 +17,17 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from lm_eval.api.model import LM
+from lm_eval.api.task import Task
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.feed import ThreadedFeed
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.privacy import public_rows
+from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
 from medtasks_ext.runner.requests import RequestBuilder, text_of
 from medtasks_ext.runner.run import Run, failed
@@ -31,13 +36,6 @@ from medtasks_ext.runner.trouble import Trouble
 from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import Intent, OutcomeLog
-
-if TYPE_CHECKING:
-    from lm_eval.api.model import LM
-    from lm_eval.api.task import Task
-
-    from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.runner.evaluate import Settings
 
 #: Seconds between two visits of the keeper: an answer is on the disk after that time at the latest.
 KEEP_SECONDS = 0.5
@@ -76,7 +74,6 @@ class Stream:
         run: its folder, open.
         model: renders chat templates, counts tokens.
         tasks: built, those that are not done.
-        watcher: sees what happens.
         ranks: the processes that share the run.
         instant: whether the engine answers at once, so that no process is worth its start.
         highest_cost: US dollars that a request may cost at most; None where requests cost nothing.

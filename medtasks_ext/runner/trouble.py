@@ -31,9 +31,6 @@ class Trouble:
     Every one of the first tens of requests fails for one cause, or as many in a row for a cause that lies
     with the server, or one fails for a cause that no request escapes (key, credit, model). A cause that may
     lie in the requests themselves must have failed those of two tasks: one bad task costs no other.
-
-    Args:
-        n_tasks: that are asked.
     """
 
     def __init__(self, n_tasks: int = 1) -> None:

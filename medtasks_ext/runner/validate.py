@@ -171,11 +171,11 @@ class _Folder:
                 )
 
     def facts(self) -> Iterator[str]:
-        access, has_download = self.dataset.metadata.access, self._spec.rows.download is not None
-        if has_download and access != "open":
+        access, download = self.dataset.metadata.access, self._spec.rows.download
+        if download and download.terms is None and access != "open":
             yield (
                 f"{TASK_FILE}: rows.download is there, but access is {access}"
-                " → only open data may be downloaded"
+                " → only open data may be downloaded without terms: name them under rows.download.terms"
             )
         if not re.fullmatch(VERSION, self.dataset.version):
             yield (f"{TASK_FILE}: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A")

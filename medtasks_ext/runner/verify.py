@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,8 +35,6 @@ from medtasks_ext.runs.outcomes import read_outcomes
 from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runner.run import Run
 
@@ -45,40 +44,26 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Change:
-    """A file that does not hold what the run wrote there.
+    """A file that does not hold what the run wrote there."""
 
-    Attributes:
-        file: below the run's folder.
-        what: is wrong with it.
-    """
-
-    file: str
-    what: str
+    file: str  # below the run's folder
+    what: str  # is wrong with it
 
 
 @dataclass
 class Verified:
-    """What was looked at.
+    """What was looked at."""
 
-    Attributes:
-        tasks: number of finished ones.
-        answers: number of answers in the records.
-        judgements: number of lines that judges left.
-        changes: what does not hold.
-    """
-
-    tasks: int = 0
-    answers: int = 0
-    judgements: int = 0
-    changes: list[Change] = field(default_factory=list)
+    tasks: int = 0  # number of finished ones
+    answers: int = 0  # number of answers in the records
+    judgements: int = 0  # number of lines that judges left
+    changes: list[Change] = field(default_factory=list)  # what does not hold
 
 
 def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = None) -> Verified:
     """Check the records against chains and seals, and what follows from the records against them.
 
     Args:
-        folder: of a run.
-        registry: of tasks.
         heads: published ones (`Manifest.heads`), which the manifest's are held against.
 
     Raises:
@@ -191,7 +176,6 @@ def verify_scores(run: Run, finish: Callable[[Run], None]) -> Iterator[Change]:
     """Compute all scores anew from the records, as `medtasks rescore` does, and compare; nothing is changed.
 
     Args:
-        run: that is loaded.
         finish: puts the judges' scores beside those that were computed.
 
     Raises:

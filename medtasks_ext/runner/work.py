@@ -5,19 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from lm_eval.api.task import Task
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.runner.requests import read_asked
 from medtasks_ext.runner.run import loaded_record
+from medtasks_ext.runs.chain import Seal
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog, outcome_files, sealed_outcomes
-
-if TYPE_CHECKING:
-    from lm_eval.api.task import Task
-
-    from medtasks_ext.runs.chain import Seal
-    from medtasks_ext.runs.folder import RunFolder
 
 
 class TaskOutcomes:

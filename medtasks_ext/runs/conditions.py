@@ -42,11 +42,15 @@ class Shots:
     hash: str | None  # of the examples as rendered; None without any
 
 
+#: What the chat template is called that the model's file writes out (`metadata.layout`).
+LAYOUT = "of the model's file"
+
+
 @dataclass(frozen=True)
 class Layout:
     """How a prompt is laid out."""
 
-    chat_template: bool | str  # applied, or the name of another one
+    chat_template: bool | str  # applied, the name of another one, or `LAYOUT`
     shots_as_turns: bool  # whether shots are turns of a conversation
     system_role: bool  # whether instructions stand in the system turn
     system_instruction: str | None  # further text of the system turn

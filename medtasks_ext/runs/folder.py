@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.jsonfile import json_bytes, read_json, write_json
 from medtasks_ext.runs.chain import sealed_head
-from medtasks_ext.runs.manifest import FILE
+from medtasks_ext.runs.manifest import FILE, TaskEntry
 from medtasks_ext.runs.samples import read_samples
 
 if TYPE_CHECKING:
-    from medtasks_ext.runs.manifest import TaskEntry
     from medtasks_ext.runs.records import Sample, ShardRecord, TaskRecord
 
 

@@ -29,6 +29,8 @@ QUEUE = "disputed_"
 _OLD_FAILURES = ".failures"
 _TIME = "%Y-%m-%dT%H:%M:%S"
 
+#: Whose words a judge is asked in.
+Wording: TypeAlias = Literal["own", "official"]
 #: Why there is no verdict: no reply came, or one that holds none. Older versions did not always say.
 FailureKind: TypeAlias = FaultKind | Literal["no_verdict", "unknown"]
 
@@ -60,6 +62,7 @@ class About:
     model: str = ""  # as the judge's server calls it
     protocol: str = ""  # under which it was asked
     prompt_version: str = ""  # of the prompt
+    wording: Wording = "own"  # whose words it was asked in; older lines do not say, and are in ours
     run: str | None = None  # of the benchmark that the document belongs to, where it has several
     point: str | None = None  # the scoring point that was asked about alone
     response_hash: str = ""  # of the answer

@@ -13,11 +13,11 @@ import secrets
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from medtasks_ext.atomic import cannot_write
+from medtasks_ext.atomic import cannot_write, is_private, make_private, private_files
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 
@@ -27,16 +27,21 @@ HEARTBEAT, STALE = 10.0, 90.0
 
 
 class Lease:
-    """Held while a process writes to a folder; a context manager."""
+    """Held while a process writes to a folder; a context manager.
 
-    def __init__(self, folder: Path, what: str) -> None:
+    Where the folder is its owner's alone, so is all that the process writes meanwhile.
+    """
+
+    def __init__(self, folder: Path, what: str, *, private: bool = False) -> None:
         """Prepare a lease.
 
         Args:
             what: the command, for the message that others get.
+            private: the folder is made its owner's alone, since it gets text that is not open.
         """
         self.path = folder / FILE
-        self._what, self._token = what, secrets.token_hex(8)
+        self._what, self._private, self._token = what, private, secrets.token_hex(8)
+        self._files = ExitStack()
         self._ended = threading.Event()
         self._beat: threading.Thread | None = None
 
@@ -52,11 +57,15 @@ class Lease:
                 self._remove_if_stale()
         except OSError as error:
             raise cannot_write(self.path, error) from None
+        if self._private and not is_private(self.path.parent):
+            make_private(self.path.parent)
+        self._files.enter_context(private_files(is_private(self.path.parent)))
         self._beat = threading.Thread(target=self._live, name="lease", daemon=True)
         self._beat.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._files.close()
         self._ended.set()
         if self._beat is not None:
             self._beat.join()

@@ -135,7 +135,7 @@ class Manifest(_Record):
         serialization_alias="schema",
     )
     salt: str = Field(default_factory=lambda: secrets.token_hex(16))  # of the digests that stand for secrets
-    identity: Identity  # None while the folder holds no outcome
+    identity: Identity
     versions: dict[str, str] = Field(default_factory=dict)  # of the first call
     started: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
     requested: list[str] = Field(default_factory=list)  # names that were asked for

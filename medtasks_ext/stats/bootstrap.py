@@ -43,10 +43,15 @@ class Interval:
 
 @dataclass(frozen=True)
 class Resampled:
-    """One metric on each resample."""
+    """One metric on each resample.
 
-    values: Array  # (resamples,)
-    published: Array  # the same as the suite's own bootstrap takes it; equal for most metrics
+    Attributes:
+        values: (resamples,).
+        published: the same as the suite's own bootstrap takes it; equal for most metrics.
+    """
+
+    values: Array
+    published: Array
 
 
 def resampling_weights(dataset: str, n: int, resamples: int = RESAMPLES, seed: int = SEED) -> Array:

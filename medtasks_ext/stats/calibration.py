@@ -6,6 +6,7 @@ never fall, the one nearest to the other rater's scores. It assumes nothing else
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +18,6 @@ from medtasks_ext.stats.counts import by_unit
 from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     from medtasks_ext.stats.statistic import Array
 
 #: With fewer anchors the map says more of these than of the raters.
@@ -30,29 +29,18 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Anchors:
-    """Answers that both rated, on 0-1.
+    """Answers that both rated, on 0-1."""
 
-    Attributes:
-        own: (n,) scores of the rater who is mapped.
-        other: (n,) of the rater on whose scale they are placed.
-        units: (n,) which answers belong together: those to one document.
-    """
-
-    own: Array
-    other: Array
-    units: Sequence[Hashable]
+    own: Array  # (n,) scores of the rater who is mapped
+    other: Array  # (n,) of the rater on whose scale they are placed
+    units: Sequence[Hashable]  # (n,) which answers belong together: those to one document
 
 
 class Errors(NamedTuple):
-    """Root mean square distances from the other rater, of answers that the map was not learned on.
+    """Root mean square distances from the other rater, of answers that the map was not learned on."""
 
-    Attributes:
-        calibrated: of mapped scores.
-        as_they_are: of scores as they are.
-    """
-
-    calibrated: float
-    as_they_are: float
+    calibrated: float  # of mapped scores
+    as_they_are: float  # of scores as they are
 
 
 def monotone_map(own: Array, other: Array, weights: Array, at: Array) -> Array:

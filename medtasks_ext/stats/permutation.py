@@ -9,23 +9,20 @@ by a factor of (n - 1) / n, and it takes the normal distribution where Student's
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from medtasks_ext.seed import SEED
-from medtasks_ext.stats.counts import by_unit
+from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import as_they_are, ratios, share
+from medtasks_ext.stats.statistic import Array, as_they_are, ratios, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
-
     from numpy.typing import ArrayLike
 
-    from medtasks_ext.stats.counts import Counts
-    from medtasks_ext.stats.statistic import Array
 
 MCNEMAR = "exact McNemar"
 EXACT_FLIPS, RANDOM_FLIPS = "sign flips, exact", "sign flips, Monte Carlo"
@@ -41,32 +38,20 @@ _BLOCK = 2**20  # numbers that are worked on at once
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Whether two models' scores on the same documents differ.
+    """Whether two models' scores on the same documents differ."""
 
-    Attributes:
-        p_value: two-sided, above 0.
-        method: name of the test.
-        n_units: documents, or clusters of them, that are independent of each other.
-    """
-
-    p_value: float
-    method: str
-    n_units: int
+    p_value: float  # two-sided, above 0
+    method: str  # name of the test
+    n_units: int  # documents, or clusters of them, that are independent of each other
 
 
 @dataclass(frozen=True)
 class Part:
-    """One task of a group in two models; a task alone is a group of one.
+    """One task of a group in two models; a task alone is a group of one."""
 
-    Attributes:
-        weight: of the task in the group's score.
-        first: counts of one model, by unit.
-        second: of the other, its units in the same order.
-    """
-
-    weight: float
-    first: Counts
-    second: Counts
+    weight: float  # of the task in the group's score
+    first: Counts  # counts of one model, by unit
+    second: Counts  # of the other, its units in the same order
 
 
 class _Points(NamedTuple):
@@ -87,7 +72,6 @@ def document_test(parts: Sequence[Part], documents: int, metric: str = "score") 
       Other scores that are no means may count other labels for each model, so there is nothing to swap.
 
     Args:
-        parts: the tasks.
         documents: of all of them.
         metric: which one.
     """

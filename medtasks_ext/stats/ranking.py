@@ -20,19 +20,13 @@ _DIGITS = 12  # scores that differ in later ones are equal: it is rounding
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranks of models, 1 the best.
+    """Ranks of models, 1 the best."""
 
-    Attributes:
-        rank: (models,) by the scores on all documents; models with equal scores share their mean rank.
-        low: (models,) the best rank of the 95 % percentile interval.
-        high: (models,) the worst.
-        best: (models,) share of the resamples in which the model is first; models that share the first
-            place share it equally. They add up to 1.
-    """
-
-    rank: Array
-    low: Array
-    high: Array
+    rank: Array  # (models,) by the scores on all documents; models with equal scores share their mean rank
+    low: Array  # (models,) the best rank of the 95 % percentile interval
+    high: Array  # (models,) the worst
+    #: (models,) share of the resamples in which the model is first; models that share the first place share
+    #: it equally. They add up to 1
     best: Array
 
 

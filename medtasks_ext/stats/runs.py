@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from medtasks_ext.stats.statistic import Statistic, ratios
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from medtasks_ext.stats.statistic import Array
+from medtasks_ext.stats.statistic import Array, Statistic, ratios
 
 __all__ = ["in_run", "mean_of_runs"]
 
 
-def in_run(document: Mapping[str, Any], metrics: Mapping[str, float]) -> dict[str, Any]:
+def in_run(document: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Each value with the run of its document, where the benchmark has runs; else unchanged."""
     if "run" not in document:
         return dict(metrics)

@@ -86,7 +86,6 @@ def grade(folders: Sequence[Path], registry: Registry, tasks: Sequence[str] | No
 
     Args:
         folders: run folders, one per model.
-        registry: the tasks on disk.
         tasks: names; by default every task that any of the runs has finished.
 
     Raises:

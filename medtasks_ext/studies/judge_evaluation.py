@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,17 +18,13 @@ from medtasks_ext.judge.scoring_point import AXIS, point_rubric
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resample
 from medtasks_ext.stats.counts import Counts, by_unit
-from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
-from medtasks_ext.studies.judge_sft import groups_by_question, point_texts
+from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_scores, ratios
+from medtasks_ext.studies.judge_sft import Case, PointKey, groups_by_question, point_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.registry import Registry
-    from medtasks_ext.stats.statistic import Array
-    from medtasks_ext.studies.judge_sft import Case, PointKey
 
 METRICS = ("accuracy", "precision", "recall", "f1", "cohen_kappa")
 TASK = "scoring_points"
@@ -43,21 +40,13 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How far a judge decides as experts do.
+    """How far a judge decides as experts do."""
 
-    Attributes:
-        figures: metric -> value and interval; positive is a point that is met.
-        points: points that both decided.
-        met: of these, met by the experts' decision.
-        questions: questions of these points, the unit that is resampled.
-        missing: points that experts decided and the judge did not.
-    """
-
-    figures: dict[str, Figure]
-    points: int
-    met: int
-    questions: int
-    missing: int
+    figures: dict[str, Figure]  # metric -> value and interval; positive is a point that is met
+    points: int  # points that both decided
+    met: int  # of these, met by the experts' decision
+    questions: int  # questions of these points, the unit that is resampled
+    missing: int  # points that experts decided and the judge did not
 
 
 def evaluate(
@@ -66,7 +55,6 @@ def evaluate(
     """Compare decisions on the points that both decided.
 
     Args:
-        cases: by id.
         expert: (case, point) -> met.
         judge: the same by the judge.
     """

@@ -240,7 +240,6 @@ def split_by_question(
     """Training and test rows, no question on both sides. Depends on the cases and the seed alone.
 
     Args:
-        cases: by id.
         decisions: of experts; points without one are left out.
         test_share: share of the questions that are held out, more than 0 and less than 1.
         seed: of the draw and of the order of rows, whose first n are a random subset.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.normalise import answer_part
+from medtasks_ext.answers.tolerant.records import as_lines, joined
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.yamlfile import function_named
@@ -166,6 +167,13 @@ SHAPES = {
 }
 
 
+def in_lines(block: Block, text: str, cot: bool) -> bool:
+    """Whether a text has a line for each event, which is all that the plain reading knows."""
+    fields = tuple(name.lower() for name in block.get("all_fields", block["fields"]))
+    part = answer_part(text, cot=cot)
+    return joined(part, fields) == part and not as_lines(part, fields)
+
+
 @pytest.mark.parametrize("name", SHAPES.values())
 def test_random_answers_are_read_as_the_plain_reading_says(name):
     block = EVENTS[name]
@@ -175,7 +183,7 @@ def test_random_answers_are_read_as_the_plain_reading_says(name):
             for cot in (False, True):
                 answer = repaired(block, written, cot=cot, target=written)["answer"]
                 expected = plain_reading(block, answer_part(written, cot=cot))
-                if answer != expected:
+                if answer != expected and in_lines(block, written, cot):
                     differing.append((written, answer, expected))
                 found += answer is not None
     assert min(differing, key=lambda item: len(item[0]), default=None) is None

@@ -133,8 +133,11 @@ def test_after_a_run_the_report_is_next_and_of_real_data_the_card(medtasks, chip
     assert following(outcome) == ["medtasks report 'my runs/run' -o report"]  # of a built-in model
     monkeypatch.setattr("medtasks_ext.cli.end._BUILT_IN", ())
     outcome = medtasks("rescore", "my runs/run")
+    assert following(outcome)[1:] == []  # a card takes no part of a suite's rows
+    monkeypatch.setattr("medtasks_ext.cli.end._all_rows", lambda record: True)
+    outcome = medtasks("rescore", "my runs/run")
     assert following(outcome)[1:] == ["medtasks card 'my runs/run' -o card"]
-    for command in following(outcome):
+    for command in (following(outcome)[0], f"{following(outcome)[1]} --parts"):
         assert medtasks(*shlex.split(command)[1:]).code == 0
     outcome = medtasks("run", "--model", "oracle", "--data", "sample", *call[:2], "--output_path", "other")
     assert following(outcome) == ["medtasks report other -o report"]

@@ -142,13 +142,13 @@ def test_a_dataset_of_the_hub_brings_its_revision_licence_and_files(medtasks, ow
 
     asked = []
 
-    def file(repo, revision, name):
-        asked.append((repo, revision, name))
+    def file(remote_file):
+        asked.append((remote_file.repo, remote_file.revision, remote_file.name))
         write_jsonl(Path("rows.jsonl"), NOTES)
         return own.parent / "rows.jsonl"
 
     monkeypatch.setattr("huggingface_hub.HfApi", Hub)
-    monkeypatch.setattr(remote, "hub_file", file)
+    monkeypatch.setattr(remote.RemoteFile, "get", file)
     made = medtasks("new", "--from", "org/notes", "--suite", "own", "--id", "mine", *FLAGS)
     assert made.code == 0, made.text
     text = (own / "mine" / "task.yaml").read_text()

@@ -8,6 +8,7 @@ import struct
 import sys
 from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
 from types import ModuleType
 from typing import Any
@@ -355,6 +356,36 @@ def test_a_known_model_thinks_by_default_and_both_figures_are_said(medtasks, pla
     assert "(--no-thinking, or --config Qwen3-8B-Non-Thinking)" in printed
     assert "the model thinks before it answers unless that is switched off" in printed
     assert printed.endswith("medtasks run --tasks bridge_chip_ctc --config Qwen3-8B-Thinking")
+
+
+def test_each_way_has_the_suites_own_budget(plan):
+    """Qwen3 has 16,384 tokens where it thinks; where it does not, ACI-Bench gives an answer 768."""
+    one = plan("Qwen/Qwen3-8B", "--tasks", "medhelm_aci_bench")
+    other = plan("Qwen/Qwen3-8B", "--tasks", "medhelm_aci_bench", "--no-thinking")
+    assert one["thinking"] and one["tasks"][0]["most_output_tokens"] == 120 * 16_384
+    assert one["other"]["total"]["most_output_tokens"] == other["total"]["most_output_tokens"] == 120 * 768
+
+
+def test_prompts_are_counted_in_the_words_that_a_run_would_ask(medtasks, plan, tokenizers, helm, monkeypatch):
+    """One token a character: the prompt of a run, to the letter."""
+    tasks = ("ORG/Model-8B", "--tasks", "medhelm_medhallu", "--no-thinking")
+    monkeypatch.setenv("MEDTASKS_DATA", "sample")
+    sizes = {}
+    for words in ("official", "own"):
+        found = plan(*tasks, "--prompts", words)
+        assert found["tasks"][0]["wording"] == words and found["command"].count(f"--prompts {words}") == 1
+        run = medtasks("run", "--tasks", "medhelm_medhallu", "--model", "oracle", "--prompts", words,
+                       "--apply_chat_template", "--output_path", words)  # fmt: skip
+        assert run.code == 0
+        sizes[words] = found["tasks"][0]["prompt_tokens"]
+        lines = Path(words, "samples_medhelm_medhallu.jsonl").read_text().splitlines()
+        asked = [json.loads(line)["arguments"][0][0] for line in lines]
+        assert sizes[words] == sum(map(len, asked))
+    assert (
+        sizes["official"] != sizes["own"] and plan(*tasks)["tasks"][0]["prompt_tokens"] == sizes["official"]
+    )
+    said = medtasks("plan", *tasks, "--prompts", "own").out
+    assert "prompts: in the suites' own words for 0 of 1 task; those of 1 more are known" in said
 
 
 def test_a_known_model_that_cannot_be_switched_has_one_figure(plan, chip_ctc):

@@ -131,6 +131,14 @@ def test_a_judged_task_has_no_score_before_its_judges(medtasks):
     assert "score: given by judges" in outcome.out and "SAMPLE score" not in outcome.out
 
 
+def test_whose_words_are_shown_is_said(medtasks, helm):
+    shown = ("preview", "medhelm_medhallu", "--data", "sample", "--strategy", "zero_shot")
+    official, own = medtasks(*shown), medtasks(*shown, "--prompts", "own")
+    assert f"official words of {helm.name}; settings:" in official.out and "own words; settings:" in own.out
+    assert official.out.partition("──")[2] != own.out.partition("──")[2]
+    assert medtasks(*shown, "--prompts", "theirs").code == 2
+
+
 def test_one_asking_of_a_question_has_no_score(medtasks):
     outcome = medtasks("preview", "mlb_maexam", "--data", "sample", "--strategy", "zero_shot")
     assert "asking 1 of its question" in outcome.out and "mean_trial_accuracy 1" in outcome.out

@@ -172,6 +172,9 @@ def test_diff_shows_official_beside_own(medtasks, helm):
     assert shown.code == 0 and "official of crfm_helm-0.5.16" in shown.out
     assert any(line.startswith("- ") for line in shown.out.splitlines())
     assert any(line.startswith("+ ") for line in shown.out.splitlines())
+    assert "judges:" not in shown.out
+    judged = medtasks("prompts", "diff", "medhelm_mediqa").out.partition("judges: official of crfm_helm-")[2]
+    assert "- <gold_response>" in judged and "\n  (gold)" in judged and "\n+ The gold answer" in judged
     assert medtasks("prompts", "diff", "medhelm_medec", "--document", 99).code == 2
     assert "did you mean" in medtasks("prompts", "diff", "medhelm_medek").err
 
@@ -179,7 +182,7 @@ def test_diff_shows_official_beside_own(medtasks, helm):
 def test_verify_prints_counts(medtasks, helm):
     shown = medtasks("prompts", "verify", "medhelm")
     assert shown.code == 0
-    assert "268 of 268 message lists, 37 of 37 budgets, 37 of 37 stop sequences identical" in shown.out
+    assert "268 of 268 message lists, 78 of 78 of judges, 37 of 37 budgets, 37 of 37 stop" in shown.out
     assert medtasks("prompts", "verify", "medhelms").code == 2
 
 

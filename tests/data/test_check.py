@@ -29,7 +29,7 @@ def test_valid_files_are_counted_and_what_is_not_there_is_said_in_one_line(medta
     lines = outcome.out.splitlines()
     assert lines[0].startswith("✓ bridge_chip_ctc  8 test rows, 5 few-shot rows")
     assert "bridge/CHIP-CTC.SFT.json, bridge/example/CHIP-CTC.example.json" in lines[0]
-    assert [line for line in lines if line.startswith("not there: ")] == [lines[1]]
+    assert len([line for line in lines if line.startswith("not there: ")]) == 1
 
 
 def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
@@ -46,11 +46,13 @@ def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
     assert lines[0].startswith(f"✗ {HOSPICE}  valid: 5 test rows")
     assert f"{file}: test row 2 has no column label" in lines
     assert f"{file}: test row 4, column label holds 'C' (another value), expected one of: A, B" in lines
-    assert "and 2 more" in lines  # 7 faults, of which 5 are shown
+    empty = "column label holds nothing, expected one of: A, B"
+    assert f"{file}: {empty}: 5 rows (test rows 6, 7, 8, 9, 10)" in lines
     record = json.loads(medtasks("data", "check", data_dir, "--json").out)["datasets"][0]
     assert [(fault["row"], fault["column"]) for fault in record["faults"]] == [
         (f"test row {number}", "label") for number in (2, 4, 6, 7, 8, 9, 10)
     ]
+    assert record["causes"][0]["cause"] == empty and record["causes"][0]["n"] == 5
     assert (record["valid"], record["n_test"]) == (False, 5)
 
 
@@ -100,6 +102,47 @@ def test_a_cell_that_holds_nothing_is_a_fault_unless_the_suite_leaves_its_row_ou
     blank = records["medhelm_ent_referral"]
     assert blank["valid"] and blank["n_test"] == 2
     assert "1 row left out, since the gold is blank" in blank["notes"]
+
+
+def test_the_card_says_what_rows_are_like_and_no_text_of_them(medtasks, data_dir):
+    rows = [{**row, "label": "A", "id": f"ROSSI_MARIA_{n}"} for n, row in enumerate(good(7))]
+    rows[6]["context"] += " and more"
+    hospice(data_dir, rows)
+    printed = medtasks("data", "check").out
+    assert "note: 7 test rows; the suite's own test part has 1,000" in printed
+    assert "note: all gold answers are A: any model that says so is right" in printed
+    assert "note: 7 ids look like names or record numbers" in printed and "ROSSI" not in printed
+    assert "the gold answers themselves score 1.0000, the highest score is 1.0000" in printed
+    card = json.loads(medtasks("data", "check", "--json").out)["datasets"][0]["card"]
+    assert card["labels"] == {"A": 7} and card["answer"] == {"shortest": 1, "median": 1, "longest": 1}
+    prompt = card["prompt"]
+    assert prompt["shortest"] == prompt["median"] == prompt["longest"] - len(" and more")
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "value", "expected"),
+    [
+        ("medhelm_ehrshot", "boolean_value", "yes", "true or false"),
+        ("medhelm_medec", "Error Flag", "Ja", "one of: 0, 1"),
+        ("medhelm_mimic_iv_billing_code", "target", "I21.4;E11.9", "a list of texts"),
+        ("medhelm_clear", "condition", "Alcohol Dependence ", "one of: alcohol_dependence, "),
+        ("clinicbench_pharmacology_qa_shuffled", "answer", "not a letter", "one of: A, B, C, D"),
+    ],
+)
+def test_a_wrong_gold_is_never_every_row_s_gold(medtasks, data_dir, name, column, value, expected):
+    dataset = registry().datasets[name]
+    rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
+    rows = [{**row, column: value} for row in rows if row.pop("_split") == "test"]
+    write_jsonl(data_dir / dataset.metadata.suite / dataset.folder.name / "test.jsonl", rows)
+    hospice(data_dir, good(8))  # another dataset's fault hides nothing of this one
+    records = {item["id"]: item for item in json.loads(medtasks("data", "check", "--json").out)["datasets"]}
+    (cause,) = records[name]["causes"]
+    assert cause["n"] == len(rows) and cause["column"] == column and expected in cause["cause"]
+    assert records[HOSPICE]["valid"]
+    status = medtasks("data", "status", name)
+    assert status.code == 0 and "failed" in status.out
+    run = medtasks("run", "--model", "oracle", "--tasks", name, "--data", "local")
+    assert run.code == 2 and column in run.err and "Traceback" not in run.err
 
 
 def test_several_kinds_of_faults_come_in_one_report(medtasks, data_dir):

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from medtasks_ext.cli.data_fetch import has_terms
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.originals.cl100k import SHA256, URL
@@ -30,16 +31,18 @@ def test_every_dataset_has_a_line_and_the_sums_agree(medtasks):
     records = json.loads(medtasks("data", "status", "--json").out)
     assert outcome.code == 0 and [record["id"] for record in records] == list(DATASETS)
     downloads = sum(record["origin"] == "hub" for record in records)
-    missing = sum(record["origin"] is None for record in records)
+    terms = sum(has_terms(dataset) for dataset in DATASETS.values())
+    missing = sum(record["origin"] is None for record in records) - terms
     assert not any(record["here"] for record in records)
     assert f"{len(DATASETS)} datasets: 0 here; {downloads} to download" in outcome.out
-    assert f"{missing} missing" in outcome.out and downloads + missing == len(DATASETS)
+    assert f"{missing} missing" in outcome.out and downloads + terms + missing == len(DATASETS)
+    assert f"{terms} to download after you accept their terms" in outcome.out
     assert "MEDTASKS_DATA_DIR is not set" in outcome.out
 
 
 def test_local_files_are_counted_and_checked(medtasks, chip_ctc):
     outcome = medtasks("data", "status", "bridge_zh")
-    assert line_of(outcome, "bridge_chip_ctc")[1:6] == ["gated", "local", "8", "5", "passed"]
+    assert line_of(outcome, "bridge_chip_ctc")[1:6] == ["gated", "local", "8/6,080", "5", "passed"]
     assert line_of(outcome, "bridge_mie")[1:6] == ["open", "download", "–", "–", "–"]
     assert line_of(outcome, "bridge_chip_cdee")[1:] == ["gated", "missing", "–", "–", "–", "–"]
     (chip_ctc / "bridge" / "CHIP-CTC.SFT.json").write_text("[]")

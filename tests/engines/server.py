@@ -90,24 +90,15 @@ async def fair(asked: Asked) -> Reply:
     return Reply(by_path.get(asked.target.partition("?")[0], chat)())
 
 
-class Server:
-    """Runs in a thread of its own.
+class Loopback:
+    """A server on loopback that runs in a thread of its own; a subclass says what it does with a client."""
 
-    Attributes:
-        asked: the requests so far.
-        connections: open now.
-        most_connections: that were open at a time.
-    """
-
-    def __init__(self, script: Script = fair, ssl: SSLContext | None = None) -> None:
-        self.script, self._ssl = script, ssl
-        self.asked: list[Asked] = []
-        self.connections = self.most_connections = 0
-        self._writers: set[asyncio.StreamWriter] = set()
+    def __init__(self, ssl: SSLContext | None = None) -> None:
+        self._ssl = ssl
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Any:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
         self._ready.wait()
@@ -125,12 +116,6 @@ class Server:
         """Call a function in the server's thread."""
         self._loop.call_soon_threadsafe(function)
 
-    def die(self) -> None:
-        """Take no connection any more, and drop those that are open. For scripts."""
-        self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()
-
     def _stop(self) -> None:
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
@@ -146,6 +131,32 @@ class Server:
         self._loop.run_forever()
         self._server.close()
         self._loop.close()
+
+    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        raise NotImplementedError
+
+
+class Server(Loopback):
+    """Answers as a script says.
+
+    Attributes:
+        asked: the requests so far.
+        connections: open now.
+        most_connections: that were open at a time.
+    """
+
+    def __init__(self, script: Script = fair, ssl: SSLContext | None = None) -> None:
+        super().__init__(ssl)
+        self.script = script
+        self.asked: list[Asked] = []
+        self.connections = self.most_connections = 0
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    def die(self) -> None:
+        """Take no connection any more, and drop those that are open. For scripts."""
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)

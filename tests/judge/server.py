@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.engines.server import Loopback
+
 FENCED = re.compile(r"^<<<(\w+) (\w{16})\n(.*?)\n\2 END OF \1>>>$", re.MULTILINE | re.DOTALL)
 
 
@@ -71,10 +73,11 @@ def fair(asked: Asked, seen: int) -> Reply:
     return Reply(verdict(asked.axes, 4))
 
 
-class Server:
+class Server(Loopback):
     """Runs in a thread. `script` gets each chat request and how often that very one came before."""
 
     def __init__(self, script: Script = fair, models: list[str] | None = None) -> None:
+        super().__init__()
         self.script, self.models = script, models
         self.probe = Reply("1", usage={"prompt_tokens": 1, "completion_tokens": 1})
         self.asked: list[Asked] = []
@@ -83,36 +86,6 @@ class Server:
         self.most_under_way: Counter[str] = Counter()
         self.listed = 0
         self._seen: Counter[str] = Counter()
-        self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-
-    def __enter__(self) -> Server:
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-        self._ready.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop)
-        self._thread.join()
-
-    def _stop(self) -> None:
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.call_soon(self._loop.stop)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._client, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        self._loop.run_forever()
-        server.close()
-        self._loop.close()
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -16,7 +16,6 @@ from medtasks_ext.metrics import (
     generation,
     multi_label,
     permutation,
-    relations,
     single_label,
 )
 from medtasks_ext.metrics.common import random_label
@@ -67,7 +66,7 @@ METRICS = [
     (single_label.process_results_invalid_is_wrong, "a", {}),
     (multi_label.process_results, ["a"], {}),
     (events.process_results, [["a", "x"]], {}),
-    (relations.process_results, [[["a", "b"], "b", "x"]], {}),
+    (events.process_relations, [[["a", "b"], "b", "x"]], {}),
     (codes.process_results, ["I10"], {}),
     (generation.process_results, "a", {}),
     (generation.process_passages, ["a"], {}),

@@ -10,7 +10,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.metrics import codes, events, relations
+from medtasks_ext.metrics import codes, events
 from tests.metrics.build import INVALID, columns, documents, mean
 
 EVENT = st.tuples(st.sampled_from("abcd"), st.sampled_from("xy")).map(list)
@@ -71,7 +71,7 @@ def test_relations_are_scored_as_published_and_repaired(line, event, subject, re
         "fields": ["entity_1", "entity_2", "relation"],
         "patterns": ["strict", "loose"],
     }
-    got = scores(relations.process_results, block, "entity_1: a, entity_2: b, relation: holder;", line)
+    got = scores(events.process_relations, block, "entity_1: a, entity_2: b, relation: holder;", line)
     assert got == {
         "score": event,
         "f1_event": event,

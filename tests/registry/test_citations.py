@@ -9,11 +9,11 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.citations import CITATIONS_FILE, HARNESS, PACKAGE, read_bibtex
+from medtasks_ext.registry.citations import CITATIONS_FILE, HARNESS, PACKAGE, entries_of, read_bibtex
 from tests.conftest import ROOT, declare_suites
 
 TASKS = registry()
-ENTRIES = read_bibtex(CITATIONS_FILE)
+ENTRIES = entries_of(TASKS.datasets.values(), TASKS.suites.values())
 REQUIRED = {
     "article": {"author", "title", "journal", "year"},
     "inproceedings": {"author", "title", "booktitle", "year"},

@@ -220,7 +220,7 @@ def test_a_run_of_the_suite_rolls_up_into_all_suites(own, medtasks, tmp_path):
     assert datasets[NLI]["suite"] == ["bridge", "ward"] and datasets[FALLS]["suite"] == "ward"
     assert datasets[NLI]["ward"] == "icu"
 
-    outcome = medtasks("card", "run", "-o", "card")
+    outcome = medtasks("card", "run", "-o", "card", "--parts")
     assert outcome.code == 0, outcome.text
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     assert re.search(r"\| WardBench \| zero-shot \| 0\.5000 .*\| 3/3 \|", card)

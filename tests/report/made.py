@@ -98,6 +98,7 @@ def _write_task(
         "intervals": intervals, "n": len(values), "loaded": rows,
         "cut": {"shots_dropped": 0, "inputs_cut": 0},
         "tokens": None, "config": {"num_fewshot": 5 if task.endswith("_5shot") else 0}, **more,
+        "conditions": {"rows": {"n_of_suite": len(values)}, **more.get("conditions", {})},
     }  # fmt: skip
     file.write_text(json.dumps(content))
     save_resampled(file.with_suffix(".npy"), resampled)

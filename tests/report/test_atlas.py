@@ -196,15 +196,15 @@ def test_own_runs_stand_beside_with_how_many_tasks_they_have(medtasks, tmp_path)
     tokens = {"tokens": {"input": 100, "output": 40}}
     write_run(tmp_path / "run", "Qwen/Qwen2.5-7B-Instruct", scores, record=tokens)
     outcome = medtasks("reproduce", "bridge:tables3", "run", "-o", "out")
-    assert outcome.code == 0 and "asked otherwise than BRIDGE's paper" in outcome.err
+    assert outcome.code == 0 and "3 of 3 tasks were asked otherwise" in outcome.err
     row = next(line for line in outcome.out.splitlines() if "(yours)" in line)
-    assert "Qwen/Qwen2.5-7B-Instruct (yours)" in row and "50 (2/87 tasks)" in row
+    assert "Qwen/Qwen2.5-7B-Instruct (yours)" in row and "50 (2/87 tasks, asked otherwise)" in row
     own = pl.read_csv(tmp_path / "out" / "bridge_tables3.csv", infer_schema_length=None).filter(
         pl.col("yours").is_not_null()
     )
     assert own["yours"].to_list() == pytest.approx([50, 100]) and own["note"].to_list() == [
-        "2/87 tasks",
-        "1/87 tasks",
+        "2/87 tasks, asked otherwise",
+        "1/87 tasks, asked otherwise",
     ]
     medtasks("reproduce", "bridge:fig3b", "run", "-o", "out")
     points = pl.read_csv(tmp_path / "out" / "bridge_fig3b.csv", infer_schema_length=None).filter(
@@ -219,14 +219,17 @@ def test_own_runs_stand_beside_with_how_many_tasks_they_have(medtasks, tmp_path)
     assert "0.358" in medtasks("reproduce", "bridge:fig3b", "run").out
 
 
-def test_a_run_joins_the_win_rates_on_its_own_benchmarks(medtasks, tmp_path):
-    write_run(
-        tmp_path / "run", "ORG/best", {"medhelm_medqa": [1.0] * 4, "medhelm_hospice_referral": [1.0] * 4}
-    )
+def test_a_run_joins_the_win_rates_on_the_benchmarks_that_it_was_asked_alike(medtasks, tmp_path):
+    tasks = ("medhelm_medqa", "medhelm_head_qa", "medhelm_medmcqa")
+    scores = {name: [1.0] * registry().datasets[name].n_documents for name in tasks}
+    write_run(tmp_path / "run", "ORG/best", scores, loaded={"instruction": "official"})
+    file = tmp_path / "run" / "tasks" / "medhelm_medqa.json"
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps({**record, "loaded": {**record["loaded"], "instruction": "own"}}))
     outcome = medtasks("reproduce", "medhelm:table1", "run")
     row = next(line for line in outcome.out.splitlines() if "(yours)" in line)
-    assert row.split()[2:4] == ["1", "(2/37"]
-    assert "0.660 | 0.66" in outcome.out
+    assert row.split()[2:5] == ["1", "(2/37", "tasks)"] and "0.660 | 0.66" in outcome.out
+    assert "1 of 3 tasks were asked otherwise" in outcome.err and "wording in 1" in outcome.err
 
 
 @pytest.fixture
@@ -300,7 +303,10 @@ def test_own_questions_have_dimensions_and_departments(medtasks, data_dir, tmp_p
     assert medtasks("run", "--model", "oracle", "--tasks", "mlb_maguidance", "--output_path", "run").code == 0
     assert medtasks("reproduce", "mlb", "run", "-o", "out").code == 0
     found = own_figures(tmp_path / "out", "mlb_table4")
-    assert found["oracle", "SmartServ"] == (100, "1/4 tasks") and found["oracle", "average"][0] == 100
+    assert (
+        found["oracle", "SmartServ"] == (100, "1/4 tasks, asked otherwise")
+        and found["oracle", "average"][0] == 100
+    )
     found = own_figures(tmp_path / "out", "mlb_table2")
     assert found["Internal Medicine, Cardiology", "oracle"] == (1, "1 tasks, 5 documents")
     assert found["Pediatrics", "oracle"] == (1, "1 tasks, 3 documents")

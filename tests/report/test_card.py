@@ -38,7 +38,7 @@ def from_the_hub(run, task):
 
 
 def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, tmp_path):
-    assert medtasks("card", "run", "-o", "card").code == 0
+    assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     text = (tmp_path / "card" / "medical-evaluation.md").read_text()
     scores = {
         task: json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"]
@@ -54,7 +54,7 @@ def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, 
 
 
 def test_the_command_of_a_card_makes_the_same_run(medtasks, run, tmp_path):
-    medtasks("card", "run", "-o", "card")
+    medtasks("card", "run", "-o", "card", "--parts")
     command = json.loads((tmp_path / "card" / "medtasks-manifest.json").read_text())["command"]
     assert medtasks(*command.split()[1:], "--output_path", "again").code == 0
     first, again = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("run", "again"))
@@ -68,7 +68,7 @@ def test_the_command_of_a_card_makes_the_same_run(medtasks, run, tmp_path):
 
 
 def test_the_hub_reads_back_what_the_model_index_says(medtasks, run, tmp_path):
-    medtasks("card", "run", "-o", "card")
+    medtasks("card", "run", "-o", "card", "--parts")
     front = (tmp_path / "card" / "README.md").read_text().split("---\n")[1]
     name, results = model_index_to_eval_results(yaml.safe_load(front)["model-index"])
     assert name == "random-label"
@@ -83,7 +83,7 @@ def test_the_hub_reads_back_what_the_model_index_says(medtasks, run, tmp_path):
 
 
 def test_only_rows_from_the_hub_make_entries_there(medtasks, run, tmp_path):
-    medtasks("card", "run", "-o", "card")
+    medtasks("card", "run", "-o", "card", "--parts")
     assert not (tmp_path / "card" / ".eval_results").exists()
 
 
@@ -101,7 +101,7 @@ def test_entries_for_the_hub_name_dataset_and_revision(medtasks, tmp_path, data_
     outcome = medtasks("run", "--model", "oracle", "--tasks", "medhelm_medqa", "--output_path", "run")
     assert outcome.code == 0, outcome.err
     from_the_hub(tmp_path / "run", "medhelm_medqa")
-    assert medtasks("card", "run", "-o", "card").code == 0
+    assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     content = yaml.safe_load((tmp_path / "card" / ".eval_results" / "medhelm_medqa.yaml").read_text())
     [entry] = parse_eval_result_entries(content)
     assert (entry.task_id, entry.value) == ("medhelm_medqa", 1.0)
@@ -109,7 +109,7 @@ def test_entries_for_the_hub_name_dataset_and_revision(medtasks, tmp_path, data_
 
 
 def test_the_every_eval_ever_record_has_what_its_schema_requires(medtasks, run, tmp_path):
-    medtasks("card", "run", "-o", "card")
+    medtasks("card", "run", "-o", "card", "--parts")
     record = json.loads((tmp_path / "card" / "every_eval_ever.json").read_text())
     required = {
         *("schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata"),
@@ -128,7 +128,7 @@ def test_the_every_eval_ever_record_has_what_its_schema_requires(medtasks, run, 
 def test_the_manifest_names_what_a_repeat_needs_and_no_path_of_this_machine(
     medtasks, run, tmp_path, data_dir
 ):
-    medtasks("card", "run", "-o", "card")
+    medtasks("card", "run", "-o", "card", "--parts")
     text = (tmp_path / "card" / "medtasks-manifest.json").read_text()
     record = json.loads(text)
     assert str(tmp_path) not in text and str(data_dir) not in text
@@ -139,7 +139,7 @@ def test_the_manifest_names_what_a_repeat_needs_and_no_path_of_this_machine(
 
 def test_synthetic_rows_make_a_marked_section_and_nothing_that_machines_read(medtasks, tmp_path):
     medtasks("run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", "run")
-    outcome = medtasks("card", "run", "-o", "card")
+    outcome = medtasks("card", "run", "-o", "card", "--parts")
     assert outcome.code == 0 and "SAMPLE DATA" in outcome.err
     files = {path.name for path in (tmp_path / "card").rglob("*") if path.is_file()}
     assert files == {"medical-evaluation.md", "medtasks-manifest.json"}
@@ -151,5 +151,5 @@ def test_what_cannot_make_a_card_is_refused_in_words(medtasks, run, tmp_path):
     (tmp_path / "file").write_text("")
     assert "is a file" in medtasks("card", "run", "-o", "file").err
     medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "oracle")
-    outcome = medtasks("card", "run", "oracle", "-o", "card")
+    outcome = medtasks("card", "run", "oracle", "-o", "card", "--parts")
     assert outcome.code == 2 and "one model" in outcome.err and "oracle" in outcome.err

@@ -32,6 +32,8 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
                 {},
                 len(dataset.id),
                 {"rows": "r", "version": "1", "prompt": "own"},
+                loaded={"n_test": len(dataset.id)},
+                recorded={"rows": {"n_of_suite": len(dataset.id)}},
                 cut={"answers_cut": 1} if generator.random() < 0.5 else {},
                 sample=sample,
                 read_resampled=lambda draws=draws: draws,

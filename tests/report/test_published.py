@@ -73,28 +73,35 @@ def test_bridge_overall(tasks, entries, strategy):
     assert len(rows) == 95
 
 
-def test_bridge_sub_groups_and_their_averages(tasks, entries):
-    """Tables S4 to S7; a table's average is the mean of its columns."""
+def test_bridge_sub_groups_other_and_averages_come_out_of_the_groups(tasks, entries):
+    """Tables S4 to S7, their columns "Other" and "Average" among them."""
     axes = {"task_type": "task_type", "language": "language", "specialty": "specialties", "stage": "stage"}
     languages = {title: key for key, title in vocabulary()["languages"].items()}
-    single = ("nephrology", "dermatology", "psychology")  # the paper's "Other": one task each
-    printed = {}
+    named = {"Average": "average", "Other": "other_specialties"}
+    compared = 0
+    known = {model: scores(tasks, entry, "bridge") for model, entry in entries["bridge"].items()}
     for row in read("bridge_subgroups.csv"):
-        key = (row["model"], row["dimension"])
-        printed.setdefault(key, {})[row["group"]] = float(row["score"]) / 100
-    assert len(printed) == 95 * 4
-    for (model, dimension), columns in printed.items():
-        found = scores(tasks, entries["bridge"][model], "bridge")
-        ours = {}
-        for group in columns.keys() - {"Average"}:
-            value = languages.get(group, group.lower().replace(" ", "_"))
-            ours[group] = (
-                mean(found["specialties", name] for name in single)
-                if (dimension, group) == ("specialty", "Other")
-                else found[axes[dimension], value]
-            )
-            assert ours[group] == pytest.approx(columns[group], abs=PERCENT), (model, group)
-        assert mean(ours.values()) == pytest.approx(columns["Average"], abs=PERCENT)
+        group = row["group"]
+        value = named.get(group) or languages.get(group) or group.lower().replace(" ", "_")
+        found = known[row["model"]][axes[row["dimension"]], value]
+        assert found == pytest.approx(float(row["score"]) / 100, abs=PERCENT), (row["model"], group)
+        compared += 1
+    assert compared == 95 * (35 + 4)
+
+
+def test_printed_intervals_and_readable_shares_stand_beside_the_published_scores(tasks, entries):
+    """Tables S3 and S8."""
+    suite = tuple(group for group in groups_of(tasks) if (group.axis, group.value) == ("suite", "bridge"))
+    valid = {row["model"]: row for row in read("bridge_valid_rate.csv")}
+    compared = 0
+    for row in read("bridge_overall.csv"):
+        for strategy in STRATEGIES:
+            [found] = group_scores(entries["bridge"][row["model"]], strategy, suite, {})
+            printed = [float(row[f"{strategy}_ci_{end}"]) / 100 for end in ("low", "high")]
+            assert [found.low, found.high] == pytest.approx(printed)
+            assert found.valid == pytest.approx(float(valid[row["model"]][strategy]) / 100)
+            compared += 1
+    assert compared == 285
 
 
 def test_medhelm_macro_averages_and_category_means(tasks, entries):

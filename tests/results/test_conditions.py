@@ -22,17 +22,22 @@ from tests.report.made import write_run
 TASK, SECOND = "bridge_chip_ctc", "bridge_ehrqa_primary_department"
 N = registry().datasets[TASK].metadata.n_test
 ASKED = Asked(
-    strategy="five_shot", version="1", wording="own", prompt="p", examples="e", source="suite", rows="r",
-    documents="all", n=9, budget=100, answers_cut=True, inputs_cut=False, decoding="greedy", template="yes",
-    system="system turn", turns="yes", jury="a + b", whole=True, engine="vllm",
+    strategy="five_shot", version="1", wording="own", artefact="a 1", prompt="p", examples="e",
+    examples_cut=False, source="suite", revision="v", rows="r", documents="all", n=9, n_of_suite=9,
+    held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False, decoding="top_p=1", seed=1,
+    template="yes", system="system turn", turns="yes", jury="a + b", protocol="likert 1", engine="vllm",
+    versions="vllm 1",
 )  # fmt: skip
 OTHER = {
-    "strategy": "cot", "version": "2", "wording": "official", "prompt": "q", "examples": "f",
-    "source": "rebuilt", "rows": "s", "documents": "the first 3", "n": 3, "budget": 50, "inputs_cut": True,
-    "decoding": "temperature=1", "template": "no", "system": "user turn", "turns": "no",
-    "jury": "c", "whole": False, "engine": "hf",
+    "strategy": "cot", "version": "2", "wording": "official", "artefact": "a 2", "prompt": "q",
+    "examples": "f", "examples_cut": True, "source": "rebuilt", "revision": "w", "rows": "s",
+    "documents": "the first 3", "n": 3, "held_out": 5, "budget": 50, "context": 4_000, "inputs_cut": True,
+    "decoding": "temperature=1", "seed": 2, "template": "no", "system": "user turn", "turns": "no",
+    "jury": "c", "protocol": "likert 2", "judged": 0.5, "engine": "hf", "versions": "vllm 2",
 }  # fmt: skip
-HARMLESS = {"template", "system", "engine"}
+HARMLESS = {
+    "template", "system", "engine", "versions", "seed", "context", "held_out", "revision", "artefact"
+}  # fmt: skip
 
 
 def test_the_same_conditions_are_the_same():
@@ -48,7 +53,7 @@ def test_each_condition_counts_in_both_directions(field):
         assert found.differences and all(item.why and item.one != item.other for item in found.differences)
 
 
-@pytest.mark.parametrize("field", [rule.field for rule in RULES if rule.field not in ("strategy", "whole")])
+@pytest.mark.parametrize("field", [rule.field for rule in RULES if rule.field not in ("strategy", "judged")])
 def test_what_nobody_recorded_is_never_the_cause_of_another_grade(field):
     assert comparable(ASKED, replace(ASKED, **{field: None})).grade in ("same", "close")
 
@@ -167,7 +172,7 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     assert (suite["rank"], suite["pending"]) == (None, 1)
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    assert f"Left out, since answers still wait for a judge: {TASK}" in card
+    assert f"Left out, since its score stands on a part: {TASK} (75% of the judgements)" in card
     assert f"`{TASK}`" not in card and f"`{SECOND}`" in card
 
 

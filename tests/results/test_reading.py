@@ -81,6 +81,7 @@ def as_lm_eval(folder, target, model_args="pretrained=org/model,dtype=float32"):
         "model_args": model_args,
         "gen_kwargs": {},
     }
+    content["chat_template"] = None
     target.mkdir()
     (target / "results_2026-01-01T00-00-00.json").write_text(json.dumps(content))
     for task in content["configs"]:

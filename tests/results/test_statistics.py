@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lm_eval.api.metrics import mean as lm_eval_mean
 
-from medtasks_ext.metrics import codes, common, events, multi_label, relations
+from medtasks_ext.metrics import codes, common, events, multi_label
 from medtasks_ext.metrics import single_label as single
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.registry import registry
@@ -168,7 +168,7 @@ def test_rows_of_a_unit_are_summed_in_the_order_of_first_rows():
 
 
 def test_aggregations_keep_their_names_in_the_yaml():
-    for module in (events, relations, codes):
+    for module in (events, codes):
         assert module.micro_f1 is common.micro_f1
     assert isinstance(single.f1_macro, Statistic) and repr(single.f1_macro) == "f1_macro"
 

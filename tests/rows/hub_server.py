@@ -6,19 +6,24 @@ import hashlib
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 
 class Hub:
     """Serves `files` by path. `faults` says what goes wrong with a path.
 
     `corrupt`: other bytes of the same length; `cut`: the first connection ends halfway; `cut for good`: each
-    one does; a number: that status.
+    one does; `whole`: ranges are not understood; `slow`: a byte at a time; `stall`: the first one stays
+    open halfway without another byte; `416`: the first range is refused; `to URL`: a redirect; a number: that
+    status; a list: one of these for each request, in order, the last for all others.
     """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
-        self.faults: dict[str, str | int] = {}
+        self.faults: dict[str, str | int | list] = {}
         self.asked: Counter[str] = Counter()  # downloads by path, HEAD requests aside
+        self.headers: list[dict[str, str]] = []  # of downloads
+        self.done = threading.Event()  # connections that stall end with the server
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -30,7 +35,9 @@ class Hub:
                 hub.answer(self, body=False)
 
             def do_GET(self) -> None:
+                self.path = urlsplit(self.path).path  # a proxy is asked for the whole URL
                 hub.asked[self.path] += 1
+                hub.headers.append({key.lower(): value for key, value in self.headers.items()})
                 hub.answer(self, body=True)
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -49,15 +56,33 @@ class Hub:
 
     def answer(self, request: BaseHTTPRequestHandler, *, body: bool) -> None:
         fault, content = self.faults.get(request.path), self.files.get(request.path)
+        if isinstance(fault, list):
+            fault = fault[min(self.asked[request.path], len(fault)) - 1]
+        if isinstance(fault, str) and fault.startswith("to "):
+            request.send_response(302)
+            request.send_header("Location", fault[3:])
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+            return
         if content is None or isinstance(fault, int):
             code = fault if isinstance(fault, int) else 404
             request.send_response(code)
             if kind := {403: "GatedRepo", 404: "EntryNotFound"}.get(code):
                 request.send_header("X-Error-Code", kind)
+            if code == 429:
+                request.send_header("Retry-After", "7")
             request.send_header("Content-Length", "0")
             request.end_headers()
             return
         start = int((request.headers.get("Range") or "bytes=0-").removeprefix("bytes=").rstrip("-"))
+        if start >= len(content) or (fault == "416" and start):
+            self.faults.pop(request.path, None)
+            request.send_response(416)
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+            return
+        if fault == "whole":
+            start = 0
         request.send_response(206 if start else 200)
         if "/resolve/" in request.path:
             request.send_header("X-Repo-Commit", request.path.split("/resolve/")[1].split("/")[0])
@@ -70,10 +95,18 @@ class Hub:
             return
         if fault == "corrupt":
             content = bytes(byte ^ 1 for byte in content)
-        if fault == "cut for good" or (fault == "cut" and self.asked[request.path] == 1):
+        first = self.asked[request.path] == 1
+        if fault == "cut for good" or (fault in ("cut", "stall") and first):
             request.wfile.write(content[start : start + (len(content) - start) // 2])
             request.wfile.flush()
             request.close_connection = True
+            if fault == "stall":
+                self.done.wait()
+            return
+        if fault == "slow":
+            for byte in content[start:]:
+                request.wfile.write(bytes([byte]))
+                request.wfile.flush()
             return
         request.wfile.write(content[start:])
 
@@ -85,5 +118,6 @@ class Hub:
         return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
     def close(self) -> None:
+        self.done.set()
         self.server.shutdown()
         self.server.server_close()

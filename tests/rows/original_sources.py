@@ -73,6 +73,13 @@ def chip(name: str, rows: list[dict], suffix: str = "json") -> dict[str, str | b
     return {f"{name}_dev.{suffix}": text, f"{name}_train.{suffix}": train}
 
 
+def cas(text: str) -> str:
+    """A CAS with one annotation of the second word's first six letters, and one of another type."""
+    phi = {"%TYPE": "webanno.custom.PHI", "begin": 5, "end": 11, "kind": "NAME_PATIENT"}
+    token = {"%TYPE": "Token", "begin": 0, "end": 4}
+    return json.dumps({"%FEATURE_STRUCTURES": [{"%TYPE": "uima.cas.Sofa", "sofaString": text}, phi, token]})
+
+
 def codiesp() -> dict[str, str | bytes]:
     table = "caso1\tDIAGNOSTICO\tr50.9\tfiebre\t0 6\ncaso1\tPROCEDIMIENTO\tbw03zzz\tplaca\t9 14\n"
     files = {"v4/test/testX.tsv": table, "v4/test/text_files/caso1.txt": "Fiebre y placa."}
@@ -307,5 +314,56 @@ SOURCES = {
         },
         "患者：咳嗽0dev",
         ["findings: 咳嗽, status: 阳性;", "findings: 嗽, status: 不标注;"],
+    ),
+    "cmedqa": (
+        {
+            "question.csv": "question_id,content\n" + "".join(f"{i},问题{i}\n" for i in range(8)),
+            "answer.csv": "ans_id,question_id,content\n"
+            + "".join(f'{i}{k},{i},"回答{i}{k}，好"\n' for i in range(8) for k in range(2)),
+            "test_candidates.txt": "question_id,ans_id,cnt,label\n7,70,0,1\n7,71,1,1\n7,10,2,0\n",
+            "dev_candidates.txt": "question_id,ans_id,cnt,label\n"
+            + "".join(f"{i},{i}0,0,1\n" for i in range(7)),
+        },
+        "问题7",
+        ["回答70，好"],
+    ),
+    "clister": (
+        {
+            "test.csv": "id_1\tid_2\tsim\nfile-1_10_3\tfile-2_20_1\t2.75\n",
+            "train.csv": "id_1\tid_2\tsim\n" + "".join(f"file-3_{i}_1\tfile-4_1_2\t1\n" for i in range(6)),
+            "id_to_sentence_train.json": json.dumps(
+                {"file-4_1": "Toux.", **{f"file-3_{i}": f"Fièvre {i}." for i in range(6)}}
+            ),
+            "id_to_sentence_test.json": json.dumps({"file-1_10": "Pas de fièvre.", "file-2_20": "Apyrexie."}),
+        },
+        "Sentence A: Pas de fièvre.\nSentence B: Apyrexie.",
+        ["similarity score: 3"],
+    ),
+    "grassco_phi": (
+        {f"annotation/Fall{i}.txt_phi.json": cas(f"Frau Meier{i}\nist {i} Jahre alt.") for i in range(21)},
+        r"Frau Meier\d+\nist \d+ Jahre alt\.",
+        [r"entity: Meier\d*, type: NAME_PATIENT;"],
+    ),
+    "ruccon": (
+        {
+            name: text
+            for i in range(21)
+            for folder in ["RUCCON/main/0" if i else "RUCCON/main3"]
+            for name, text in (
+                (f"{folder}/{i}.txt", f"Боль в спине {i}\nи кашель"),
+                (
+                    f"{folder}/{i}.ann",
+                    "T1\tSymptom 0 4\tБоль\nT2\tBody_location 7 12\tспине\nT3\tReference 0 4\tБоль\n"
+                    # an annotation with a line end: brat cuts its line there
+                    f"T4\tSymptom 13 {22 + len(str(i))}\t{i}\nи кашель\n",
+                ),
+            )
+        },
+        r"Боль в спине \d+\nи кашель",
+        [
+            "entity: Боль, type: Symptom;",
+            "entity: спине, type: Body location;",
+            r"entity: \d+ и кашель, type: Symptom;",
+        ],
     ),
 }

@@ -9,7 +9,8 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows import sources
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.spec import Download
+from medtasks_ext.rows.remote import RemoteFile
+from medtasks_ext.rows.spec import Download, Source
 from tests.conftest import write_jsonl
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
@@ -81,9 +82,9 @@ def test_a_file_that_is_no_archive_is_named(tmp_path):
 def test_downloaded_rows_know_the_file_that_they_come_from(tmp_path, monkeypatch):
     for name in ("one", "two"):
         write_jsonl(tmp_path / name / "test.jsonl", [{"text": name}])
-    monkeypatch.setattr(sources, "hub_file", lambda repo, revision, name: tmp_path / name)
+    monkeypatch.setattr(RemoteFile, "get", lambda file: tmp_path / file.name)
     download = Download(repo="owner/set", revision="1", test=["one/test.jsonl", "two/test.jsonl"])
-    rows = sources._downloaded(download).test
+    rows = sources._downloaded(Source(official_name="x", download=download), download).test
     assert rows == [
         {"text": "one", "_file": "one/test.jsonl"},
         {"text": "two", "_file": "two/test.jsonl"},

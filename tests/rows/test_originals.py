@@ -441,6 +441,7 @@ def test_official_and_general_files_come_before_the_source(data_dir):
         ("ade_extraction", {"DRUG-AE.rel": "\n"}, "original", "no document with an answer"),
         ("cantemist_ner", {"cantemist.zip": b"no"}, "cantemist.zip", "is not a zip archive"),
         ("jp_sts", {"dataset_JA_Clinical_STS.xlsx": b"no"}, ".xlsx", "is not an .xlsx workbook"),
+        ("jp_sts", {"dataset_JA_Clinical_STS.xls": b"no"}, ".xls", "is not an .xls workbook"),
         (
             "norsynthclinical_phi",
             {"reference_standard_annotated.txt": "Ola\n<Age>4 år"},

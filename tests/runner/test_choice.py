@@ -189,7 +189,7 @@ def test_a_run_of_the_former_layout_goes_on(medtasks, chip_ctc, asked, flags, ch
     assert "1 of 1 tasks are done already" in medtasks(*RUN, *HERE, *flags).err
     as_before("run", **chosen)
     words = {"limit": "the first 2", "samples": "chosen documents"}.get(next(iter(chosen), ""), "all")
-    assert medtasks("card", "run", "-o", "card").code == 0
+    assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     assert f"documents: {words}" in next(Path("card").glob("*.md")).read_text()
     asked.clear()
     assert medtasks(*RUN, *HERE).code == 0
@@ -212,7 +212,7 @@ def test_a_report_and_a_card_say_the_documents_of_each_task(medtasks, chip_ctc, 
     medtasks("ingest", "run", "--store", "store")
     stored = " ".join(medtasks("report", "store").out.split())
     assert f"only the first 2 of {COT} were asked" in stored
-    assert medtasks("card", "run", "-o", "card").code == 0
+    assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     card = next(Path("card").glob("*.md")).read_text()
     assert "documents: all or the first 2, by task" in card
     first, second = [line for line in card.splitlines() if line.startswith("medtasks run")]

@@ -1,6 +1,7 @@
 """Prompts that do not fit: shots go first, then the end of the input; the instruction stays."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc
     assert len(cut) == 4000 - 10
     assert cut.startswith("[system] The input is a clinical text") and "[user] 始很长" in cut
     assert "末" not in cut and "[assistant]" not in cut
-    assert "1 inputs lost their end" in outcome.out
+    assert "1 inputs lost a part" in outcome.out
 
 
 def test_answers_that_fill_the_budget_are_counted(medtasks, chip_ctc, small):
@@ -87,3 +88,52 @@ def test_tokens_of_prompts_and_answers_are_counted_and_survive_rescoring(
     assert json.loads(file.read_text())["tokens"] == expected
     medtasks("rescore", "run")
     assert json.loads(file.read_text())["tokens"] == expected
+
+
+# ---------------------------------------------------------------------- one turn with its question at the end
+
+
+@pytest.fixture
+def record(data_dir, small):
+    """MedAlign with one record, in a context of so many characters; gives the prompt."""
+
+    def asked(medtasks, room: int, text: str, prompts: str) -> str:
+        folder = data_dir / "medhelm/medalign"
+        folder.mkdir(parents=True, exist_ok=True)
+        row = {"question": "When did it begin?", "ehr": text, "clinician_response": "In May."}
+        (folder / "test.jsonl").write_text(json.dumps(row) + "\n")
+        small(room)
+        done = medtasks("run", "--model", "oracle", "--tasks", "medhelm_medalign",
+                        "--output_path", "run", "--gen_kwargs", "max_gen_toks=10", "--prompts", prompts,
+                        "--no-preflight")  # fmt: skip
+        assert done.code == 0 and "1 inputs lost a part" in done.out, done.text
+        (line,) = Path("run/samples_medhelm_medalign.jsonl").read_text().splitlines()
+        return json.loads(line)["arguments"][0][0]
+
+    return asked
+
+
+@pytest.mark.parametrize("prompts", ["own", "official"])
+def test_a_record_is_cut_and_the_question_after_it_stays(record, medtasks, helm, prompts):
+    """HELM keeps the latest events of a record, which stand at its end."""
+    cut = record(medtasks, 2000, "first " + "event " * 1000 + "last", prompts)
+    assert len(cut) == 2000 - 10
+    assert "event last\n" in cut and "first" not in cut
+    assert "When did it begin?" in cut.partition("event last")[2] and cut.rstrip().endswith("Answer:")
+
+
+def test_a_record_without_a_rule_of_its_own_loses_its_end(medtasks, data_dir, small):
+    folder = data_dir / "medhelm/pubmedqa"
+    folder.mkdir(parents=True)
+    row = {"QUESTION": "Does it help?", "LABELS": ["A"], "final_decision": "yes",
+           "CONTEXTS": ["first " + "word " * 1000 + "last"]}  # fmt: skip
+    (folder / "test.jsonl").write_text(json.dumps(row) + "\n")
+    small(1500)
+    done = medtasks("run", "--model", "oracle", "--tasks", "medhelm_pubmedqa",
+                    "--output_path", "run", "--gen_kwargs", "max_gen_toks=10", "--prompts", "own",
+                    "--no-preflight")  # fmt: skip
+    assert done.code == 0, done.text
+    (line,) = Path("run/samples_medhelm_pubmedqa.jsonl").read_text().splitlines()
+    cut = json.loads(line)["arguments"][0][0]
+    assert len(cut) == 1500 - 10 and "Does it help?" in cut and "first word" in cut and "last" not in cut
+    assert cut.endswith("Answer:")

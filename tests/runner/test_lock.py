@@ -81,8 +81,8 @@ def test_a_changed_prompt_is_named_with_its_task_and_nothing_is_written(locked, 
     outcome = medtasks("lock", *arguments)
     assert outcome.code == 1 and outcome.out == ""
     (said,) = outcome.err.splitlines()
-    assert said.startswith("bridge_mednli: prompts changed, and the version is still 2-A → ")
-    assert "write `version: 3-A` in task.yaml" in said
+    assert said.startswith("bridge_mednli: prompts changed, and the version is still 3-A → ")
+    assert "write `version: 4-A` in task.yaml" in said
     assert (locked / LOCK_FILE).read_text() == before
 
 
@@ -103,7 +103,7 @@ def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked,
     assert outcome.code == 1
     said = [line.partition(" → ")[0] for line in outcome.err.splitlines() if "Punkt" not in line]
     assert said == [
-        f"{name}: readings or scores changed, and the version is still 2-A"
+        f"{name}: readings or scores changed, and the version is still 3-A"
         for name in ("bridge_cas_label", "bridge_mednli", "bridge_mie")
     ]
 
@@ -120,15 +120,15 @@ def test_a_changed_aggregation_is_named_for_the_tasks_that_have_it(locked, medta
 def test_a_higher_number_is_accepted_and_another_letter_is_not(locked, medtasks):
     path = locked / "bridge" / "mednli" / "task.yaml"
     rewrite(path, "Assign the inference", "Give the inference")
-    rewrite(path, "version: 2-A", "version: 2-B")
+    rewrite(path, "version: 3-A", "version: 3-B")
     outcome = medtasks("lock")
-    assert outcome.code == 1 and "the version is still 2-B" in outcome.err and "`version: 3-A`" in outcome.err
+    assert outcome.code == 1 and "the version is still 3-B" in outcome.err and "`version: 4-A`" in outcome.err
     before = lines(locked)
-    rewrite(path, "version: 2-B", "version: 3-A")
+    rewrite(path, "version: 3-B", "version: 4-A")
     assert medtasks("lock", "--check").code == 0
     assert medtasks("lock").code == 0
     after = lines(locked)
-    assert after.pop("bridge_mednli").startswith("bridge_mednli 3-A ")
+    assert after.pop("bridge_mednli").startswith("bridge_mednli 4-A ")
     before.pop("bridge_mednli")
     assert after == before
     rewrite(path, "Give the inference", "Tell the inference")

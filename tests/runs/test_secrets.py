@@ -88,7 +88,7 @@ def test_a_run_records_no_secret_in_any_file(medtasks, chip_ctc, port, tmp_path)
     for command in (
         ("report", "run", "-o", "report"),
         ("ingest", "run", "--store", "store"),
-        ("card", "run", "-o", "card"),
+        ("card", "run", "-o", "card", "--parts"),
         ("rescore", "run"),
     ):
         outcome = medtasks(*command)

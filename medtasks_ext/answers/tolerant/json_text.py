@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from medtasks_ext.answers.tolerant.reply import Reply, Span
@@ -27,6 +28,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _MARK = re.compile(r"\s*([\[\]{}:,;])")
+_COMMENT = re.compile(r"(?<=[,\[\]{}])[ \t]{0,8}//[^\n\"]{0,200}$", re.MULTILINE)
 _DECODER = json.JSONDecoder()
 _WORDS = {"null": None, "none": None, "true": True, "false": False}
 
@@ -47,6 +49,9 @@ class Value(NamedTuple):
 
 def values(response: str, reply: Reply) -> list[Value]:
     """All arrays and objects of a reply that are inside no other one, in their order."""
+    if "//" in reply.text:  # a comment
+        text = _COMMENT.sub(lambda match: " " * len(match[0]), reply.text)
+        reply = replace(reply, text=text)
     found: list[Value] = []
     place, end, false_starts = reply.begin, reply.end, 0
     tokens, in_vain = MAX_TOKENS, 0

@@ -14,9 +14,16 @@ if TYPE_CHECKING:
 #: items that are read; a model in a loop writes any number
 MOST_ITEMS = 2_000
 _BULLET = re.compile(
-    r"\A[\s>]{0,8}(?:(?:[-*+•·–—▪●◦]{1,3}|#{1,6}|\(?\d{1,3}[.)、]|\d{1,2}\s?[:：])\s*)(?=\S)"
+    r"\A[\s>]{0,8}(?:(?:\*{1,3}(?=\s)|[-+•·–—▪●◦]{1,3}|#{1,6}|\(?\d{1,3}[.)、]|\d{1,2}\s?[:：])\s*)(?=\S)"
 )
 _HEADING = re.compile(r"[:：][\s*_]*\Z")
+# what stands in bold before its explanation
+_TERM = re.compile(r"\*\*([^*\n]{1,200}?):?\*\*\s{0,3}(?:[:：(–—-]|$)")
+_REMARK = re.compile(
+    r"\W*(?:note|explanation|rationale|reason(?:ing)?|justification|i hope|let me know|please|disclaimer)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?。]\W{0,3}\Z")
 _EDGES = " \t\r\n*_`\"'“”‘’«»<>#"
 
 
@@ -45,8 +52,9 @@ def items_of(response: str, reply: Reply) -> Items:
         texts = _texts(value.value)
         if texts is not None and value.span[1] > begin:
             return Items(texts, value.span, bullets=True)
-    if block := fenced(reply.text, begin, end):
-        begin, end = block
+    block = fenced(reply.text, reply.begin, reply.end)
+    if block and block[1] > begin:
+        begin, end = max(begin, block[0]), block[1]
     found: list[tuple[bool, str]] = []
     for line in response[begin:end].split("\n", MOST_ITEMS)[:MOST_ITEMS]:
         bare = line.strip(_EDGES)
@@ -54,6 +62,12 @@ def items_of(response: str, reply: Reply) -> Items:
             continue
         bullet = _BULLET.match(line)
         item = line[bullet.end() :] if bullet else line
+        if _REMARK.match(item) or (
+            not bullet and found and _SENTENCE_END.search(bare) and len(bare.split(None, 5)) > 4
+        ):
+            continue
+        if term := _TERM.match(item):
+            item = term[1]
         found.append((bool(bullet), item.strip(_EDGES)))
     bulleted = [item for bullet, item in found if bullet]
     items = bulleted if len(bulleted) > 1 or (bulleted and found[0][0]) else [item for _, item in found]

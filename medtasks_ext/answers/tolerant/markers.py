@@ -43,6 +43,7 @@ _NOUNS = [
     "classification",
     "output",
     "label",
+    "relation",
     "ans",
     "答",
     "答案",
@@ -166,7 +167,7 @@ _BOX = re.compile(
     r"\\(?:boxed|fbox)\s*\{|<\s*(?:answer|final_answer|result|solution|label)\s*>", re.IGNORECASE
 )
 #: a question that a model asks itself after it has answered
-_NEXT_QUESTION = re.compile(r"\n\s*[*#\s]*(?:[Qq]uestion|[Uu]ser|[Hh]uman|题目|问题|Q)\s*\d{0,3}[*]*\s*:")
+_NEXT_QUESTION = re.compile(r"\n[*#\s]{0,12}(?:[Qq]uestion|[Uu]ser|[Hh]uman|题目|问题|Q)\s*\d{0,3}[*]*\s*:")
 #: the longest beginning of a line before a word at its beginning
 _LONGEST_LEAD = 60
 #: announcements that are looked at, from the last one on: a model in a loop writes thousands

@@ -135,6 +135,9 @@ _TURN_END = re.compile(
 )
 
 
+_QUOTED = re.compile(r"^[ >]{0,8}>", re.MULTILINE)
+
+
 @lru_cache(maxsize=4)  # several readers look at one response
 def reply_of(response: str) -> Reply:
     """Cut a response. A trace that never ends leaves what stands before it."""
@@ -150,6 +153,8 @@ def reply_of(response: str) -> Reply:
             end = stop.start() if before.strip() else end
     if begin:
         text = "\n" * begin + text[begin:]  # what was cut is no neighbour of what is left
+    if text[begin:end].lstrip().startswith(">"):
+        text = _QUOTED.sub(lambda match: match[0].replace(">", " "), text)
     part = text[begin:end]
     begin += len(part) - len(part.lstrip())
     return Reply(text, begin, max(begin, end - len(part) + len(part.rstrip())), traced)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Outcome, Request
+from medtasks_ext.engines.records import Outcome, Request
 
 MEMORY_REMEDY = (
     "vLLM's messages above say why; it is mostly memory: lower --model_args gpu_memory_utilization,"

@@ -45,7 +45,6 @@ class Replica(Lane):
         Args:
             number: of this replica, from 1; 0 is the starting process itself.
             model_args: those of lm-eval's model.
-            extra: more of them.
         """
         context = get_context("spawn")  # a fork would share what this process has loaded
         self.name = f"replica {number}"

@@ -33,7 +33,6 @@ class Adapter:
 
         Args:
             instructions: the instruction with its slots filled.
-            text: the input.
             references: the choices, in their order.
         """
         example = self.input_prefix + text + self.input_suffix

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import cache_dir
+from medtasks_ext.rows.digests import sha256_of
 from medtasks_ext.rows.folders import CACHE_REMEDY
-from medtasks_ext.rows.remote import is_offline, sha256_of
+from medtasks_ext.rows.remote import is_offline
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.official import Artefact

@@ -6,16 +6,14 @@ import logging
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.words import Words, artefact_of, words_of
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.registry.official import Artefact, Official
-    from medtasks_ext.rows.spec import DatasetSpec
+from medtasks_ext.registry import Dataset
+from medtasks_ext.registry.official import Artefact, Official
+from medtasks_ext.rows.spec import DatasetSpec
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +43,6 @@ def chosen_words(
     """The official words of the dataset's block `official`; None where ours, or those of its rows, are asked.
 
     Args:
-        dataset: the dataset.
-        spec: what its file says.
         wish: whose words are wanted.
         cot: reasoning is asked for.
         shots: examples in a prompt.

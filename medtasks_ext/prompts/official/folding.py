@@ -8,6 +8,7 @@ else must be a slot, which a row fills, or is an error that names it.
 from __future__ import annotations
 
 import ast
+import re
 import string
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -73,6 +74,13 @@ def in_braces(text: str) -> Template:
         if name is not None:
             parts.append(Slot(f"{{{name}}}"))
     return Template(tuple(part for part in parts if part != ""))
+
+
+def split_at(text: str, names: Collection[str]) -> Template:
+    """A text in which these names, as they stand there, are slots."""
+    longest_first = sorted(names, key=len, reverse=True)
+    parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", text) if names else [text]
+    return Template(tuple(Slot(part) if part in names else part for part in parts if part))
 
 
 @dataclass(frozen=True)
@@ -217,6 +225,14 @@ class Source:
         if found is None:
             raise self._error(f"has no list {name}")
         return found
+
+    def text(self, name: str) -> str:
+        """The text that the module assigns to a name.
+
+        Raises:
+            MedtasksError: there is none, or it cannot be folded.
+        """
+        return self._text(ast.Name(name))
 
     def _text(self, node: ast.expr, bound: Mapping[str, Template] | None = None) -> str:
         text = self.folded(node, _Scope((), None, bound or {})).text

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.choice import had
 from medtasks_ext.prompts.official.folding import Source
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.official import Artefact, StrategyLines, SuiteOfficial
+from medtasks_ext.registry.official import Artefact, StrategyLines, SuiteOfficial
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,6 @@ def official_swap(suite: SuiteOfficial | None, *, must: bool, fetch: bool) -> Sw
     """The suite's own sentences; None where it has none, or they cannot be had.
 
     Args:
-        suite: what its file says.
         must: whether it is an error that they cannot be had.
         fetch: whether they may be downloaded otherwise.
 

@@ -6,13 +6,12 @@ import unicodedata
 from functools import lru_cache
 from hashlib import sha256
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry.official import Passage
 
 

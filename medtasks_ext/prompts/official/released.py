@@ -10,21 +10,18 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.prompts.official.artefacts import FOLDER
+from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows import release as releases
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.remote import RemoteFile
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.spec import Source
+from medtasks_ext.rows.spec import Source
 
 #: What the revision of a release is called, besides its commit.
 UNPINNED = "unpinned"
@@ -43,7 +40,6 @@ def released_instruction(dataset: Dataset, source: Source, *, must: bool) -> Rel
     """The instruction of a dataset in the release; None where there is none, or it is not on this machine.
 
     Args:
-        dataset: the dataset.
         source: where its rows come from; its official name is looked up.
         must: download what is not here, and an absence is an error.
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jinja2
 from jinja2.sandbox import SandboxedEnvironment
@@ -15,7 +15,7 @@ from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.adapter import Adapter, read_adapter
-from medtasks_ext.prompts.official.folding import Slot, Source, Template, braced
+from medtasks_ext.prompts.official.folding import Source, Template, braced, split_at
 from medtasks_ext.prompts.official.passages import passage
 from medtasks_ext.registry.official import Place
 
@@ -61,13 +61,27 @@ class Origin:
     sha256: str
 
 
+class Turn(NamedTuple):
+    """What a row is asked.
+
+    Attributes:
+        instruction: empty where one text holds both.
+        text: the input, or the one text.
+        instance: what the official judges see as the input; empty where the official code does not say.
+    """
+
+    instruction: str
+    text: str
+    instance: str = ""
+
+
 class Words(Protocol):
     """Official words of a dataset."""
 
     origin: Origin
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> tuple[str, str]:
-        """Instruction and input of a row; the instruction is empty where one text holds both.
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
+        """Instruction and input of a row.
 
         Args:
             fields: of the row.
@@ -101,13 +115,13 @@ class AdapterWords:
     ) -> None:
         self.block, self.where = block, where
         slots = frozenset(block.slots)
-        specs = _source(artefact, path, adapters.specs)
+        specs = source_of(artefact, path, adapters.specs)
         assert block.adapter is not None  # the block was checked
         self.adapter: Adapter = read_adapter(specs, block.adapter, slots)
         home = block.wrapper.file if block.wrapper else None
 
         def source(place: Place) -> Source:
-            return _source(artefact, path, f"{adapters.folder}/{place.file or home}")
+            return source_of(artefact, path, f"{adapters.folder}/{place.file or home}")
 
         self.wrapper = source(block.wrapper).taken(block.wrapper, slots) if block.wrapper else None
         self.pieces = {name: source(place).taken(place, slots) for name, place in block.pieces.items()}
@@ -118,10 +132,10 @@ class AdapterWords:
         )
         self.tables: dict[str, Any] = {}
         if block.tables and home:
-            file = _source(artefact, path, f"{adapters.folder}/{home}")
+            file = source_of(artefact, path, f"{adapters.folder}/{home}")
             self.tables = {name: file.table(name) for name in block.tables}
         self._check_slots()
-        self.origin = Origin(artefact.file, artefact.revision, _digest(self.shown()))
+        self.origin = origin_of(artefact, self.shown())
 
     def _templates(self) -> list[Template]:
         wrapper = [self.wrapper] if self.wrapper else []
@@ -149,7 +163,7 @@ class AdapterWords:
     def _instructions(self, value: Callable[[str], str]) -> str:
         return self.adapter.instructions.filled(value)
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> tuple[str, str]:
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
         """The row as one text."""
         filling = _Filling(self.block, self.where, fields, place, self.tables, self.pieces)
         text = self.wrapper.filled(filling.slot) if self.wrapper else filling.text(str(self.block.input))
@@ -159,7 +173,7 @@ class AdapterWords:
         else:
             choices = [item.filled(filling.slot) for item in self.listed]
             choices += references if isinstance(references, list) else []
-        return "", self.adapter.prompt(self._instructions(filling.slot), text, choices)
+        return Turn("", self.adapter.prompt(self._instructions(filling.slot), text, choices), text)
 
 
 class PassageWords:
@@ -179,11 +193,8 @@ class PassageWords:
         assert block.text is not None  # the block was checked
         self.block, self.where = block, where
         words = passage(artefacts.read(artefact, path, None), block.text, where=path)
-        names = sorted(block.slots, key=len, reverse=True)
-        pattern = "|".join(re.escape(name) for name in names)
-        parts = re.split(f"({pattern})", words) if names else [words]
-        self.passage = Template(tuple(Slot(part) if part in block.slots else part for part in parts if part))
-        if missing := [name for name in names if name not in parts]:
+        self.passage = split_at(words, block.slots)
+        if missing := sorted(block.slots.keys() - self.passage.slots):
             raise MedtasksError(
                 f"official.slots: {missing[0]!r} is not in the passage", where=where, remedy="correct `slots`"
             )
@@ -193,12 +204,12 @@ class PassageWords:
         """The passage."""
         return self.passage.shown()
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> tuple[str, str]:
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
         """The passage, and the own input unless the passage is the whole prompt."""
         filling = _Filling(self.block, self.where, fields, place, {}, {"passage": self.passage})
         if self.block.input:
-            return "", filling.text(self.block.input)
-        return self.passage.filled(filling.slot), own_input()
+            return Turn("", filling.text(self.block.input))
+        return Turn(self.passage.filled(filling.slot), own_input())
 
 
 class _Filling:
@@ -307,12 +318,19 @@ def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Pa
 
 
 @lru_cache(maxsize=64)
-def _source(artefact: Artefact, path: Path, member: str) -> Source:
+def source_of(artefact: Artefact, path: Path, member: str) -> Source:
+    """A file of Python source in an artefact.
+
+    Raises:
+        MedtasksError: there is none.
+    """
+
     def beside(module: str) -> Source:
-        return _source(artefact, path, f"{module.replace('.', '/')}.py")
+        return source_of(artefact, path, f"{module.replace('.', '/')}.py")
 
     return Source(artefacts.read(artefact, path, member), f"{path.name}!{member}", beside)
 
 
-def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:12]
+def origin_of(artefact: Artefact, shown: str) -> Origin:
+    """Where words were read; `shown` has the names of slots in their places."""
+    return Origin(artefact.file, artefact.revision, sha256(shown.encode()).hexdigest()[:12])

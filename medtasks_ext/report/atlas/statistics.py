@@ -9,7 +9,7 @@ import numpy as np
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.atlas.cells import Cell, Data, printed_figures
 from medtasks_ext.report.atlas.claims import claimed
-from medtasks_ext.report.atlas.models import covariate
+from medtasks_ext.report.atlas.models import covariate, marks
 from medtasks_ext.report.atlas.own_runs import costs, departments, detectable_effects
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
@@ -57,7 +57,7 @@ def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
                     continue
                 values.append(value)
                 beside = printed.get((model.name, column))
-                note = _part(model.tasks(group, strategy), group.n_tasks) if model.own else ""
+                note = model.note(group, strategy)
                 yield Cell(model.name, column, beside, item.scale * value, model.own, note)
         if item.average and values:
             beside, value = printed.get((model.name, item.average)), item.scale * float(np.mean(values))
@@ -72,10 +72,6 @@ def _models(item: Item, data: Data) -> list[Model]:
     ]
 
 
-def _part(n: int, of: int) -> str:
-    return "" if n == of else f"{n}/{of} tasks"
-
-
 def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
     """Own runs join one at a time, on the benchmarks that they have."""
     printed = printed_figures(item.printed)
@@ -88,15 +84,20 @@ def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
         for column, value in vars(line).items():
             yield Cell(name, column, printed.get((name, column)), float(value))
     for model in data.models:
-        mine = model.scores.get("zero_shot", {})
-        shared = [key for key in names if key in mine]
-        if not model.own or not shared:
+        mine, otherwise = model.scores.get("zero_shot", {}), model.unlike.get("zero_shot", frozenset())
+        here = [key for key in names if key in mine]
+        alike = [key for key in here if key not in otherwise]
+        if not model.own or not here:
             continue
+        shared = alike or here
         among = {model.name: [mine[key] for key in shared]}
         among |= {name: [own[key] for key in shared] for name, own in rivals.items()}
-        note = _part(len(shared), len(names))
+        note = marks(len(shared), len(names), not alike)
         for column, value in vars(suite_figures(among)[model.name]).items():
-            yield Cell(model.name, column, None, float(value), own=True, note=note)
+            if alike or not column.startswith("win"):
+                yield Cell(model.name, column, None, float(value), own=True, note=note)
+            else:
+                yield Cell(model.name, column, own=True)
 
 
 def _restated(item: Item, data: Data) -> Iterator[Cell]:
@@ -118,7 +119,7 @@ def _trends(item: Item, data: Data) -> Iterator[Cell]:
             (x, y)
             for model, y in models
             if (x := covariate(model, name, strategy)) is not None
-            and (not model.own or model.tasks(group, strategy) == group.n_tasks)
+            and (not model.own or model.stands_beside(group, strategy))
         ]
         found = rank_correlation(*zip(*known, strict=True)) if known else None
         if found is None:
@@ -131,7 +132,7 @@ def _trends(item: Item, data: Data) -> Iterator[Cell]:
         yield Cell(name, "p", None, found.p_value)
         yield Cell(name, "models", None, float(found.n))
     for model, score in models:
-        note = _part(model.tasks(group, strategy), group.n_tasks) if model.own else ""
+        note = model.note(group, strategy)
         yield Cell(model.name, "score", None, item.scale * score, model.own, note, point=True)
         for name in item.covariates:
             value = covariate(model, name, strategy)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.report.card.facts import hub_dataset, scored, setting_words
+from medtasks_ext.results.experiments import Entry, Experiment
 from medtasks_ext.stats.bootstrap import LEVEL, METHOD, RESAMPLES
-
-if TYPE_CHECKING:
-    from medtasks_ext.results.experiments import Entry, Experiment
 
 SCHEMA_VERSION = "0.3.0"
 #: lm-eval models that load the weights themselves

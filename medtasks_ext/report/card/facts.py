@@ -36,21 +36,22 @@ def suite_rows(entry: Entry, tasks: Registry) -> list[tuple[str, str, Row]]:
     return [item for item in rows if item[2].score is not None]
 
 
-def without_pending(entry: Entry) -> tuple[Entry, list[str]]:
-    """The entry without tasks whose answers still wait for a judge, and these tasks.
+def whole_alone(entry: Entry) -> tuple[Entry, dict[str, str]]:
+    """The entry without tasks whose score stands on a part, and what is missing of these, in words.
 
     Raises:
         MedtasksError: no other task has a score.
     """
     scores = {name: item for name, item in entry.experiments.items() if item.score is not None}
-    pending = [name for name, item in scores.items() if item.covered < 1]
-    kept = {name: item for name, item in entry.experiments.items() if name not in pending}
-    if scores and len(pending) == len(scores):
+    parts = {name: item.coverage.words for name, item in scores.items() if not item.coverage.whole}
+    kept = {name: item for name, item in entry.experiments.items() if name not in parts}
+    if scores and len(parts) == len(scores):
+        name, words = next(iter(parts.items()))
         raise MedtasksError(
-            f"answers of all scored tasks wait for a judge ({', '.join(pending)})",
-            remedy="judge the rest: medtasks judge RUN --jury NAME; `medtasks report` shows scores so far",
+            f"no score stands on all rows and judgements ({name}: {words})",
+            remedy="run and judge the rest; or write the card with --parts, which names what is missing",
         )
-    return replace(entry, experiments=kept), pending
+    return replace(entry, experiments=kept), parts
 
 
 def scored(entry: Entry) -> list[Experiment]:

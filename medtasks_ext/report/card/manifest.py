@@ -53,6 +53,7 @@ def _task(item: Experiment, choice: Choice) -> dict[str, Any]:
     return {
         "version": item.version,
         "documents": item.n,
+        "conditions": item.asked.record(),
         "chosen": "all" if choice.whole else choice.model_dump(mode="json", exclude_none=True),
         "loaded": loaded,
         "num_fewshot": item.config.get("num_fewshot"),

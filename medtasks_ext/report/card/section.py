@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from medtasks_ext import __version__
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
+from medtasks_ext.report.card.standing import picture_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.experiments import Entry
+    from medtasks_ext.report.standing import Standing
+    from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.bootstrap import Interval
 
 SAMPLE_NOTE = (
@@ -21,13 +23,16 @@ SAMPLE_NOTE = (
 )
 
 
-def card_section(entry: Entry, tasks: Registry, pending: Sequence[str] = ()) -> str:
+def card_section(
+    entry: Entry, tasks: Registry, left_out: Mapping[str, str], standings: Sequence[Standing]
+) -> str:
     """The section: suites first, then every task, then what to know and how to repeat it.
 
     Args:
         entry: of one run.
         tasks: the registry.
-        pending: tasks that were left out, since answers wait for a judge.
+        left_out: tasks whose scores stand on a part -> what is missing of them.
+        standings: among published models.
     """
     lines = [f"## Medical evaluation ({entry.model})", ""]
     if entry.sample:
@@ -35,9 +40,12 @@ def card_section(entry: Entry, tasks: Registry, pending: Sequence[str] = ()) -> 
     lines += [
         f"Evaluated with [medtasks]({URL}) {__version__} on lm-evaluation-harness. A suite's score is the "
         "mean over its tasks, on 0–1; in brackets the 95 % interval (1,000 bootstrap resamples of the "
-        "documents).",
+        f"documents). {_asked(scored(entry))}",
         "",
     ]
+    for item in standings:
+        lines += [f"**{item.sentence}.**", "", f"![{item.sentence}]({picture_name(item)})", ""]
+        lines += [*(f"- {line}" for line in item.remarks), ""]
     lines += _table(
         ("suite", "strategy", "score [95 % interval]", "tasks scored", "documents", "readable answers"),
         [
@@ -70,7 +78,7 @@ def card_section(entry: Entry, tasks: Registry, pending: Sequence[str] = ()) -> 
         ],
     )
     lines += ["", "</details>", "", "### What to know", ""]
-    lines += [f"- {line}" for line in _remarks(entry, pending)]
+    lines += [f"- {line}" for line in _remarks(entry, left_out)]
     if line := command(entry.manifest):
         lines += ["", "### How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
@@ -91,7 +99,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
 
 
-def _remarks(entry: Entry, pending: Sequence[str]) -> list[str]:
+def _asked(items: Sequence[Experiment]) -> str:
+    """In whose words."""
+    official = sum(item.asked.wording == "official" for item in items)
+    return f"{official} of {len(items)} tasks were asked in their suite's own words."
+
+
+def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
     """What a reader must know beside the scores."""
     known = ("chat template", "instruction in", "shots as turns", "decoding", "model arguments", "documents")
     lines = [
@@ -102,8 +116,11 @@ def _remarks(entry: Entry, pending: Sequence[str]) -> list[str]:
     experiments = scored(entry)
     for jury in dict.fromkeys(item.settings["jury"] for item in experiments if "jury" in item.settings):
         lines.append(f"Judged by {jury}; other judges give other scores.")
-    if pending:
-        lines.append(f"Left out, since answers still wait for a judge: {', '.join(pending)}.")
+    for name, words in left_out.items():
+        lines.append(f"Left out, since its score stands on a part: {name} ({words}).")
+    for item in experiments:
+        if not item.coverage.whole and not entry.sample:
+            lines.append(f"The score of {item.task} stands on a part: {item.coverage.words}.")
     if own := sum(item.settings["prompt"].startswith("own") for item in experiments):
         lines.append(
             f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions, the "
@@ -117,7 +134,7 @@ def _remarks(entry: Entry, pending: Sequence[str]) -> list[str]:
     if cut := sum(item.cut.get("answers_cut", 0) for item in experiments):
         lines.append(f"{cut:,} answers fill the token budget.")
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
-        lines.append(f"{shortened:,} inputs lost their end, to fit the context.")
+        lines.append(f"{shortened:,} inputs lost a part, to fit the context.")
     lines += entry.notes
     lines.append("The score of a benchmark is no evidence that a model is safe in the care of patients.")
     return lines

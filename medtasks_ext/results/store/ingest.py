@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -17,6 +17,8 @@ from filelock import FileLock, Timeout
 from medtasks_ext.atomic import sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
+from medtasks_ext.registry import Registry
+from medtasks_ext.results.document_scores import DocumentScores
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.reading import check_runs, read_runs, samples_file
 from medtasks_ext.results.store.layout import (
@@ -35,10 +37,6 @@ from medtasks_ext.results.store.layout import (
 )
 from medtasks_ext.results.store.tables import write_documents, write_responses, write_results
 from medtasks_ext.runs.folder import RunFolder
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.results.document_scores import DocumentScores
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,6 @@ def write_index(staging: Path, folder: Path, runs: Mapping[str, str]) -> None:
 
     Args:
         staging: a folder of the same file system, for the index before it takes its place.
-        folder: of the store.
         runs: id -> name of the folder.
     """
     write_json(staging / INDEX, {"schema": SCHEMA, "medtasks": __version__, "runs": runs})
@@ -204,7 +203,6 @@ def fingerprint(files: Iterable[Path], tasks: Iterable[str], *, text: bool) -> s
 
     Args:
         files: that it is read from; which of them exist counts, too.
-        tasks: that are stored.
         text: whether texts are.
     """
     found = blake2b(json.dumps([SCHEMA, sorted(tasks), text]).encode(), digest_size=16)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from medtasks_ext.registry import Registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.reading import note_choice, run_settings, unknown_tasks
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, StoredRun, stored_runs
 from medtasks_ext.results.store.tables import read_document_scores, read_experiments, read_samples
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.stats.statistic import Array
+from medtasks_ext.stats.statistic import Array
 
 
 class Store:
@@ -62,7 +59,6 @@ def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry
     """The runs of a store, an entry for each, by model and start; labels are left to `told_apart`.
 
     Args:
-        folder: of the store.
         faults: what is found wrong is added here.
 
     Raises:

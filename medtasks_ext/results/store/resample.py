@@ -176,7 +176,6 @@ def _counts(item: _Stored, start: int, arrays: dict[str, Array]) -> Array:
     """What the score of an experiment is made of, (k, n_units).
 
     Args:
-        item: which one.
         start: place of its first row.
         arrays: columns of the file; `ends` and `numbers` are those of `counts`.
     """

@@ -36,7 +36,7 @@ ROW_GROUP = 2**14
 #: columns that differ from row to row, so that a dictionary would not help
 _DISTINCT = ("document", "content", "unit", "response", "record")
 #: texts of results that are long, or the same in many rows
-_TEXTS = ["task", "run", "loaded", "cut", "config", "settings"]
+_TEXTS = ["task", "run", "loaded", "cut", "config", "conditions", "settings"]
 _RESPONSES = pa.schema(
     dict.fromkeys(
         ("suite", "model", "strategy", "task", "run", "document", "response", "record"), pa.string()
@@ -190,6 +190,7 @@ def write_results(
         "cut": words([_json(item.cut) for item in experiments]),
         "loaded": words([_json(item.loaded) for item in experiments]),
         "settings": words([_json(settings)] * len(experiments)),
+        "conditions": words([_json(item.recorded) for item in experiments]),
         "config": words([_json(_without_loaded(item.config)) for item in experiments]),
     }
     columns = _columns(model, run, experiments, list(map(len, metrics)), **each)
@@ -247,6 +248,7 @@ def _experiment(task: str, row: Mapping[str, Any], tasks: Registry) -> Experimen
         tokens={"input": row["tokens_input"], "output": row["tokens_output"]} if counted else None,
         sample=row["sample"],
         config=_config(row["config"]),
+        recorded=json.loads(row.get("conditions") or "{}"),
     )
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.originals.tree import SourceFile
 
 _REMEDY = "put the authors' .txt and .ann files there, unchanged"
+_ID = re.compile(r"[TRAM#]\d")
 _SPAN = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 
 
@@ -32,9 +33,11 @@ def read_brat(text_file: SourceFile, annotation_file: SourceFile, encoding: str)
     later: list[tuple[int, list[str]]] = []
     for number, line in enumerate(annotation_file.text(encoding).split("\n"), start=1):
         cells = line.rstrip("\r").split("\t")
+        if not _ID.match(cells[0]):
+            continue
         if cells[0].startswith("T"):
             entities[cells[0]] = _entity(cells, text, f"{annotation_file.where}, line {number}")
-        elif cells[0][:1] in ("R", "A", "M", "#"):
+        else:
             later.append((number, cells))
     relations = []
     for number, cells in later:
@@ -58,11 +61,16 @@ def read_brat(text_file: SourceFile, annotation_file: SourceFile, encoding: str)
     return {"id": text_file.path.stem, "text": text, "entities": ordered, "relations": relations}
 
 
-def lines_of(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The document cut into its lines that are not blank, each with the annotations that begin in it."""
+def lines_of(document: dict[str, Any], words: int | None = None) -> list[dict[str, Any]]:
+    """The document cut into its lines that are not blank, each with the annotations that begin in it.
+
+    Args:
+        document: `{id, text, entities}`, with `relations` or without.
+        words: join lines that follow each other, as long as they have no more words than this.
+    """
     lines = []
     start = 0
-    for number, line in enumerate(document["text"].split("\n"), start=1):
+    for number, line in enumerate(_joined(document["text"].split("\n"), words), start=1):
         end = start + len(line)
         if line.strip():
             inside = [entity for entity in document["entities"] if start <= entity["start"] <= end]
@@ -73,13 +81,25 @@ def lines_of(document: dict[str, Any]) -> list[dict[str, Any]]:
                     "entities": inside,
                     "relations": [
                         relation
-                        for relation in document["relations"]
+                        for relation in document.get("relations", [])
                         if all(start <= relation[side]["start"] <= end for side in ("source", "target"))
                     ],
                 }
             )
         start = end + 1
     return lines
+
+
+def _joined(lines: list[str], words: int | None) -> list[str]:
+    if words is None:
+        return lines
+    found = lines[:1]
+    for line in lines[1:]:
+        if len(found[-1].split()) + len(line.split()) <= words:
+            found[-1] += "\n" + line
+        else:
+            found.append(line)
+    return found
 
 
 def _entity(cells: list[str], text: str, where: str) -> dict[str, Any]:
@@ -95,7 +115,10 @@ def _entity(cells: list[str], text: str, where: str) -> dict[str, Any]:
             remedy=_REMEDY,
         )
     parts = [" ".join(text[start:end].split()) for start, end in offsets]
-    if " ".join(" ".join(parts).split()) != " ".join(words.split()):
+    there, said = " ".join(" ".join(parts).split()), " ".join(words.split())
+    # brat writes the line ends of an annotation into its file, so that its line ends at the first of them
+    is_cut = any("\n" in text[start:end] for start, end in offsets) and there.startswith(said)
+    if there != said and not is_cut:
         raise MedtasksError(
             f"annotation {cells[0]} says {excerpt(words, 60)},"
             f" the text has {excerpt(' '.join(parts), 60)} there",
@@ -105,7 +128,7 @@ def _entity(cells: list[str], text: str, where: str) -> dict[str, Any]:
     return {
         "id": cells[0],
         "type": match[1],
-        "text": words.strip(),
+        "text": there if is_cut else words.strip(),
         "parts": parts,
         "start": offsets[0][0],
         "end": offsets[-1][1],

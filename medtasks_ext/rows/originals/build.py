@@ -75,7 +75,8 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
     if isinstance(original.reader, SourceReader):
         # imported when needed: EHRSHOT's needs pyarrow, which takes its time
         module = import_module(f"medtasks_ext.rows.originals.{original.reader.kind}")
-        found: Iterator[Record] = module.rows(files)
+        # the parts of a source are read apart
+        found: Iterator[Record] = module.rows(matching(files, patterns) if original.fewshot else files)
     else:
         found = records(original.reader, files, patterns)
     if original.each:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.rows.originals.readers import Record, lacks, records
+from medtasks_ext.rows.originals.tree import SourceFile
 from medtasks_ext.rows.spec import Join, RowsReader
-
-if TYPE_CHECKING:
-    from medtasks_ext.rows.originals.tree import SourceFile
 
 
 def joined(found: Iterable[Record], join: Join, files: list[SourceFile]) -> Iterator[Record]:

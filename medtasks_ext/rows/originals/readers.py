@@ -14,11 +14,13 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import columns_found
 from medtasks_ext.rows.files import parse_rows
 from medtasks_ext.rows.originals.brat import lines_of, read_brat
+from medtasks_ext.rows.originals.cas import read_cas
 from medtasks_ext.rows.originals.sheet import sheet_cells
 from medtasks_ext.rows.originals.tree import SourceFile, matching, only
 from medtasks_ext.rows.spans import spans
 from medtasks_ext.rows.spec import (
     BratReader,
+    CasReader,
     InlineReader,
     LinesReader,
     Reader,
@@ -61,6 +63,8 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
                 found = _table(reader, file)
             case TokensReader():
                 found = _tokens(reader, file)
+            case CasReader():
+                found = read_cas(reader, file)
             case XmlReader():
                 found = _xml(reader, file)
             case InlineReader():
@@ -158,12 +162,13 @@ def _brat(reader: BratReader, files: list[SourceFile], patterns: list[str]) -> I
                 remedy="put the complete source there",
             )
         document = read_brat(text, annotation, reader.encoding)
-        for item in lines_of(document) if reader.unit == "line" else [document]:
+        by_line = reader.unit == "line" or reader.words
+        for item in lines_of(document, reader.words) if by_line else [document]:
             yield Record(item, text.where)
 
 
 def _cells(file: SourceFile, separator: str, encoding: str, *, quoted: bool) -> Iterator[list[str]]:
-    if file.path.suffix == ".xlsx":
+    if file.path.suffix in (".xlsx", ".xls"):
         yield from sheet_cells(file)
         return
     text = file.text(encoding)

@@ -1,4 +1,4 @@
-"""The cells of an .xlsx file's first sheet, as texts."""
+"""The cells of the first sheet of an .xlsx or .xls file, as texts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ def sheet_cells(file: SourceFile) -> Iterator[list[str]]:
     """Rows of cells, all of the same length; empty cells are empty texts.
 
     Raises:
-        MedtasksError: the file is no .xlsx workbook.
+        MedtasksError: the file is no workbook.
     """
+    if file.path.suffix == ".xls":
+        return _old_cells(file)
     from openpyxl import load_workbook
 
     content = io.BytesIO(file.read())
@@ -35,6 +37,16 @@ def sheet_cells(file: SourceFile) -> Iterator[list[str]]:
             "is not an .xlsx workbook", where=file.where, remedy="download it again"
         ) from None
     return ([_text(cell, book.epoch) for cell in row] for row in sheet.iter_rows())
+
+
+def _old_cells(file: SourceFile) -> Iterator[list[str]]:
+    import xlrd
+
+    try:
+        sheet = xlrd.open_workbook(file_contents=file.read()).sheet_by_index(0)
+    except xlrd.XLRDError:
+        raise MedtasksError("is not an .xls workbook", where=file.where, remedy="download it again") from None
+    return ([str(value) for value in sheet.row_values(row)] for row in range(sheet.nrows))
 
 
 def _text(cell: Cell, epoch: datetime) -> str:

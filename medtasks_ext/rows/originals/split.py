@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.files import Row
 from medtasks_ext.seed import SEED
-
-if TYPE_CHECKING:
-    from medtasks_ext.rows.files import Row
 
 SHOTS = 5
 #: Rows kept out of the test part of a small source.

@@ -63,11 +63,8 @@ def ask(
         engine: answers with the model.
         log: outcomes of the task; read here, closed by the caller.
         documents: with their input texts.
-        tokenizer: the model's.
         identity: digest of the model, a part of the key of each request.
         fixed: generation settings beside the number of tokens.
-        text: whose text the inputs are.
-        watcher: sees what happens.
 
     Raises:
         NoAnswerError: a request has none.

@@ -81,7 +81,6 @@ class ProbeFolder:
         """Create the probe, or continue it.
 
         Args:
-            name: the model's, for tables.
             model: what says which one it is.
 
         Raises:

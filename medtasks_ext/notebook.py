@@ -1,0 +1,138 @@
+"""Results in a notebook, as Polars frames: what `medtasks report`, `compare` and `ls` say.
+
+    from medtasks_ext import compare, datasets, load
+
+The frames of `load` have the columns that docs/report.md lists; those of `compare` the columns of its files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.registry import registry
+from medtasks_ext.report.gather import gather
+from medtasks_ext.report.tidy import groups_table, results
+from medtasks_ext.results.compared import compare_results
+from medtasks_ext.results.conditions import asked
+from medtasks_ext.results.reading import read_results
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Runs, and published models beside them.
+
+    Attributes:
+        scores: a row for each metric of each task result, with its interval.
+        groups: a row for each entry, strategy and group, with interval and rank.
+        conditions: a row for each task result: under which conditions it came about; null where nobody
+            recorded a condition.
+        notes: what to know before two figures are compared, and what was left out.
+    """
+
+    scores: pl.DataFrame
+    groups: pl.DataFrame
+    conditions: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What changed between two runs, two models, or the strategies of one.
+
+    Attributes:
+        groups: a row for each group: difference, 95 % interval, p-value and adjusted p-values.
+        tasks: the same for each task.
+        documents: a row for each document whose score changed. No text.
+        notes: what was left out.
+    """
+
+    groups: pl.DataFrame
+    tasks: pl.DataFrame
+    documents: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
+    """Read runs, stores, or what lm-eval wrote.
+
+    Args:
+        paths: folders, as `medtasks report` takes them.
+        published: a suite whose published models stand beside them, `all`, or `none`.
+
+    Raises:
+        MedtasksError: a path holds no results.
+    """
+    import polars as pl
+
+    report = gather([Path(path) for path in paths], registry(), published=published)
+    conditions = [
+        {"entry": entry.label, "task": task, **asdict(asked(item, entry.settings))}
+        for entry in report.entries
+        for task, item in entry.experiments.items()
+    ]
+    return Loaded(
+        _frame(pl.from_arrow(results(report).table())),
+        _frame(pl.from_arrow(groups_table(report))),
+        pl.DataFrame(conditions, infer_schema_length=None),
+        (*report.differences, *map(str, report.faults)),
+    )
+
+
+def compare(*paths: str | os.PathLike[str]) -> Changes:
+    """Compare two runs, the two models of one folder, or the strategies of one run, document by document.
+
+    Args:
+        paths: as `medtasks compare` takes them.
+
+    Raises:
+        MedtasksError: there are no two, or they have no scored task in common.
+    """
+    tasks = registry()
+    found = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
+    return Changes(
+        _rows([line.record() for line in found.groups]),
+        _rows([line.record() for line in found.tasks]),
+        _rows(found.flipped()),
+        tuple(map(str, found.faults)),
+    )
+
+
+def datasets() -> pl.DataFrame:
+    """Every dataset with its facts: a row each, lists as lists, one column for each axis of a suite."""
+    records = []
+    for item in registry().datasets.values():
+        record = item.metadata.model_dump()
+        cited, best = record.pop("citation"), record.pop("oracle_max")
+        record.pop("suite_words")
+        records.append(
+            {
+                "dataset": item.id,
+                **record.pop("axes"),
+                **record,
+                "citation": [cited] if isinstance(cited, str) else cited,
+                "oracle_max": str(best),  # a number, or `unbounded` or `per_document`
+                "scoreable": item.metadata.scoreable,
+            }
+        )
+    return _rows(records)
+
+
+def _rows(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(records, infer_schema_length=None, strict=False)
+
+
+def _frame(found: pl.DataFrame | pl.Series) -> pl.DataFrame:
+    import polars as pl
+
+    assert isinstance(found, pl.DataFrame)  # of a table, not of a column
+    return found

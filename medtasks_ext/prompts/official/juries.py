@@ -1,0 +1,78 @@
+"""What judges are asked in the suite's own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.choice import had
+from medtasks_ext.prompts.official.folding import split_at
+from medtasks_ext.prompts.official.words import Origin, origin_of, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.folding import Template
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.spec import Judging
+
+#: Slot of a released text -> the text that fills it.
+_TEXTS = {"{QUESTION}": "question", "{RESPONSE}": "response", "{GOLD_RESPONSE}": "gold"}
+
+
+@dataclass(frozen=True)
+class JuryWords:
+    """The one message of a released jury.
+
+    Attributes:
+        template: with a slot for each text under review.
+        origin: where it was read.
+    """
+
+    template: Template
+    origin: Origin
+
+    def message(self, texts: Mapping[str, str]) -> str:
+        """The message about these texts: `question`, `response` and, where judges see it, `gold`."""
+        return self.template.filled(lambda slot: texts.get(_TEXTS[slot], ""))
+
+
+def jury_words(dataset: Dataset, judging: Judging, wish: Wish) -> JuryWords | None:
+    """The official words for the judges of a dataset; None where ours are asked.
+
+    Nothing is downloaded for `auto`.
+
+    Raises:
+        MedtasksError: official words are wanted and cannot be had; or the released file is another one than
+            the suite pins, or rates other axes.
+    """
+    if wish == "own" or (judging.official is None and wish == "auto"):
+        return None
+    if judging.official is None:
+        raise MedtasksError(
+            "there are no official words for its judges",
+            where=dataset.id,
+            remedy="leave it to us, --prompts auto, or name other --tasks",
+        )
+    official = dataset.suite.official
+    if official is None or official.juries is None:
+        raise MedtasksError(
+            "judge.official: suite.yaml declares no juries",
+            where=dataset.file,
+            remedy="declare them there (docs/prompts.md)",
+        )
+    artefact, juries = official.artefacts[official.juries.artefact], official.juries
+    path = had(artefact, must=wish == "official", fetch=False)
+    if path is None:
+        return None
+    source = source_of(artefact, path, f"{juries.folder}/{judging.official}")
+    if (axes := list(source.table(juries.criteria))) != list(judging.axes):
+        raise MedtasksError(
+            f"judge.axes: the released jury rates {', '.join(map(str, axes))}",
+            where=dataset.file,
+            remedy="name the same axes there, in the same order",
+        )
+    template = split_at(source.text(juries.template), _TEXTS)
+    return JuryWords(template, origin_of(artefact, template.shown()))

@@ -1,0 +1,176 @@
+"""Two entries, or the ways in which one was asked: lines by group and task, with adjusted p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.changes import (
+    GroupChange,
+    TaskChange,
+    group_changes,
+    settings_that_differ,
+    suite_groups,
+    task_changes,
+)
+from medtasks_ext.results.ways import Pair, pairs_to_compare
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.results.experiments import Fault
+    from medtasks_ext.results.reading import Results
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table: a group or a task, with p-values adjusted for all lines of the table."""
+
+    pair: Pair
+    change: GroupChange | TaskChange
+    name: str
+    p_holm: float
+    p_bh: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether it stands after Holm's adjustment."""
+        return self.p_holm < ALPHA
+
+    def record(self) -> dict[str, Any]:
+        """As files hold it."""
+        change = self.change
+        found = change.comparison
+        record = {
+            "pair": self.pair.words,
+            "name": self.name,
+            "before": change.before,
+            "after": change.after,
+            "difference": found.difference,
+            "interval_low": found.interval.low,
+            "interval_high": found.interval.high,
+            "p": found.p_value,
+            "p_holm": self.p_holm,
+            "p_bh": self.p_bh,
+            "method": found.method,
+            "detectable": found.detectable,
+        }
+        if isinstance(change, GroupChange):
+            return {**record, "tasks": change.n_shared, "of": change.n_tasks}
+        return {
+            **record,
+            "documents": change.shared.n,
+            "documents_of_one_alone": change.alone,
+            "gained": sum(flip.after > flip.before for flip in change.flips),
+            "lost": sum(flip.after < flip.before for flip in change.flips),
+            "differs": ", ".join(change.differs),
+        }
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What changed."""
+
+    pairs: list[Pair]  # entries that were compared
+    changes: list[tuple[Pair, TaskChange]]  # a task in two entries each
+    groups: list[Line]  # a line for each group
+    tasks: list[Line]  # a line for each task
+    faults: list[Fault]  # what was left out
+
+    @property
+    def sample(self) -> bool:
+        """Whether the rows are synthetic."""
+        return self.pairs[0].before.sample
+
+    def flipped(self) -> list[dict[str, Any]]:
+        """The documents whose score changed, as files hold them."""
+        return [
+            {
+                "pair": pair.words,
+                "task": flip.task,
+                "document": flip.document,
+                "before": flip.before,
+                "after": flip.after,
+            }
+            for pair, change in self.changes
+            for flip in change.flips
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """As files hold it."""
+        return {
+            "pairs": [
+                {
+                    "pair": pair.words,
+                    "question": pair.question,
+                    "before": pair.before.label,
+                    "after": pair.after.label,
+                    "settings": settings_that_differ(pair.before, pair.after),
+                }
+                for pair in self.pairs
+            ],
+            "sample": self.sample,
+            "groups": [line.record() for line in self.groups],
+            "tasks": [line.record() for line in self.tasks],
+            "flipped": self.flipped(),
+        }
+
+
+def compare_results(results: Results, tasks: Registry) -> Compared:
+    """Compare the two entries that were read, or the strategies of one.
+
+    Raises:
+        MedtasksError: there are no two entries, or they have no scored task in common.
+    """
+    pairs = pairs_to_compare(results.entries)
+    changes: list[tuple[Pair, TaskChange]] = []
+    faults: list[Fault] = list(results.faults)
+    for pair in pairs:
+        found, more = task_changes(pair.before, pair.after)
+        changes += [(pair, change) for change in found]
+        faults += more
+    if not changes:
+        labels = f"{pairs[0].before.label} and {pairs[0].after.label}"
+        why = f" (first: {faults[0].where} {faults[0].what})" if faults else ""
+        raise MedtasksError(
+            f"{labels} have no scored task in common that can be compared{why}",
+            remedy=faults[0].remedy if faults else "run both on the same tasks and rows",
+        )
+    of_groups = [
+        (pair, change)
+        for pair in pairs
+        for change in group_changes([item for of, item in changes if of is pair], tasks)
+    ]
+    return Compared(pairs, changes, _group_lines(of_groups, tasks), _lines(changes, "task"), faults)
+
+
+def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Line]:
+    """Suites and strategies are one family of tests; other groups, each set of tasks once, a second."""
+    suites = suite_groups(tasks)
+    known = {(id(pair), frozenset(tasks.leaves(item.name))) for pair, item in changes if item.name in suites}
+    others: dict[tuple[int, frozenset[str]], tuple[Pair, GroupChange]] = {}
+    for pair, item in changes:
+        members = id(pair), frozenset(tasks.leaves(item.name))
+        if item.name not in suites and members not in known:
+            others.setdefault(members, (pair, item))
+    first = [(pair, item) for pair, item in changes if item.name in suites]
+    return [*_lines(first, "name"), *_lines(others.values(), "name")]
+
+
+def _lines(changes: Iterable[tuple[Pair, Any]], name: str) -> list[Line]:
+    from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
+
+    changes = list(changes)
+    if not changes:
+        return []
+    raw = np.array([change.comparison.p_value for _, change in changes])
+    adjusted = zip(changes, holm(raw), benjamini_hochberg(raw), strict=True)
+    return [
+        Line(pair, change, getattr(change, name), float(one), float(other))
+        for (pair, change), one, other in adjusted
+    ]

@@ -1,0 +1,87 @@
+"""Who may read what a run leaves: its owner alone where a text is not open, whom the umask says otherwise."""
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.registry import registry
+from tests.conftest import write_jsonl
+
+OPEN, PRIVATE = "medhelm_medqa", "medhelm_hospice_referral"
+
+
+@pytest.fixture(autouse=True)
+def usual_umask():
+    before = os.umask(0o022)
+    yield
+    assert os.umask(before) == 0o022, "a command left another umask"
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder.parent)): oct(stat.S_IMODE(path.stat().st_mode))[2:]
+        for path in (folder, *folder.rglob("*"))
+    }
+
+
+def are_private(folder: Path) -> bool:
+    return all(
+        mode == ("700" if Path(folder.parent, name).is_dir() else "600")
+        for name, mode in modes(folder).items()
+    )
+
+
+@pytest.fixture
+def medqa(data_dir):
+    place = data_dir / "medhelm/medqa/test.jsonl"
+    place.parent.mkdir(parents=True)
+    shutil.copy(registry().datasets[OPEN].sample_file, place)
+
+
+@pytest.fixture
+def hospice(data_dir):
+    rows = [{"prompt": "?", "context": f"note {i}", "label": "AB"[i % 2]} for i in range(6)]
+    write_jsonl(data_dir / "medhelm/hospice_referral/test.jsonl", rows)
+
+
+def test_open_texts_are_as_the_umask_says(medtasks, medqa, tmp_path):
+    assert medtasks("run", "--model", "oracle", "--tasks", OPEN, "--output_path", "run").code == 0
+    found = modes(tmp_path / "run")
+    assert found["run"] == "755" and {mode for name, mode in found.items() if "." in name} == {"644"}
+
+
+def test_what_is_written_beside_private_texts_is_its_owners_alone(medtasks, hospice, tmp_path):
+    run, command = tmp_path / "run", ("run", "--model", "random-label", "--tasks", PRIVATE)
+    assert medtasks(*command, "--output_path", "run").code == 0 and are_private(run)
+    assert medtasks("rescore", "run").code == 0 and are_private(run)
+    for shard in ("1/2", "2/2"):
+        assert medtasks(*command, "--output_path", "part", "--shard", shard).code == 0
+    shards = [f"part-shard-{number}-of-2" for number in (1, 2)]
+    assert medtasks("merge", *shards, "-o", "whole").code == 0
+    assert all(are_private(tmp_path / name) for name in (*shards, "whole"))
+
+
+def test_a_folder_that_gets_private_texts_later_becomes_private_and_stays_so(
+    medtasks, medqa, hospice, tmp_path
+):
+    command = ("run", "--model", "oracle", "--output_path", "run", "--tasks")
+    assert medtasks(*command, OPEN).code == 0 and not are_private(tmp_path / "run")
+    assert medtasks(*command, f"{OPEN},{PRIVATE}").code == 0 and are_private(tmp_path / "run")
+    (tmp_path / "run/tasks" / f"{OPEN}.json").unlink()
+    assert medtasks(*command, OPEN).code == 0 and are_private(tmp_path / "run")
+
+
+def test_synthetic_rows_are_open(medtasks, tmp_path):
+    command = ("run", "--model", "oracle", "--data", "sample", "--tasks", PRIVATE, "--output_path", "run")
+    assert medtasks(*command).code == 0 and modes(tmp_path / "run")["run"] == "755"
+
+
+def test_files_of_requests_with_private_texts_are_their_owners_alone(medtasks, hospice, tmp_path):
+    flags = ("--model", "local-chat-completions", "--model_args", "model=m", "--apply_chat_template")
+    out = ("--output_path", "run", "-o", "asked.jsonl", "--allow-host", "*")
+    made = medtasks("requests", "--tasks", PRIVATE, *flags, *out[:4])
+    assert made.code == 0, made.text
+    assert stat.S_IMODE((tmp_path / "asked.jsonl").stat().st_mode) == 0o600 and are_private(tmp_path / "run")
