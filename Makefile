@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-task nightly tasks site lint lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo test test-task nightly coverage tasks site lint lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,11 @@ test-task: $(STAMP)
 nightly: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install" --hypothesis-profile=nightly
 
+# Which lines `make test` runs; a table, and build/coverage for a browser.
+coverage: $(STAMP)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly" \
+	  --cov=medtasks_ext --cov-report=term:skip-covered --cov-report=html:build/coverage
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -47,6 +52,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/medtasks build --check
 	$(BIN)/medtasks lock --check
+	$(BIN)/pytest -q -n 0 tests/registry/test_wording.py
 
 # The versions with which the tests last passed, for `pip install -r requirements/dev.txt`.
 UV := uv==0.13.9

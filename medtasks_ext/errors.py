@@ -17,10 +17,10 @@ class MedtasksError(Exception):
         super().__init__(f"{place}{what}" + (f"\n  → {remedy}" if remedy else ""))
 
 
-def some(names: Sequence[object], most: int = 5) -> str:
+def some(names: Sequence[object], most: int = 5, between: str = ", ") -> str:
     """The first of many names, and how many more there are: what a message shows of a list."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + more
+    return between.join(map(str, names[:most])) + more
 
 
 class RowError(MedtasksError):

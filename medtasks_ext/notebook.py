@@ -15,7 +15,6 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.gather import gather
 from medtasks_ext.report.tidy import groups_table, results
 from medtasks_ext.results.compared import compare_results
-from medtasks_ext.results.conditions import asked
 from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
 
     report = gather([Path(path) for path in paths], registry(), published=published)
     conditions = [
-        {"entry": entry.label, "task": task, **asdict(asked(item, entry.settings))}
+        {"entry": entry.label, "task": task, **asdict(item.asked)}
         for entry in report.entries
         for task, item in entry.experiments.items()
     ]

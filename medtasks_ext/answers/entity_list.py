@@ -83,7 +83,9 @@ class EntityList(AnswerFormat):
             "\n".join(
                 part
                 for part in parts
-                if not _is_sentence(part) or "".join(part.lower().split()).strip(_EDGES) in prompt
+                if not _is_sentence(part)
+                or self._patterns[2].fullmatch(self._comparable(part))
+                or "".join(part.lower().split()).strip(_EDGES) in prompt
             )
         )
         if mentions is None and found.bullets:  # an empty array

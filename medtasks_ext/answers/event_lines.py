@@ -30,6 +30,7 @@ Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"
 Reader = Callable[[str], "tuple[str, ...] | None"]
 
 
+_NONE = "the reply says that there is none"
 _BY_PATTERN = "lines that match the suite's patterns"
 
 
@@ -40,6 +41,11 @@ class _EventLines(AnswerFormat):
     inventory: dict[str, list[str]] = Field(default_factory=dict)
     all_fields: list[str] = Field(default_factory=list)
     subject: str | None = None
+    empty: str | None = None
+
+    def _says_none(self, text: str) -> bool:
+        """Whether an answer says that there is no event, as far as the task has a word for that."""
+        return self.empty is not None and text.strip().rstrip(".;").casefold() == self.empty.casefold()
 
     @cached_property
     def _readers(self) -> list[Reader]:
@@ -87,6 +93,8 @@ class _EventLines(AnswerFormat):
 
         A row may say `any_value` to have its values accepted as they are.
         """
+        if self.empty is not None and (not text.strip() or self._says_none(text)):
+            return []
         events = []
         for line in _lines(fold(text)):
             event = self._event(line, self._readers[:1])
@@ -107,6 +115,8 @@ class _EventLines(AnswerFormat):
         """All events of the lines that match a pattern; a response without any is invalid."""
         if not text.strip():
             return Reading(None, False)
+        if self._says_none(answer_part(text, cot=cot)):
+            return Reading([], True, why=_NONE)
         lines = dict.fromkeys(_lines(answer_part(text, cot=cot)))  # events are distinct in the end
         parts = dict.fromkeys(part for line in lines for part in _split_events(line))
         events = [event for part in parts if (event := self._event(part, self._readers)) is not None]
@@ -121,6 +131,9 @@ class _EventLines(AnswerFormat):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The events of gold and response, their fields looked up by name."""
+        if self._says_none(part := answer_part(text, cot=cot)):
+            gold = self._repaired.read(fold(document["target"]))
+            return {"gold": gold, "answer": [], "span": part_span(text, part), "why": _NONE}
         return _both(self._repaired, text, document, cot=cot)
 
     def not_covered(self, golds: list[list[list[str]]]) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CORRECT = "CORRECT"
 _IS_CORRECT = re.compile(
     r"(?:(?:the\s+)?(?:(?:clinical\s+|medical\s+)?(?:note|text|answer)|all\s+sentences)\s+(?:is|are)\s+)?"
-    r"(?:[*_]{0,2}CORRECT[*_]{0,2}(?=[\s.:,(–—-])|correct(?:ion\s+not\s+needed)?[*_.!\"'\s]{0,6}(?:\n|\Z)"
+    r"(?:[*_]{0,2}(?-i:CORRECT)[*_]{0,2}(?=[\s.,(–—-])|correct(?:ion\s+not\s+needed)?[*_.!\"'\s]{0,6}(?:\n|\Z)"
     r"|(?:no\s+errors?\b|there\s+(?:is\s+no\s+error|are\s+no\s+errors)\b)(?![^.\n]{0,80}\b(?:except|but|other\s+than)))",
     re.IGNORECASE,
 )
@@ -35,6 +35,8 @@ _FAULTY = re.compile(
     r"(?:(?:the\s+)?(?:error\s+is\s+in\s+)?sentence\s*(?:no\.?|number|id)?\s*[#:]?[\s*_]{0,4})?[\[(]?(\d{1,4})(?![\d,]|\.\d)[\])]?[*_]{0,2}\s*[.:)–—-]{0,2}\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
+#: how far behind the number the corrected sentence is announced, in characters
+_NEAR = 300
 _SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
 
 
@@ -78,7 +80,7 @@ class Medec(AnswerFormat):
             answer = {"flag": 0, "sentence": None, "correction": ""}
         elif found := _FAULTY.match(part):
             begin = span[0] + found.start(2)
-            if said := _CORRECTED.match(reply.text, begin, span[1]):
+            if said := _CORRECTED.search(reply.text, begin, min(span[1], begin + _NEAR)):
                 begin = said.end()
             if stop := _CORRECTION_END.search(reply.text, begin, span[1]):
                 span = span[0], stop.start()

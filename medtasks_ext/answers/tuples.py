@@ -219,7 +219,7 @@ class Tuples(AnswerFormat):
     @cached_property
     def _marks(self) -> list[re.Pattern[str]]:
         return [
-            re.compile(rf"[\s*_`\"\-]*{re.escape(normalise(field))}[*_`\"]*\s*:[*_]*")
+            re.compile(rf"[\s*_`\"\-]{{0,8}}{re.escape(normalise(field))}[*_`\"]*\s*:[*_]*")
             for field in self.fields
         ]
 

@@ -163,6 +163,18 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     return tasks, tasks.resolve(names)
 
 
+def out_folder(name: str | Path) -> Path:
+    """A folder that results are written to.
+
+    Raises:
+        MedtasksError: it is a file.
+    """
+    folder = Path(name)
+    if folder.exists() and not folder.is_dir():
+        raise MedtasksError("is a file", where=name, remedy="name a folder with -o")
+    return folder
+
+
 def own_flags() -> argparse.ArgumentParser:
     """The flags besides lm-eval's of commands that ask documents of tasks."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

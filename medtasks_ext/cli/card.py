@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.arguments import out_folder
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
@@ -41,12 +43,10 @@ def card(
     from medtasks_ext.report.card.standing import card_standings, picture, picture_name
     from medtasks_ext.results.reading import read_results
 
-    tasks, folder = registry(), Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise MedtasksError("is a file", where=folder, remedy="name a folder with -o")
+    tasks, folder = registry(), out_folder(out)
     results = read_results([Path(name) for name in folders], tasks)
     for fault in results.faults:
-        typer.echo(str(fault), err=True)
+        say(str(fault))
     entry = _only(results.entries)
     left_out: dict[str, str] = {}
     if not parts and not entry.sample:
@@ -56,7 +56,7 @@ def card(
     section = card_section(entry, tasks, left_out, found)
     files = {"medical-evaluation.md": section, **{picture_name(item): picture(item) for item in found}}
     if entry.sample:
-        typer.echo("SAMPLE DATA: the section says so; no results that machines read are written", err=True)
+        say("SAMPLE DATA: the section says so; no results that machines read are written")
     else:
         files["README.md"] = f"{model_index(entry)}\n{section}"
         files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from medtasks_ext.cli.app import AsJson
+from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
-from medtasks_ext.results.changes import suite_groups
+from medtasks_ext.results.changes import TaskChange, suite_groups
 from medtasks_ext.results.compared import ALPHA, Line, compare_results
 from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from medtasks_ext.results.changes import TaskChange
     from medtasks_ext.results.ways import Pair
 
 SHOWN = 15  # lines of a table that are printed without --all
@@ -54,8 +51,8 @@ def compare(
     Example: medtasks compare runs/BASE runs/TUNED --documents 5
     """
     tasks = registry()
-    if out is not None and Path(out).exists() and not Path(out).is_dir():
-        raise MedtasksError("is a file", where=out, remedy="name a folder with -o")
+    if out is not None:
+        out_folder(out)
     compared = compare_results(read_results([Path(name) for name in paths], tasks), tasks)
     for fault in compared.faults:
         say(str(fault))

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet, requested_tasks, say_faults
 from medtasks_ext.cli.end import say_sent
@@ -272,11 +270,7 @@ def _compare(folders: list[Path], rest: list[str]) -> int:
         )
     probes = read_probes(folders)
     names = list(dict.fromkeys(name for probe in probes for name in probe.tasks))
-    table = Table(box=box.SIMPLE_HEAD, title="leaked among probed test inputs", title_justify="left")
-    table.add_column("task", no_wrap=True)
-    for probe in probes:
-        table.add_column(probe.model, justify="right", overflow="fold")
-    table.add_column("")
+    table = new_table(["task"], [*(probe.model for probe in probes), ""], "leaked among probed test inputs")
     unlike = []
     for name in names:
         found = [probe.tasks.get(name) for probe in probes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -46,31 +46,85 @@ def data_template(
         str | None,
         typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
     ] = None,
+    form: Annotated[str, typer.Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
 ) -> int:
-    """Write the files that a dataset's owner fills.
+    """Write what a dataset's owner needs to know: columns, types, allowed values, two example rows.
 
-    Columns, one example row, and an empty row file where rows cannot be downloaded.
+    In Excel, cells with allowed values offer them. Nothing is written where rows are looked for.
 
-    Example: medtasks data template medhelm_clear -o /data/medtasks
+    Example: medtasks data template medhelm_clear -o /data/medtasks --format xlsx
     """
-    from medtasks_ext.data.template import write_template
+    from medtasks_ext.data.template import Form, write_template
 
-    tasks = registry()
-    root = Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data")
+    if form not in get_args(Form):
+        raise MedtasksError(f"no format {form!r}", where="--format", remedy="use csv, xlsx or jsonl")
+    tasks, root = registry(), _root(out)
     leaves = [leaf for members in tasks.resolve(names).values() for leaf in members]
     for dataset in dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves):
-        template = write_template(dataset, root)
+        template = write_template(dataset, root, cast("Form", form))
         for path in template.written:
             typer.echo(f"wrote {path}")
-        for path in template.kept:
-            typer.echo(f"left  {path} (exists)")
-        if template.downloaded and not (template.folder / "test.jsonl").exists():
-            typer.echo(
-                f"no    {template.folder / 'test.jsonl'}: these rows are downloaded; yours would replace them"
-            )
-    typer.echo(f"fill test.jsonl, then: medtasks data check {root}")
+        rows = template.folder / f"test.{form}"
+        more = ": these rows are downloaded; yours would replace them" if template.downloaded else ""
+        typer.echo(f"rows go to {rows}{more}")
+    typer.echo(f"then: medtasks data check {root}")
     typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} …")
     return 0
+
+
+def _root(out: str | None) -> Path:
+    """The data folder that a command writes to."""
+    return Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data").expanduser()
+
+
+# ---------------------------------------------------------------------- import
+
+
+@app.command("import")
+def data_import(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, Excel, JSON, Parquet, …")],
+    task: Annotated[str, typer.Option("--task", help="The dataset whose rows it holds.")],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="OURS=THEIRS", help="A column of the dataset and the file's name for it."
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of a text file that is not UTF-8, such as cp1252.")
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="test or fewshot.")] = "test",
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+    ] = None,
+) -> int:
+    """Make the row file of a dataset from a file that you have, and check it.
+
+    Columns are found by their names, whatever their case; --map says which is which where names differ.
+
+    Example: medtasks data import notes.xlsx --task medhelm_clear --map text=Befund
+
+    Exit code 1: the rows have faults.
+    """
+    from medtasks_ext.data.bring import bring
+    from medtasks_ext.data.check import check_dataset
+
+    if split not in ("test", "fewshot"):
+        raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
+    given = {ours: theirs for ours, _, theirs in (item.partition("=") for item in columns or [])}
+    if bad := [ours for ours, theirs in given.items() if not theirs]:
+        raise MedtasksError(f"no name after {bad[0]}", where="--map", remedy="write OURS=THEIRS")
+    leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
+    dataset, root = registry().tasks[leaf][0], _root(out)
+    done = bring(Path(file).expanduser(), dataset, root, split=split, given=given, encoding=encoding)
+    for name, theirs in done.columns.items():
+        if name != theirs:
+            typer.echo(f"column {name} is {theirs}")
+    typer.echo(f"wrote {done.path}: {done.n_rows:,} rows")
+    found = check_dataset(dataset, root)
+    typer.echo("\n".join(_checked_lines(found, root)))
+    return 1 if found.faults else 0
 
 
 # ---------------------------------------------------------------------- status
@@ -221,7 +275,9 @@ def _layouts(dataset: Dataset) -> list[str]:
             ]
             if source.official_name:
                 columns.insert(0, "task, split, input, output")
-            lines.append("      or .json, .csv, .parquet, .feather; columns: " + " | ".join(columns))
+            lines.append(
+                "      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: " + " | ".join(columns)
+            )
     if source.database:
         lines.append(f"    {dataset_folder(dataset)}/{source.database.file}, the database")
     return lines

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say
+from medtasks_ext.data.punkt import CARRIED, fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.select import select
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.registry import Dataset
 
 
 def chosen(words: Sequence[str] | None) -> list[Dataset]:
@@ -81,7 +78,7 @@ def data_fetch(
             done = store.fetch(dataset)
         except MedtasksError as error:
             failed += 1
-            typer.echo(f"✗ {dataset.id}: {error}", err=True)
+            say(f"✗ {dataset.id}: {error}")
             continue
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
@@ -93,14 +90,28 @@ def data_fetch(
         f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"
         + (f"; recorded in {store.manifest_file}" if here else "")
     )
+    failed += not _punkt(wanted, Path(to).expanduser() if to else None)
     waiting = [dataset for dataset in datasets if dataset not in wanted and has_terms(dataset)]
     if waiting:
         typer.echo(f"to download after you accept their terms (--accept NAME): {len(waiting)}")
     if others := len(datasets) - len(wanted) - len(waiting):
         typer.echo(f"not open, to be requested (`medtasks data where TASK`): {others}")
     if to and here:
-        typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to} HF_HUB_OFFLINE=1 medtasks run …")
+        punkt = f" NLTK_DATA={to}/{CARRIED}" if any(map(needs_punkt, wanted)) else ""
+        typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to}{punkt} HF_HUB_OFFLINE=1 medtasks run …")
     return 1 if failed or refused else 0
+
+
+def _punkt(datasets: list[Dataset], to: Path | None) -> bool:
+    """Fetch NLTK's Punkt data where a metric needs it; returns whether all is there."""
+    if not any(map(needs_punkt, datasets)):
+        return True
+    try:
+        typer.echo(f"✓ NLTK's Punkt data, for English BLEU and French ROUGE: {fetch_punkt(to)}")
+    except MedtasksError as error:
+        say(f"✗ {error}")
+        return False
+    return True
 
 
 def _ask(datasets: list[Dataset]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import AllowHost, DryRun, command_app
+from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
@@ -118,8 +119,7 @@ def ingest(
             where=out,
             remedy="name another folder",
         )
-    if folder.exists() and not folder.is_dir():
-        raise MedtasksError("is a file", where=out, remedy="name a folder with -o")
+    out_folder(folder)
     read = read_filled([Path(file) for file in files], key, partial=partial)
     _say_read(read, key)
     if key["kind"] == "pairwise":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +16,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.judge.calibrate import Calibration
     from medtasks_ext.runner.run import Run
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import say
 from medtasks_ext.data.hub_dataset import HubDataset, hub_dataset
 from medtasks_ext.data.proposal import KINDS, Proposal, propose
 from medtasks_ext.errors import MedtasksError
@@ -41,10 +40,9 @@ class Found:
     def template(self, kind: str) -> Template | None:
         """The template for these rows, or nothing where the rows suggest another kind of answer."""
         if kind not in KINDS[self.proposal.shape]:
-            typer.echo(
+            say(
                 f"note: the rows suggest {' or '.join(KINDS[self.proposal.shape])}; with {kind} the columns"
-                " are left to you",
-                err=True,
+                " are left to you"
             )
             return None
         template = self.proposal.template(kind)
@@ -80,9 +78,7 @@ def show(found: Found) -> None:
     proposal = found.proposal
     roles = dict.fromkeys(proposal.inputs, "input") | dict.fromkeys(proposal.options, "options")
     roles[proposal.answer] = "gold answer"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for header in ("column", "holds", "taken as"):
-        table.add_column(header, overflow="fold")
+    table = new_table(["column", "holds", "taken as"], [], pad_edge=False, collapse_padding=True)
     for column in proposal.columns:
         table.add_row(column.name, column.shown, roles.get(column.name, "not used"))
     console().print(table)

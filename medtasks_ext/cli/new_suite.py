@@ -9,6 +9,7 @@ import typer
 import yaml
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import RESERVED, SUITE_FILE
@@ -69,7 +70,7 @@ def new_suite(
 
 def _axis(text: str) -> tuple[str, list[str]]:
     name, _, values = text.partition("=")
-    given = [value.strip() for value in values.split(",") if value.strip()]
+    given = names_in(values)
     if not given or name in RESERVED or not all(map(_NAME.fullmatch, (name, *given))):
         raise MedtasksError(
             f"{text!r} is no axis with its values",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from medtasks_ext.cli.report_tables import print_report
+from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, registry
@@ -17,9 +19,6 @@ from medtasks_ext.registry.strategies import is_strategy, strategy_order
 from medtasks_ext.report.compared import pairs_of
 from medtasks_ext.report.gather import Report, gather
 from medtasks_ext.report.tidy import shown, standing_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 def report(
@@ -74,7 +73,7 @@ def report(
     else:
         print_report(report, files=out is not None)
     for path in written:
-        typer.echo(path, err=True)
+        say(str(path))
     return 1 if any(fault.skipped for fault in report.faults) else 0
 
 
@@ -99,7 +98,7 @@ def _folder(out: str | None) -> Iterator[Path | None]:
 
 
 def _strategies(given: Sequence[str]) -> list[str] | None:
-    names = [name.strip() for item in given for name in item.split(",") if name.strip()]
+    names = [name for item in given for name in names_in(item)]
     if unknown := [name for name in names if not is_strategy(name)]:
         raise MedtasksError(
             f"unknown strategy {unknown[0]!r}",
@@ -114,10 +113,7 @@ def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -
     from medtasks_ext.report.write import write_report
 
     if text == "all":
-        typer.echo(
-            "--include-text: the page holds text of gated and private data, as confidential as they are",
-            err=True,
-        )
+        say("--include-text: the page holds text of gated and private data, as confidential as they are")
     return write_report(folder, report, payload(report, text))
 
 

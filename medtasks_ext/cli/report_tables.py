@@ -12,7 +12,7 @@ from rich.table import Table
 
 from medtasks_ext.cli.standing import print_standings
 from medtasks_ext.cli.tables import console
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, readable_line
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.compared import pairs_of
@@ -51,6 +51,7 @@ def print_report(report: Report, *, files: bool) -> None:
     print_standings(report.standings, labelled=len(report.own) > 1)
     _print_axes(report, rows, files)
     for heading, lines in (
+        ("how much of a score is format", _formats(suites)),
         (
             "differences between entries on the tasks that they share; p after Holm's correction",
             _sure(report),
@@ -134,6 +135,16 @@ def _cells(row: GroupScore) -> list[str]:
         _share(row.valid),
         _share(row.cut),
         tasks + marks,
+    ]
+
+
+def _formats(rows: Sequence[GroupScore]) -> list[str]:
+    """What an entry's score would be if every readable answer counted."""
+    return [
+        f"{row.entry.label}, {title(row.group.axis, row.group.value)}, {strategy_title(row.strategy)}: "
+        + readable_line(row.valid, row.readable, row.score, row.if_readable)
+        for row in rows
+        if None not in (row.readable, row.score)
     ]
 
 

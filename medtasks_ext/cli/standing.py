@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.tables import console
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.report.standing import Standing
 
 _WIDTH = 48  # characters of a strip

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, readable_line
 from medtasks_ext.prompts.documents import kept_of
 from medtasks_ext.registry import registry
+from medtasks_ext.results.rollup import mean
 
 if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, RenderResult
+
     from medtasks_ext.results.rollup import Row
 
 
@@ -32,6 +38,57 @@ def console() -> Console:
 SAMPLE_DATA = "SAMPLE DATA: synthetic rows, not a result"
 
 
+class Name:
+    """A cell that breaks at blanks and underscores: names of tasks and groups are long, terminals narrow."""
+
+    def __init__(self, text: str | Text) -> None:
+        self.text = Text.from_markup(text) if isinstance(text, str) else text
+
+    @property
+    def longest_part(self) -> int:
+        """Columns that the longest part takes."""
+        return max((cell_len(part.rstrip()) for part in _PARTS.findall(self.text.plain)), default=0)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        whole = max(map(cell_len, self.text.plain.splitlines()), default=0)
+        return Measurement(self.longest_part, whole).with_maximum(options.max_width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        ends, start = [], 0
+        for part in _PARTS.finditer(self.text.plain):
+            if (
+                part.start() > start
+                and cell_len(self.text.plain[start : part.end()].rstrip()) > options.max_width
+            ):
+                ends.append(start := part.start())
+        for line in self.text.divide(ends):
+            line.rstrip()
+            yield line
+
+
+_PARTS = re.compile(r"[^_ ]*[_ ]+|[^_ ]+")
+
+
+_NARROW = 100  # columns of a terminal
+
+
+class _Table(Table):
+    """A table whose first columns hold names and other words."""
+
+    words: frozenset[int] = frozenset()
+
+    def add_row(self, *cells: Any, **settings: Any) -> None:
+        row = [
+            Name(cell) if place in self.words and isinstance(cell, str | Text) else cell
+            for place, cell in enumerate(cells)
+        ]
+        if console().width < _NARROW:  # the first column gets what remarks can spare
+            for column, cell in zip(self.columns[1:], row[1:], strict=False):
+                if isinstance(cell, Name):
+                    column.max_width = max(column.max_width or 0, cell.longest_part)
+        super().add_row(*row, **settings)
+
+
 def new_table(words: Sequence[str], figures: Sequence[str], title: str = "", **settings: Any) -> Table:
     """A table with words at the left, which break where the terminal is narrow, and figures at the right.
 
@@ -40,7 +97,10 @@ def new_table(words: Sequence[str], figures: Sequence[str], title: str = "", **s
         figures: headings of the others; the one that is empty is for remarks.
         settings: of Rich's table.
     """
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", **settings)
+    table = _Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", **settings)
+    table.words = frozenset(
+        place for place, name in enumerate((*words, *figures)) if place < len(words) or not name
+    )
     for name in words:
         table.add_column(name, overflow="fold")
     for name in figures:
@@ -88,7 +148,7 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
         table.add_column("documents", justify="right", no_wrap=True)
     table.add_column("")
     for line, mark in zip(lines, marks, strict=True):
-        label = Padding(Text(line.label), (0, 0, 0, line.depth))
+        label = Padding(Name(Text(line.label)), (0, 0, 0, line.depth))
         if (row := line.row) is None:
             table.add_row(label)
             continue
@@ -142,6 +202,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             f"reasoning that never ended in {counted(len(worst), 'task')} (most: {name}, {worst[name]:.1%}):"
             " raise max_gen_toks"
         )
+    if how_much := _of_format(results):
+        lines.append(how_much)
     for key, text in _CUT.items():
         counts = {name: item["cut"].get(key, 0) for name, item in results.items()}
         if total := sum(counts.values()):
@@ -163,10 +225,22 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
     for name, item in results.items():
         if excluded := item["loaded"].get("excluded"):
             lines.append(f"{name}: {kept_of(excluded, item['loaded']['n_source'])}")
+        if recovered := item["loaded"].get("recovered"):
+            lines.append(f"{name}: {recovered[0]:,} of {recovered[1]:,} official rows recovered")
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
     if rebuilt:
         lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
     return lines
+
+
+def _of_format(results: Mapping[str, Any]) -> str:
+    """How much of the scores is format: means over tasks that have a score of either reading."""
+    found = [item["metrics"] for item in results.values() if "score_repaired" in item["metrics"]]
+    names = ("valid", "readable_repaired", "score", "score_repaired")
+    valid, readable, score, repaired = (mean(item[name] for item in found) for name in names)
+    if not found:
+        return ""
+    return readable_line(valid, readable, score, repaired) + f" (means of {counted(len(found), 'task')})"
 
 
 def waits_for_judges(results: Mapping[str, Any]) -> list[str]:

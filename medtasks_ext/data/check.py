@@ -150,6 +150,12 @@ def check_folder(folder: Path, registry: Registry) -> FolderReport:
     return report
 
 
+def check_dataset(dataset: Dataset, folder: Path) -> Checked:
+    """Read the local files of one dataset, which has some, as a run would."""
+    with data_folder(folder):
+        return _checked(dataset, _files(dataset, folder))
+
+
 def _files(dataset: Dataset, folder: Path) -> list[str]:
     """What the loader would read, below the data folder."""
     source = source_of(dataset)

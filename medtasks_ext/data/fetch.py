@@ -31,23 +31,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Fetched:
-    """What became of one dataset.
-
-    Attributes:
-        n_new: files that were not here, or not as recorded.
-        n_bytes: of all its files.
-        n_test: rows that can be evaluated.
-        n_unpinned: files whose content was not known before; their hash holds from now on.
-        exclusions: which rows of the source are left out, and why.
-    """
+    """What became of one dataset."""
 
     dataset: str
     n_files: int
-    n_new: int
-    n_bytes: int
-    n_test: int
-    n_unpinned: int
-    exclusions: str | None = None
+    n_new: int  # files that were not here, or not as recorded
+    n_bytes: int  # of all its files
+    n_test: int  # rows that can be evaluated
+    n_unpinned: int  # files whose content was not known before; their hash holds from now on
+    exclusions: str | None = None  # which rows of the source are left out, and why
 
 
 class Store:

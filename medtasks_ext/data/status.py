@@ -21,30 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Status:
-    """One dataset.
-
-    Attributes:
-        origin: where rows would be read from; None where there is nothing.
-        where: file, folder or download.
-        revision: of a download.
-        here: whether it can be read without the network.
-        n_test: rows that can be evaluated; None where nothing is here.
-        n_questions: as many are different; one that is asked in several trials counts once.
-        n_fewshot: rows of its few-shot pool.
-        faults: what is wrong with its rows.
-        exclusions: which rows of the source are left out, and why.
-    """
+    """One dataset."""
 
     dataset: Dataset
-    origin: Origin | None
-    where: str | None = None
-    revision: str | None = None
-    here: bool = False
-    n_test: int | None = None
-    n_fewshot: int | None = None
-    n_questions: int | None = None
-    faults: list[MedtasksError] = field(default_factory=list)
-    exclusions: str | None = None
+    origin: Origin | None  # where rows would be read from; None where there is nothing
+    where: str | None = None  # file, folder or download
+    revision: str | None = None  # of a download
+    here: bool = False  # whether it can be read without the network
+    n_test: int | None = None  # rows that can be evaluated; None where nothing is here
+    n_fewshot: int | None = None  # rows of its few-shot pool
+    n_questions: int | None = None  # as many are different; one that is asked in several trials counts once
+    faults: list[MedtasksError] = field(default_factory=list)  # what is wrong with its rows
+    exclusions: str | None = None  # which rows of the source are left out, and why
 
     def record(self) -> dict[str, Any]:
         """As JSON."""

@@ -60,7 +60,11 @@ class _Names:
     def has_meaning(self, place: str) -> bool:
         """Whether the loader looks for it; it takes official names in any case and punctuation."""
         parent, _, name = place.rpartition("/")
-        return name in self.inside.get(parent, ()) or place in self.databases or _key(place) in self.official
+        return (
+            name.lower() in self.inside.get(parent, ())
+            or place in self.databases
+            or _key(place) in self.official
+        )
 
     def nearest(self, place: str) -> str | None:
         """The path that looks most like it."""
@@ -83,7 +87,7 @@ def _strays(root: Path, below: PurePosixPath, names: _Names, read: set[str]) -> 
             yield from _strays(root, below / entry.name, names, read)
         elif not names.has_meaning(place):
             yield Stray(place, meant=names.nearest(place))
-        elif entry.name not in BESIDE and place not in names.databases and not _is_empty_folder(entry):
+        elif entry.name not in BESIDE and place not in names.databases and not _is_empty(entry):
             yield Stray(place, known=True)
 
 
@@ -91,8 +95,8 @@ def _is_aside(entry: Path) -> bool:
     return entry.name.startswith(".") or entry.stem.lower() in ("readme", "licence", "license", "thumbs")
 
 
-def _is_empty_folder(entry: Path) -> bool:
-    return entry.is_dir() and not any(entry.iterdir())
+def _is_empty(entry: Path) -> bool:
+    return not any(entry.iterdir()) if entry.is_dir() else not entry.stat().st_size
 
 
 def _key(place: str) -> str:

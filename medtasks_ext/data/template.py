@@ -1,99 +1,163 @@
-"""Templates for data that a user brings: where files go, what columns they need, one example row."""
+"""Templates for data that a user brings: where files go, what their columns hold, two example rows."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.registry import Dataset
+from medtasks_ext.rows.cells import NOTES
+from medtasks_ext.rows.closed import columns_of
+from medtasks_ext.rows.columns import TYPES, Column
+from medtasks_ext.rows.fields import OFFICIAL
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_EXAMPLES = 2
 _NO_MEANING = "see the prompt in the task's YAML"
+
+
+Form = Literal["csv", "xlsx", "jsonl"]
 
 
 @dataclass(frozen=True)
 class Template:
-    """What became of one dataset's folder."""
+    """What became of one dataset's folder.
 
-    folder: Path  # of the dataset
-    written: list[Path]  # files
-    kept: list[Path]  # files left alone since they hold something
-    downloaded: bool  # whether the rows can be downloaded, so that none need be brought
+    Attributes:
+        folder: of the dataset.
+        written: files.
+        downloaded: whether the rows can be downloaded, so that none need be brought.
+    """
+
+    folder: Path
+    written: list[Path]
+    downloaded: bool
 
 
-def write_template(dataset: Dataset, root: Path) -> Template:
-    """Write `README.md`, `example.jsonl` and an empty `test.jsonl` for one dataset.
+def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Template:
+    """Write `README.md` and `example.FORM`, two synthetic rows, for one dataset.
 
-    The example row is synthetic. A data file that exists is never touched. Where rows can be downloaded no
-    `test.jsonl` is made: an empty one would stand in for them.
+    Nothing is written where the loader looks for rows: the owner's own files are never touched or hidden.
 
     Args:
         root: data folder; the files go to `root/SUITE/DATASET/`, where the loader looks for them.
+        form: of the rows.
 
     Raises:
         MedtasksError: the folder cannot be written.
     """
     spec = dataset_spec(dataset.blocks, where=dataset.file)
-    example = _example(dataset)
-    schema = _schema(spec, example)
-    folder = root / dataset.metadata.suite / dataset.folder.name
-    files = {
-        "README.md": _readme(dataset, spec, schema, example),
-        "example.jsonl": json.dumps(example, ensure_ascii=False) + "\n",
-        **({} if spec.rows.download else {"test.jsonl": ""}),
+    examples = _examples(dataset)
+    schema = schema_of(spec, examples[0])
+    needed, optional = columns_of(spec, schema)
+    columns = {
+        name: (needed.get(name) or optional[name], meaning, name in needed)
+        for name, meaning in {**_meanings(schema), **schema.optional}.items()
     }
-    written, kept = [], []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            path = folder / name
-            if path.exists() and not content:
-                kept.append(path)
-                continue
-            path.write_text(content, encoding="utf-8")
-            written.append(path)
-    except OSError as error:
-        raise MedtasksError(
-            f"cannot be written ({error.strerror or error})",
-            where=folder,
-            remedy="choose another folder: -o DIR",
-        ) from None
-    return Template(folder, written, kept, spec.rows.download is not None)
+    folder = root / dataset.metadata.suite / dataset.folder.name
+    rows = [{name: row.get(name) for name in columns} for row in examples]
+    files = {
+        "README.md": _readme(dataset, spec, columns, form).encode(),
+        f"example.{form}": _WRITERS[form](rows, columns),
+    }
+    for name, content in files.items():
+        with atomic_file(folder / name, remedy="choose another folder: -o DIR") as file:
+            file.write(content)
+    return Template(folder, [folder / name for name in files], spec.rows.download is not None)
 
 
-def columns_of(schema: RowSchema) -> dict[str, str]:
-    """Column -> what it holds."""
-    if isinstance(schema.columns, dict):
-        return schema.columns
-    return dict.fromkeys(schema.columns, _NO_MEANING)
+#: Column -> its type, what it holds, whether every row has it.
+_Columns = dict[str, tuple[Column, str, bool]]
 
 
-def _example(dataset: Dataset) -> dict[str, Any]:
-    rows = read_rows(dataset.sample_file)
-    first = next(row for row in rows if row.get(SPLIT_KEY) == "test")
-    return {key: value for key, value in first.items() if key != SPLIT_KEY}
+def schema_of(spec: DatasetSpec, row: dict[str, Any]) -> RowSchema:
+    """The schema that a row is in."""
+    schemas = [*spec.rows.schemas, OFFICIAL]
+    return next(schema for schema in schemas if all(column in row for column in schema.columns))
 
 
-def _schema(spec: DatasetSpec, example: dict[str, Any]) -> RowSchema:
-    for schema in spec.rows.schemas:
-        if all(column in example for column in schema.columns):
-            return schema
-    return RowSchema(
-        columns={
+def _meanings(schema: RowSchema) -> dict[str, str]:
+    if schema is OFFICIAL:
+        return {
             "task": "official name of the task",
             "split": "`test` for rows that are scored",
             "input": "the text",
             "output": "the gold answer, written as the answer format asks",
         }
-    )
+    if isinstance(schema.columns, dict):
+        return schema.columns
+    return dict.fromkeys(schema.columns, _NO_MEANING)
 
 
-def _readme(dataset: Dataset, spec: DatasetSpec, schema: RowSchema, example: dict[str, Any]) -> str:
+def _examples(dataset: Dataset) -> list[dict[str, Any]]:
+    rows = [row for row in read_rows(dataset.sample_file) if row[SPLIT_KEY] == "test"]
+    return [{key: value for key, value in row.items() if key != SPLIT_KEY} for row in rows[:_EXAMPLES]]
+
+
+def _as_jsonl(rows: list[dict[str, Any]], columns: _Columns) -> bytes:
+    given = ({name: value for name, value in row.items() if value is not None} for row in rows)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in given).encode()
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    """A row as texts: lists and objects are JSON."""
+    return [
+        "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for value in row.values()
+    ]
+
+
+def _as_csv(rows: list[dict[str, Any]], columns: _Columns) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\r\n").writerows([list(columns), *map(_cells, rows)])
+    return text.getvalue().encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
+
+
+def _as_xlsx(rows: list[dict[str, Any]], columns: _Columns) -> bytes:
+    """A sheet for rows, with lists to choose from, and a sheet that says what columns hold."""
+    from openpyxl import Workbook
+    from openpyxl.utils import get_column_letter
+    from openpyxl.worksheet.datavalidation import DataValidation
+
+    book, content = Workbook(), io.BytesIO()
+    sheet, notes = book.worksheets[0], book.create_sheet(NOTES)
+    sheet.title = "rows"
+    for record in [list(columns), *map(_cells, rows)]:
+        sheet.append(record)
+    for cell in (cell for line in sheet.iter_rows() for cell in line):
+        cell.data_type = "s"  # a text that begins with = is no formula
+    notes.append(["column", "type", "what it holds", "needed", "values"])
+    for place, (name, (column, meaning, is_needed)) in enumerate(columns.items(), start=1):
+        values = ["true", "false"] if column.type == "boolean" else list(map(str, column.values or ()))
+        notes.append([name, TYPES[column.type], meaning, "yes" if is_needed else "no", *values])
+        if values and column.type not in ("texts", "integers"):
+            last = get_column_letter(len(values) + 4)
+            choice = DataValidation("list", formula1=f"={NOTES}!$E${place + 1}:${last}${place + 1}")
+            letter = get_column_letter(place)
+            choice.add(f"{letter}2:{letter}1048576")
+            sheet.add_data_validation(choice)
+    book.save(content)
+    return content.getvalue()
+
+
+_WRITERS: dict[Form, Callable[[list[dict[str, Any]], _Columns], bytes]] = {
+    "jsonl": _as_jsonl,
+    "csv": _as_csv,
+    "xlsx": _as_xlsx,
+}
+
+
+def _readme(dataset: Dataset, spec: DatasetSpec, columns: _Columns, form: Form) -> str:
     metadata = dataset.metadata
     lines = [
         f"# {metadata.name} ({dataset.id})",
@@ -102,36 +166,22 @@ def _readme(dataset: Dataset, spec: DatasetSpec, schema: RowSchema, example: dic
         "",
         f"Source: {metadata.url} ({metadata.access})",
         "",
-        "Write one JSON object per line into `test.jsonl`. The columns of a row:",
+        f"Write your rows into `test.{form}`, in the form of `example.{form}`, which holds two invented rows",
+        "and is not read; or let `medtasks data import FILE --task TASK` make it of yours. The columns:",
         "",
         "| column | type | what it holds |",
         "| --- | --- | --- |",
         *(
-            f"| `{column}` | {_type(example.get(column))} | {meaning} |"
-            for column, meaning in columns_of(schema).items()
+            f"| `{name}` | {column.expected} | {meaning}{'' if is_needed else ' (optional)'} |"
+            for name, (column, meaning, is_needed) in columns.items()
         ),
-        *(
-            f"| `{column}` | {_type(example.get(column))} | {meaning} (optional) |"
-            for column, meaning in schema.optional.items()
-        ),
+        "",
+        "In CSV and Excel cells lists and objects are JSON. No cell of a column that is needed is empty.",
         "",
         f"The gold answer is read as: `{json.dumps(spec.answer, ensure_ascii=False)}`",
         "",
-        "`fewshot.jsonl`, if any, holds at least five rows of the same kind, none of them a test row;",
+        f"`fewshot.{form}`, if any, holds at least five rows of the same kind, none of them a test row;",
         "without it, five test rows are held out of the 5-shot task. A column `id` is optional.",
-        "`example.jsonl` shows one invented row; it is not read.",
         "",
     ]
     return "\n".join(lines)
-
-
-def _type(value: Any) -> str:
-    names = {
-        bool: "true or false",
-        int: "integer",
-        float: "number",
-        list: "list",
-        dict: "object",
-        str: "text",
-    }
-    return names.get(type(value), "any")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.strict import Strict
 
@@ -82,8 +82,7 @@ def read_anchors(path: Path, protocols: Mapping[str, Protocol]) -> AnchorSet:
     if len(raters) > 1:
         faults.append(f"several raters: {', '.join(raters)}; a set places scores on the scale of one")
     if faults or not found:
-        more = f" and {len(faults) - 3} more" if len(faults) > 3 else ""
-        what = "; ".join(faults[:3]) + more if faults else "no anchors in it"
+        what = some(faults, 3, "; ") or "no anchors in it"
         raise MedtasksError(what, where=path, remedy=_REMEDY)
     return AnchorSet(raters[0], found)
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.egress import Text
-from medtasks_ext.judge.cases import response_hash
-from medtasks_ext.judge.jury import HUMAN
-from medtasks_ext.judge.procedures import PROCEDURES, Judged
+from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
+from medtasks_ext.judge.jury import HUMAN, Judge, Jury
+from medtasks_ext.judge.procedures import PROCEDURES, Judged, Request
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.runs.judgements import About
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cases import Case, JudgedTask
-    from medtasks_ext.judge.jury import Judge, Jury
-    from medtasks_ext.judge.procedures import Request
     from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.judge.store import JudgementStore
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.procedures import Subject
+from medtasks_ext.judge.procedures import Request, Subject
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.scoring_point import AXIS, FIELD, point_rubric, shown_for_point
 from medtasks_ext.prompts.documents import document_key
@@ -18,10 +20,6 @@ from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE, iter_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from medtasks_ext.judge.procedures import Request
     from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runs.records import Sample

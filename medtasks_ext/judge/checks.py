@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.cases import is_judged, judged_tasks
+from medtasks_ext.judge.cases import JudgedTask, is_judged, judged_tasks
 from medtasks_ext.judge.procedures import N_ASSESSORS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import Wish

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -21,8 +22,6 @@ from medtasks_ext.rows.expressions import Template
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.official.juries import JuryWords
     from medtasks_ext.rows.spec import Judging
@@ -32,28 +31,20 @@ FOLDER = Path(__file__).parent / "protocols"
 
 
 class Protocol(Strict):
-    """One file of `medtasks_ext/judge/protocols`.
+    """One file of `medtasks_ext/judge/protocols`."""
 
-    Attributes:
-        procedure: who is asked what, and what is asked next (`judge.procedures`).
-        aggregation: how the ratings of a response become its score (`judge.procedures`).
-        dispute_above: difference of two assessments on 0-1 above which the adjudicator decides; None
-            where there is no adjudicator.
-        verdict: what a judge returns per axis: field -> allowed values from worst to best, or `text`.
-        rating: the field that counts.
-        system: Jinja template of the instruction.
-        user: Jinja template of the message with the texts, each of which arrives fenced.
-        notice: Jinja template of the system turn where the message is in the suite's own words, which say
-            nothing of the fences.
-    """
-
-    procedure: str
-    aggregation: str
+    procedure: str  # who is asked what, and what is asked next (`judge.procedures`)
+    aggregation: str  # how the ratings of a response become its score (`judge.procedures`)
+    #: difference of two assessments on 0-1 above which the adjudicator decides; None where there is no
+    #: adjudicator
     dispute_above: float | None = Field(default=None, ge=0, le=1)
+    #: what a judge returns per axis: field -> allowed values from worst to best, or `text`
     verdict: dict[str, list[bool] | list[int] | list[str] | Literal["text"]] = Field(min_length=1)
-    rating: str
-    system: str
-    user: str
+    rating: str  # the field that counts
+    system: str  # Jinja template of the instruction
+    user: str  # Jinja template of the message with the texts, each of which arrives fenced
+    #: Jinja template of the system turn where the message is in the suite's own words, which say nothing of
+    #: the fences
     notice: str = ""
 
     @field_validator("procedure")
@@ -130,7 +121,6 @@ class Rubric:
     """A protocol with a task's role and axes: prompts, schema and reading of verdicts.
 
     Args:
-        judging: of the task.
         points: id -> text of a document's own scoring points, which stand in place of the axes.
         words: the suite's own, which take the place of role, goal and questions.
     """

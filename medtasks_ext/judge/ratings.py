@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
@@ -70,9 +70,8 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
             if len(axes) < len(known[run, name][0].rubric.axes)
         ]
     if faults or not ratings:
-        more = f" and {len(faults) - 3} more" if len(faults) > 3 else ""
         raise MedtasksError(
-            "; ".join(faults[:3]) + more if faults else "no ratings in it",
+            some(faults, 3, "; ") or "no ratings in it",
             where=path,
             remedy="documents are named as in RUN/samples_TASK.jsonl (id, or id#trial); mend the rows",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,9 @@ import numpy as np
 
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.asks import NOT_ASKED, done_requests, open_requests
-from medtasks_ext.judge.cases import judged_tasks
+from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks
 from medtasks_ext.judge.disputed import write_queue
-from medtasks_ext.judge.jury import HUMAN, Jury
+from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import (
     AGGREGATIONS,
     N_ASSESSORS,
@@ -33,10 +34,6 @@ from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from medtasks_ext.judge.cases import Case, JudgedTask
-    from medtasks_ext.judge.jury import Judge
     from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.runner.run import Run
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 from medtasks_ext.engines.records import FaultKind
-from medtasks_ext.runs.chain import sealed_head
+from medtasks_ext.runs.chain import Seal, sealed_head
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.judgements import Failure, Judgement, JudgementLog, judged_files
+from medtasks_ext.runs.judgements import (
+    About,
+    Failure,
+    Intent,
+    Judgement,
+    JudgementLog,
+    Said,
+    Usage,
+    Wording,
+    judged_files,
+)
 from medtasks_ext.runs.sent import SentLog
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from medtasks_ext.runs.chain import Seal
-from medtasks_ext.runs.judgements import About, Intent, Said, Usage, Wording
 
 
 class JudgementStore:

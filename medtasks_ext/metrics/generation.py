@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.bleu import sentence_bleu
-from medtasks_ext.metrics.common import both, ratio
-from medtasks_ext.stats.statistic import Statistic, share, value_and_one
+from medtasks_ext.metrics.common import Document, Metrics, both, ratio
+from medtasks_ext.stats.statistic import Array, Statistic, share, value_and_one
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from medtasks_ext.answers.parsed import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
-    from medtasks_ext.stats.statistic import Array
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ Trial = tuple[str, int, float, list[str]]
 #: (places of the chosen options, places of the right ones, number of options)
 Places = tuple[list[int], list[int], int]
 #: letters whose shares and accuracies are reported one by one; all questions of MLB have them
-LETTERS = "abcde"
+_PLACES = "abcde"
 
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
@@ -39,8 +39,8 @@ def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
         "mean_trial_accuracy": correct,
         "position_bias": places,
         "position_bias_uniform": places,
-        **{f"chosen_{letter}": places for letter in LETTERS},
-        **{f"accuracy_gold_{letter}": places for letter in LETTERS},
+        **{f"chosen_{letter}": places for letter in _PLACES},
+        **{f"accuracy_gold_{letter}": places for letter in _PLACES},
     }
 
 
@@ -142,7 +142,7 @@ def _chosen(letter: str) -> Statistic:
     def value(sums: Array) -> Array:
         chosen = _split(sums)[0]
         return _at(
-            LETTERS.index(letter), chosen, np.broadcast_to(chosen.sum(axis=-1, keepdims=True), chosen.shape)
+            _PLACES.index(letter), chosen, np.broadcast_to(chosen.sum(axis=-1, keepdims=True), chosen.shape)
         )
 
     return Statistic(f"chosen_{letter}", _by_place, value)
@@ -153,7 +153,7 @@ def _accuracy_gold(letter: str) -> Statistic:
 
     def value(sums: Array) -> Array:
         *_, right, answered = _split(sums)
-        return _at(LETTERS.index(letter), answered, right)
+        return _at(_PLACES.index(letter), answered, right)
 
     return Statistic(f"accuracy_gold_{letter}", _by_place, value)
 
@@ -165,7 +165,7 @@ position_bias = Statistic("position_bias", _by_place, _bias)
 #: the same from a choice that ignores places
 position_bias_uniform = Statistic("position_bias_uniform", _by_place, _bias_uniform)
 
-chosen_a, chosen_b, chosen_c, chosen_d, chosen_e = map(_chosen, LETTERS)
+chosen_a, chosen_b, chosen_c, chosen_d, chosen_e = map(_chosen, _PLACES)
 accuracy_gold_a, accuracy_gold_b, accuracy_gold_c, accuracy_gold_d, accuracy_gold_e = map(
-    _accuracy_gold, LETTERS
+    _accuracy_gold, _PLACES
 )

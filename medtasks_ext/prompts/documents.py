@@ -26,6 +26,7 @@ class Loaded:
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
         rebuilt: test rows come from the source, not from the suite.
+        recovered: official test rows that were found in the source, and all that there are.
         database: digest of the database on which answers are run.
         n_test: documents to evaluate.
         n_fewshot: rows in the few-shot pool.
@@ -51,6 +52,7 @@ class Loaded:
     rebuilt: bool
     artefact: str | None = None
     artefact_revision: str | None = None
+    recovered: list[int] | None = None
     database: str | None = None
     n_test: int = 0
     n_fewshot: int = 0

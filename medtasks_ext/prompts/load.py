@@ -104,20 +104,15 @@ def _build(wanted: _Wanted) -> dict[str, Documents]:
 
 @dataclass
 class RowCheck:
-    """What a look at all rows of a dataset found.
+    """What a look at all rows of a dataset found."""
 
-    Attributes:
-        test: documents of the rows without faults.
-        fewshot: the pool.
-        faults: what is wrong. A fault that concerns no single row leaves no documents.
-        blanks: column -> rows in which it holds nothing, where that is allowed.
-        notes: what is right but worth knowing of rows -> how many.
-    """
-
-    test: Documents = field(default_factory=Documents)
-    fewshot: Documents = field(default_factory=Documents)
+    test: Documents = field(default_factory=Documents)  # documents of the rows without faults
+    fewshot: Documents = field(default_factory=Documents)  # the pool
+    #: what is wrong. A fault that concerns no single row leaves no documents
     faults: list[MedtasksError] = field(default_factory=list)
+    #: column -> rows in which it holds nothing, where that is allowed
     blanks: Counter[str] = field(default_factory=Counter)
+    #: what is right but worth knowing of rows -> how many
     notes: Counter[str] = field(default_factory=Counter)
 
 

@@ -27,15 +27,11 @@ POOL_ROWS = 100
 
 
 class Parts(NamedTuple):
-    """Test rows and pool, no row in both.
-
-    Attributes:
-        n_held_out: test rows that serve as shots.
-    """
+    """Test rows and pool, no row in both."""
 
     test: list[ReadRow]
     pool: list[ReadRow]
-    n_held_out: int
+    n_held_out: int  # test rows that serve as shots
 
 
 def pool_rows(rows: list[Row], *, draw: bool) -> list[Row]:

@@ -60,6 +60,7 @@ def loaded(
         artefact_revision=renderer.artefact[1] if renderer.artefact else None,
         rows_hash=digest(map(_row_text, documents)),
         rebuilt=rebuilt,
+        recovered=list(rows.recovered) if rows.recovered else None,
         database=database.digest if database else None,
         n_test=len(documents),
         n_fewshot=len(shots),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from medtasks_ext.answers import answer_format
@@ -9,35 +10,24 @@ from medtasks_ext.errors import RowError
 from medtasks_ext.prompts.documents import Document, Documents
 from medtasks_ext.prompts.golds import Golds
 from medtasks_ext.prompts.instructions import Instructions
-from medtasks_ext.prompts.official.choice import chosen_words
+from medtasks_ext.prompts.official.choice import Wish, chosen_words
 from medtasks_ext.prompts.record import digest
 from medtasks_ext.prompts.templates import PromptTemplate
 from medtasks_ext.registry.departments import read_departments
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
-from medtasks_ext.rows.fields import words
+from medtasks_ext.rows.fields import ReadRow, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.faults import Faults
-    from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.files import Row
     from medtasks_ext.rows.sources import Rows
     from medtasks_ext.rows.spec import DatasetSpec
 
 
 class Renderer:
-    """Renders the rows of one dataset for one strategy.
-
-    Attributes:
-        words: the suite's own, where they make the whole prompt.
-        instructions: whose words the prompts use otherwise.
-        answers: the answer format.
-        database: on which answers are run, if they are SQL.
-    """
+    """Renders the rows of one dataset for one strategy."""
 
     def __init__(
         self,
@@ -53,11 +43,12 @@ class Renderer:
         self.dataset, self.spec, self.origin, self.cot, self.shots = dataset, spec, rows.origin, cot, shots
         self.in_system = spec.prompt.instruction_role == "system" and system_role
         self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
-        self.answers = answer_format(spec.answer, where=dataset.file)
+        self.answers = answer_format(spec.answer, where=dataset.file)  # the answer format
         fetch = rows.origin in ("hub", "release")  # where rows are local, no connection is opened unasked
-        self.words = None
+        self.words = None  # the suite's own, where they make the whole prompt
         if not rows.instruction:
             self.words = chosen_words(dataset, spec, wish, cot=cot, shots=shots, fetch=fetch)
+        #: whose words the prompts use otherwise
         self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot, wish=wish, fetch=fetch)
         self.input = PromptTemplate("input", spec.prompt.input, dataset.file)
         cue = "" if cot else spec.prompt.cue
@@ -68,6 +59,7 @@ class Renderer:
         self.cluster = Expression(spec.rows.cluster or "none", dataset.file)
         self.systems: dict[str, str] = {}
         wanted = spec.rows.database
+        #: on which answers are run, if they are SQL
         self.database = find_database(dataset, wanted, rows.origin) if wanted else None
 
     def documents(self, rows: list[ReadRow], faults: Faults, *, first: Callable[[int], bool]) -> Documents:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from medtasks_ext.atomic import beside
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.registry.languages import code_of, three_letter_names
@@ -184,11 +183,10 @@ class Draft:
         made: Path | None = None
         try:
             self.folder.parent.mkdir(exist_ok=True)
-            # hidden, so that nobody takes it for a dataset
-            made = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=".new-"))
+            made = beside(self.folder)  # hidden, so that nobody takes it for a dataset
+            made.mkdir()
             for name, content in self.files.items():
                 (made / name).write_text(content, encoding="utf-8")
-            made.chmod(0o777 & ~_umask())
             made.rename(self.folder)
         except OSError as error:
             raise MedtasksError(
@@ -323,9 +321,3 @@ def _rows(template: Template) -> Iterator[dict[str, Any]]:
 
 def _filled(value: Any, number: int) -> Any:
     return value.replace("{n}", str(number)) if isinstance(value, str) else value
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

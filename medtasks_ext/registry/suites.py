@@ -18,8 +18,6 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     StringConstraints,
@@ -35,6 +33,7 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import SuiteOfficial
 from medtasks_ext.registry.yamlfile import read_mapping
+from medtasks_ext.strict import Strict
 
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.
@@ -105,10 +104,6 @@ def no_language(code: str) -> str:
     return f"{code!r} is no code of ISO 639, two letters where a language has them, else three{hint}"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 def _known_access(value: str | None) -> str | None:
     known = vocabulary()["access"]
     if value is not None and value not in known:
@@ -122,7 +117,7 @@ Identifier = Annotated[str, StringConstraints(pattern=_NAME)]
 Reference = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)+$")]
 
 
-class Release(_Strict):
+class Release(Strict):
     """A suite's public release of inputs on the hub: two archives of a dataset repository."""
 
     repo: str  # name of the dataset repository
@@ -130,14 +125,14 @@ class Release(_Strict):
     examples: str  # archive of the few-shot rows
 
 
-class Part(_Strict):
+class Part(Strict):
     """A value of an axis that lies within another."""
 
     title: str  # what readers see
     tasks: list[str] = []  # what the paper's taxonomy counts there
 
 
-class Axis(_Strict):
+class Axis(Strict):
     """An axis that only this suite has."""
 
     title: str | None = None  # what readers see; by default its name
@@ -167,14 +162,14 @@ class Axis(_Strict):
         return self.values or {name: part.title for name, part in self.parts.get(within or "", {}).items()}
 
 
-class Lines(_Strict):
+class Lines(Strict):
     """The one line in which prompts of the strategies differ."""
 
     answer: str  # asks for the answer at once
     reason: str  # asks to reason first
 
 
-class PublishedConditions(_Strict):
+class PublishedConditions(Strict):
     """How the suite's paper asked its models, as far as it says."""
 
     source: str  # where it says so
@@ -187,7 +182,7 @@ class PublishedConditions(_Strict):
         return None if model.startswith(tuple(self.except_models)) else self.decoding
 
 
-class Published(_Strict):
+class Published(Strict):
     """What the suite's paper prints of models."""
 
     entries: Reference  # function of (registry, suite) that gives the models as lines of a leaderboard
@@ -197,7 +192,7 @@ class Published(_Strict):
     aliases: dict[str, str] = {}  # names of datasets in the published tables -> ours
 
 
-class Suite(_Strict):
+class Suite(Strict):
     """A benchmark suite, as `suite.yaml` declares it. docs/metadata.md describes the keys for readers."""
 
     title: str  # as its paper writes it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -9,54 +10,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.report.groups import groups_of
+from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import document_p_value
-from medtasks_ext.results.conditions import comparable
+from medtasks_ext.results.conditions import Asked, comparable
 from medtasks_ext.stats.comparison import Pairs, all_pairs
 from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 from medtasks_ext.stats.ranking import Ranking, ranking, win_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
-
     from medtasks_ext.registry import Registry
     from medtasks_ext.report.gather import Report
-    from medtasks_ext.report.groups import Group
-    from medtasks_ext.results.conditions import Asked
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One suite, one strategy, synthetic rows or real ones.
-
-    Attributes:
-        entries: places in the report; first the `tested` ones, published ones last.
-        tested: how many of them have a score on each resample, and are compared by it.
-        datasets: ids behind the figures, which all of these entries have.
-        pairs: differences, intervals and p-values of the tested ones; None for fewer than two.
-        p_holm: (tested, tested) adjusted by Holm, over all suites and strategies.
-        p_bh: (tested, tested) adjusted by Benjamini and Hochberg.
-        ranking: ranks of the tested ones.
-        wins: (entries, entries) share of the tasks that the row wins against the column, ties half.
-        left_out: places of entries without which more can be compared: they share too few tasks.
-        unlike: datasets that were left out since entries were asked them otherwise.
-    """
+    """One suite, one strategy, synthetic rows or real ones."""
 
     suite: str
     strategy: str
     sample: bool
-    entries: list[int]
-    tested: int
-    datasets: list[str]
-    pairs: Pairs | None
-    p_holm: Array | None
-    p_bh: Array | None
-    ranking: Ranking | None
-    wins: Array
-    left_out: list[int]
-    unlike: list[str]
+    entries: list[int]  # places in the report; first the `tested` ones, published ones last
+    tested: int  # how many of them have a score on each resample, and are compared by it
+    datasets: list[str]  # ids behind the figures, which all of these entries have
+    pairs: Pairs | None  # differences, intervals and p-values of the tested ones; None for fewer than two
+    p_holm: Array | None  # (tested, tested) adjusted by Holm, over all suites and strategies
+    p_bh: Array | None  # (tested, tested) adjusted by Benjamini and Hochberg
+    ranking: Ranking | None  # ranks of the tested ones
+    wins: Array  # (entries, entries) share of the tasks that the row wins against the column, ties half
+    left_out: list[int]  # places of entries without which more can be compared: they share too few tasks
+    unlike: list[str]  # datasets that were left out since entries were asked them otherwise
 
 
 def compared(
@@ -73,7 +57,6 @@ def compared(
     Args:
         entries: of the report.
         draws: for each entry, task -> its score on each resample.
-        tasks: the registry.
         strategies: of the report.
     """
     scored = _scored(entries, tasks)
@@ -247,7 +230,6 @@ def _asked(entry: Entry, item: Experiment, ways: list[Asked]) -> Hashable:
 
     Args:
         entry: whose.
-        item: the task.
         ways: in which entries were asked it, as far as they cannot be compared; another one is added.
     """
     rows, everything = item.settings["rows"], item.n == item.loaded.get("n_test")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
 from medtasks_ext.results.conditions import comparable, unlike_the_paper
-from medtasks_ext.results.experiments import differing
+from medtasks_ext.results.experiments import Entry, Experiment, differing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from medtasks_ext.report.compared import Compared
-    from medtasks_ext.results.experiments import Entry, Experiment
 
 #: Settings of tasks, and what is said of each; hashes of rows and prompts say something between entries only.
 _WITHIN = {

@@ -2,74 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
-from medtasks_ext.report.compared import compared
-from medtasks_ext.report.cost import costs
-from medtasks_ext.report.coverage import gaps
+from medtasks_ext.report.compared import Compared, compared
+from medtasks_ext.report.cost import Cost, costs
+from medtasks_ext.report.coverage import Gap, gaps
 from medtasks_ext.report.differences import differences
-from medtasks_ext.report.groups import group_scores, groups_of, rank
-from medtasks_ext.report.judged import agreements
-from medtasks_ext.report.standing import standings
-from medtasks_ext.report.within import within_models
+from medtasks_ext.report.groups import GroupScore, group_scores, groups_of, rank
+from medtasks_ext.report.judged import Agreement, agreements
+from medtasks_ext.report.standing import Standing, standings
+from medtasks_ext.report.within import Within, within_models
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from medtasks_ext.registry import Registry
-    from medtasks_ext.report.compared import Compared
-    from medtasks_ext.report.cost import Cost
-    from medtasks_ext.report.coverage import Gap
-    from medtasks_ext.report.groups import GroupScore
-    from medtasks_ext.report.judged import Agreement
-    from medtasks_ext.report.standing import Standing
-    from medtasks_ext.report.within import Within
     from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a report says.
+    """What a report says."""
 
-    Attributes:
-        tasks: the registry.
-        strategies: that were asked for.
-        entries: those that were read, then published ones.
-        draws: for each entry, task -> its score on each resample, (resamples,).
-        groups: scores of groups.
-        standings: where own entries stand among published models.
-        comparisons: of entries on a suite with one strategy.
-        within: strategies and wordings of one model, in pairs.
-        costs: for each entry.
-        gaps: tasks without a score, and why, of entries that were read.
-        agreements: of judges.
-        differences: what to know before two figures are compared, a sentence each.
-        faults: what was left out, or must be known.
-    """
-
-    tasks: Registry
-    strategies: tuple[str, ...]
-    entries: list[Entry]
-    draws: list[dict[str, Array]]
-    groups: list[GroupScore]
-    standings: list[Standing]
-    comparisons: list[Compared]
-    within: list[Within]
-    costs: list[Cost]
-    gaps: list[Gap]
-    agreements: list[Agreement]
-    differences: list[str]
-    faults: list[Fault]
+    tasks: Registry  # the registry
+    strategies: tuple[str, ...]  # that were asked for
+    entries: list[Entry]  # those that were read, then published ones
+    draws: list[dict[str, Array]]  # for each entry, task -> its score on each resample, (resamples,)
+    groups: list[GroupScore]  # scores of groups
+    standings: list[Standing]  # where own entries stand among published models
+    comparisons: list[Compared]  # of entries on a suite with one strategy
+    within: list[Within]  # strategies and wordings of one model, in pairs
+    costs: list[Cost]  # for each entry
+    gaps: list[Gap]  # tasks without a score, and why, of entries that were read
+    agreements: list[Agreement]  # of judges
+    differences: list[str]  # what to know before two figures are compared, a sentence each
+    faults: list[Fault]  # what was left out, or must be known
 
     @property
     def sample(self) -> bool:
@@ -92,7 +68,6 @@ def gather(
 
     Args:
         paths: as `read_results` takes them.
-        tasks: the registry.
         strategies: only these; by default the built ones, and what else was asked.
         published: suite whose published models stand beside them, `all` or `none`; by default those of the
             suites in which the runs have scores on real rows.

@@ -81,6 +81,8 @@ class GroupScore:
         low: lower end of the 95 % interval, documents resampled within tasks; None where a task cannot be.
         high: upper end.
         valid: mean over finished tasks of the share of readable answers.
+        readable: the same under the repaired reading.
+        if_readable: the score if every answer counted that the repaired reading finds.
         cut: the same of the share of answers that fill the token budget; None where it was not counted.
         scored: tasks with a score; None where a paper prints the group's score alone.
         documents: of its finished tasks.
@@ -100,6 +102,8 @@ class GroupScore:
     low: float | None = None
     high: float | None = None
     valid: float | None = None
+    readable: float | None = None
+    if_readable: float | None = None
     cut: float | None = None
     scored: int | None = None
     documents: int | None = None
@@ -251,6 +255,9 @@ def _computed(
     limits = _limits(layout.weights, [draws.get(item.task) for item in items])
     documents = layout.members @ np.array([item.n for item in items])
     valid = _means(layout.members, [item.metrics.get("valid") for item in items])
+    readable = _means(layout.members, [item.metrics.get("readable_repaired") for item in items])
+    repaired = np.array([item.metrics.get("score_repaired", item.score) or 0.0 for item in items])
+    if_readable = np.round(layout.weights @ repaired, _DIGITS).tolist()
     cut = _means(layout.members, [item.share_cut("answers_cut") for item in items])
     counted = layout.counted @ has
     late = np.array([item.score is not None and item.covered < 1 for item in items])
@@ -272,6 +279,8 @@ def _computed(
             low=low,
             high=high,
             valid=beside.valid if beside else valid[place],
+            readable=readable[place],
+            if_readable=if_readable[layout.way[place]] if counted[place] else None,
             cut=cut[place],
             scored=int(counted[place]),
             documents=int(documents[place]),

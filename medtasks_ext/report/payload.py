@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext import __version__
+from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.pages import task_page
+from medtasks_ext.report.tidy import standing_record
 from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
         **_results(report, place),
         "groups": _groups(report, axes),
+        "standings": _standings(report),
         "comparisons": [_comparison(item, place) for item in report.comparisons],
         "judges": _judges(report, place),
         "coverage": _coverage(report, place),
@@ -112,8 +115,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[st
 
 def _title(report: Report) -> str:
     models = list(dict.fromkeys(entry.model for entry in report.own))
-    shown = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-    return f"Medical evaluation of {shown}"
+    return f"Medical evaluation of {some(models, 3)}"
 
 
 def _entry(report: Report, place: int) -> dict[str, Any]:
@@ -269,6 +271,30 @@ def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]
         for row in _shown_rows(report)
     ]
     return _columns(rows, _GROUPS)
+
+
+def _standings(report: Report) -> list[dict[str, Any]]:
+    """Where own entries stand, with the published models by their places."""
+    places = _places(report.entries)
+    return [
+        {
+            **_rounded(standing_record(item)),
+            "entry": places[id(item.entry)],
+            "strategy": report.strategies.index(item.strategy),
+            "rivals": [[places[id(rival.entry)], number(rival.score)] for rival in item.rivals],
+            "peers": [places[id(rival.entry)] for rival in item.peers],
+        }
+        for item in report.standings
+        if item.rivals
+    ]
+
+
+def _rounded(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _rounded(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_rounded(value) for value in content]
+    return number(content) if isinstance(content, float) else content
 
 
 def _shown_rows(report: Report) -> list[GroupScore]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,15 +13,12 @@ import numpy as np
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
-from medtasks_ext.report.groups import groups_of
+from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.conditions import may_stand_beside, unlike_the_paper
 from medtasks_ext.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
@@ -42,23 +40,15 @@ class Rival:
 
 @dataclass(frozen=True)
 class Strip:
-    """One value of an axis: the own score among those of the published models on the same tasks.
+    """One value of an axis: the own score among those of the published models on the same tasks."""
 
-    Attributes:
-        axis: of the suite.
-        value: on it.
-        tasks: how many are compared.
-        score: own.
-        spread: least, quarter, median, three quarters and greatest score of the published models.
-        below: share of them that score less, ties half.
-    """
-
-    axis: str
-    value: str
-    tasks: int
-    score: float
+    axis: str  # of the suite
+    value: str  # on it
+    tasks: int  # how many are compared
+    score: float  # own
+    #: least, quarter, median, three quarters and greatest score of the published models
     spread: tuple[float, float, float, float, float]
-    below: float
+    below: float  # share of them that score less, ties half
 
     @property
     def lead(self) -> float:
@@ -73,46 +63,27 @@ class Strip:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where one entry stands in a suite with one strategy.
+    """Where one entry stands in a suite with one strategy."""
 
-    Attributes:
-        entry: own.
-        suite: with its published models.
-        strategy: of the scores.
-        score: over all tasks that it has.
-        tasks: how many these are.
-        of_suite: tasks that the suite's score is taken over.
-        official: of its tasks, those that were asked in the suite's own words.
-        placed: whether there are tasks that were asked as the published models were; else everything below
-            is over all of its tasks, and says nothing of places.
-        alike: tasks behind what follows.
-        on_alike: own score on these.
-        low: lower end of its 95 % interval; None where a task cannot be resampled.
-        high: upper end.
-        rivals: published models with a score on all of these, the best first.
-        places: least and greatest place within the interval; of a placed one alone.
-        reasons: condition -> tasks that are unlike the published ones by it.
-        size: billions of parameters, by its name.
-        strips: by the suite's axes.
-    """
-
-    entry: Entry
-    suite: Suite
-    strategy: str
-    score: float
-    tasks: int
-    of_suite: int
-    official: int
+    entry: Entry  # own
+    suite: Suite  # with its published models
+    strategy: str  # of the scores
+    score: float  # over all tasks that it has
+    tasks: int  # how many these are
+    of_suite: int  # tasks that the suite's score is taken over
+    official: int  # of its tasks, those that were asked in the suite's own words
+    #: whether there are tasks that were asked as the published models were; else everything below is over all
+    #: of its tasks, and says nothing of places
     placed: bool
-    alike: int
-    on_alike: float
-    low: float | None
-    high: float | None
-    rivals: tuple[Rival, ...]
-    places: tuple[int, int] | None
-    reasons: dict[str, int]
-    size: float | None
-    strips: tuple[Strip, ...]
+    alike: int  # tasks behind what follows
+    on_alike: float  # own score on these
+    low: float | None  # lower end of its 95 % interval; None where a task cannot be resampled
+    high: float | None  # upper end
+    rivals: tuple[Rival, ...]  # published models with a score on all of these, the best first
+    places: tuple[int, int] | None  # least and greatest place within the interval; of a placed one alone
+    reasons: dict[str, int]  # condition -> tasks that are unlike the published ones by it
+    size: float | None  # billions of parameters, by its name
+    strips: tuple[Strip, ...]  # by the suite's axes
 
     @property
     def place(self) -> int:
@@ -206,7 +177,6 @@ def standings(
     Args:
         entries: own and published ones.
         draws: for each entry, task -> its score on each resample.
-        tasks: the registry.
         strategies: of the report.
     """
     published = [entry for entry in entries if entry.kind == "published"]

@@ -113,6 +113,8 @@ _OF_GROUP: _Columns = {
     "limited": ("bool", lambda row: row.entry.limited),
     "documents": ("int64", lambda row: row.documents),
     "valid": ("float64", lambda row: row.valid),
+    "readable_repaired": ("float64", lambda row: row.readable),
+    "score_if_readable": ("float64", lambda row: row.if_readable),
     "cut": ("float64", lambda row: row.cut),
     "pending": ("int64", lambda row: len(row.pending)),
     "rows_in_part": ("int64", lambda row: len(row.short)),

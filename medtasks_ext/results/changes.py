@@ -6,6 +6,7 @@ what differs in the settings of a task is named beside it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,18 +15,15 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.conditions import comparable
-from medtasks_ext.results.experiments import Fault, differing
+from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples
 from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, Part, document_test
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
-    from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
 #: with fewer tasks in common a group says no more than its task
@@ -44,42 +42,25 @@ class Flip:
 
 @dataclass(frozen=True)
 class Shared:
-    """One task in two entries, on the documents that both were asked.
+    """One task in two entries, on the documents that both were asked."""
 
-    Attributes:
-        before: score of the first entry.
-        after: of the second.
-        n: documents.
-        resampled: both scores on each resample of the documents, (resamples,) each.
-        counts: gives those of both entries by unit. Raises MedtasksError.
-    """
-
-    before: float
-    after: float
-    n: int
-    resampled: tuple[Array, Array]
-    counts: Callable[[], tuple[Counts, Counts]]
+    before: float  # score of the first entry
+    after: float  # of the second
+    n: int  # documents
+    resampled: tuple[Array, Array]  # both scores on each resample of the documents, (resamples,) each
+    counts: Callable[[], tuple[Counts, Counts]]  # gives those of both entries by unit. Raises MedtasksError
 
 
 @dataclass(frozen=True)
 class TaskChange:
-    """One task in two entries.
+    """One task in two entries."""
 
-    Attributes:
-        task: its name; the zero-shot one of two strategies.
-        shared: scores on the shared documents.
-        comparison: second minus first.
-        alone: documents that one of the two alone was asked.
-        flips: documents whose score changed, the largest changes first.
-        differs: settings of the task that are not alike.
-    """
-
-    task: str
-    shared: Shared
-    comparison: Comparison
-    alone: int
-    flips: tuple[Flip, ...]
-    differs: tuple[str, ...]
+    task: str  # its name; the zero-shot one of two strategies
+    shared: Shared  # scores on the shared documents
+    comparison: Comparison  # second minus first
+    alone: int  # documents that one of the two alone was asked
+    flips: tuple[Flip, ...]  # documents whose score changed, the largest changes first
+    differs: tuple[str, ...]  # settings of the task that are not alike
 
     @property
     def before(self) -> float:
@@ -94,23 +75,14 @@ class TaskChange:
 
 @dataclass(frozen=True)
 class GroupChange:
-    """One group in two entries, over the tasks that both have.
+    """One group in two entries, over the tasks that both have."""
 
-    Attributes:
-        name: of the group.
-        before: mean score of the first entry.
-        after: of the second.
-        comparison: second minus first, documents resampled within tasks.
-        n_shared: tasks that both have a score of.
-        n_tasks: tasks that the group's score is taken over.
-    """
-
-    name: str
-    before: float
-    after: float
-    comparison: Comparison
-    n_shared: int
-    n_tasks: int
+    name: str  # of the group
+    before: float  # mean score of the first entry
+    after: float  # of the second
+    comparison: Comparison  # second minus first, documents resampled within tasks
+    n_shared: int  # tasks that both have a score of
+    n_tasks: int  # tasks that the group's score is taken over
 
 
 def task_changes(first: Entry, second: Entry) -> tuple[list[TaskChange], list[Fault]]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,8 +15,6 @@ from medtasks_ext.prompts.instructions import OWN_LINE
 from medtasks_ext.registry.strategies import shots_of, strategy_title
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
 
@@ -32,67 +31,36 @@ _ROUND = ("vllm", "transformers", "torch", "lm_eval")
 
 @dataclass(frozen=True)
 class Asked:
-    """What is known of how a result came about: the conditions of every result, whatever its origin.
+    """What is known of how a result came about: the conditions of every result, whatever its origin."""
 
-    Attributes:
-        strategy: kind of prompt and number of examples.
-        version: `N` of the task's reader and metric; None of a paper's own scorer.
-        wording: official, own, or official with our own line of the strategy.
-        artefact: the released file that holds the official words, and its version.
-        prompt: hash of the prompt's templates.
-        examples: hash of the examples in the prompt.
-        examples_cut: whether prompts carry fewer examples than asked for, to fit.
-        source: synthetic, suite (the suite's own rows) or rebuilt (from the original source).
-        revision: of a download.
-        rows: hash of the rows.
-        documents: which of them were asked, in words; `all`.
-        n: how many of the suite's rows are accounted for: asked, or taken for examples.
-        n_of_suite: how many the suite states.
-        held_out: rows that were taken for examples.
-        budget: tokens that an answer may have.
-        answers_cut: whether answers filled the budget.
-        context: tokens of prompt and answer together.
-        inputs_cut: whether inputs did not fit.
-        decoding: greedy, or the settings in words.
-        seed: of the draws.
-        template: chat template: yes, no or its name.
-        system: where instructions stand, and further text of the system turn.
-        turns: whether examples are turns of a conversation.
-        jury: who judged.
-        protocol: by which protocol, in which words.
-        judged: share of the answers that were judged, of those that are to be.
-        engine: what generated the answers.
-        versions: of the packages that did.
-    """
-
-    strategy: str
-    version: str | None = None
-    wording: str | None = None
-    artefact: str | None = None
-    prompt: str | None = None
-    examples: str | None = None
-    examples_cut: bool | None = None
-    source: str | None = None
-    revision: str | None = None
-    rows: str | None = None
-    documents: str | None = None
-    n: int | None = None
-    n_of_suite: int | None = None
-    held_out: int | None = None
-    budget: int | None = None
-    answers_cut: bool | None = None
-    context: int | None = None
-    inputs_cut: bool | None = None
-    decoding: str | None = None
-    seed: int | None = None
-    template: str | None = None
-    system: str | None = None
-    turns: str | None = None
-    jury: str | None = None
-    protocol: str | None = None
-    judged: float = 1.0
-    engine: str | None = None
-    versions: str | None = None
+    strategy: str  # kind of prompt and number of examples
+    version: str | None = None  # `N` of the task's reader and metric; None of a paper's own scorer
+    wording: str | None = None  # official, own, or official with our own line of the strategy
+    artefact: str | None = None  # the released file that holds the official words, and its version
+    prompt: str | None = None  # hash of the prompt's templates
+    examples: str | None = None  # hash of the examples in the prompt
+    examples_cut: bool | None = None  # whether prompts carry fewer examples than asked for, to fit
+    source: str | None = None  # synthetic, suite (the suite's own rows) or rebuilt (from the original source)
+    revision: str | None = None  # of a download
+    rows: str | None = None  # hash of the rows
+    documents: str | None = None  # which of them were asked, in words; `all`
+    n: int | None = None  # how many of the suite's rows are accounted for: asked, or taken for examples
+    n_of_suite: int | None = None  # how many the suite states
+    held_out: int | None = None  # rows that were taken for examples
+    budget: int | None = None  # tokens that an answer may have
+    answers_cut: bool | None = None  # whether answers filled the budget
+    context: int | None = None  # tokens of prompt and answer together
+    inputs_cut: bool | None = None  # whether inputs did not fit
+    decoding: str | None = None  # greedy, or the settings in words
+    seed: int | None = None  # of the draws
+    template: str | None = None  # chat template: yes, no or its name
+    system: str | None = None  # where instructions stand, and further text of the system turn
+    turns: str | None = None  # whether examples are turns of a conversation
+    jury: str | None = None  # who judged
+    protocol: str | None = None  # by which protocol, in which words
+    judged: float = 1.0  # share of the answers that were judged, of those that are to be
+    engine: str | None = None  # what generated the answers
+    versions: str | None = None  # of the packages that did
 
     def record(self) -> dict[str, Any]:
         """As files hold it; what is unknown is left out."""
@@ -101,21 +69,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Difference:
-    """One condition in which two results are not known to be alike.
+    """One condition in which two results are not known to be alike."""
 
-    Attributes:
-        condition: its name.
-        grade: what the difference makes of the two.
-        one: value of the first, in words.
-        other: of the second.
-        why: why the grade is this one.
-    """
-
-    condition: str
-    grade: Grade
-    one: str
-    other: str
-    why: str
+    condition: str  # its name
+    grade: Grade  # what the difference makes of the two
+    one: str  # value of the first, in words
+    other: str  # of the second
+    why: str  # why the grade is this one
 
     def __str__(self) -> str:
         return f"{self.condition}: {self.one} | {self.other}"
@@ -123,15 +83,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparability:
-    """How far two results can be compared.
+    """How far two results can be compared."""
 
-    Attributes:
-        grade: the worst of the differences.
-        differences: in the order of RULES.
-    """
-
-    grade: Grade
-    differences: tuple[Difference, ...]
+    grade: Grade  # the worst of the differences
+    differences: tuple[Difference, ...]  # in the order of RULES
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -147,19 +102,12 @@ class Comparability:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a difference in one condition means.
+    """What a difference in one condition means."""
 
-    Attributes:
-        field: of `Asked`.
-        title: what readers see.
-        why: why it moves a score, or does not.
-        moves: whether it can move a score.
-    """
-
-    field: str
-    title: str
-    why: str
-    moves: bool = True
+    field: str  # of `Asked`
+    title: str  # what readers see
+    why: str  # why it moves a score, or does not
+    moves: bool = True  # whether it can move a score
 
 
 #: The declared table. A condition that is unknown on a side makes two results `close`.

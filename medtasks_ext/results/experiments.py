@@ -8,16 +8,15 @@ dropped in silence.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.results.conditions import Asked, asked
 from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import Sample
@@ -28,19 +27,12 @@ Kind = Literal["medtasks", "lm_eval", "published"]
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that was left out of results, or must be known beside them.
+    """Something that was left out of results, or must be known beside them."""
 
-    Attributes:
-        where: file, folder or task.
-        what: in plain words.
-        remedy: how to mend it.
-        skipped: whether something was left out because of it.
-    """
-
-    where: str
-    what: str
-    remedy: str
-    skipped: bool = True
+    where: str  # file, folder or task
+    what: str  # in plain words
+    remedy: str  # how to mend it
+    skipped: bool = True  # whether something was left out because of it
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}\n  → {self.remedy}"
@@ -48,21 +40,13 @@ class Fault:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a suite's dataset a score stands on.
+    """How much of a suite's dataset a score stands on."""
 
-    Attributes:
-        answers: documents that were answered.
-        here: documents of the rows that were read; None where nobody counted.
-        rows: rows that are accounted for: those here, and those that serve as examples or have no gold.
-        of_suite: rows that the suite states; None where it states none, and of synthetic rows.
-        judged: share of the answers that were judged, of those that are to be.
-    """
-
-    answers: int
-    here: int | None
-    rows: int
-    of_suite: int | None
-    judged: float
+    answers: int  # documents that were answered
+    here: int | None  # documents of the rows that were read; None where nobody counted
+    rows: int  # rows that are accounted for: those here, and those that serve as examples or have no gold
+    of_suite: int | None  # rows that the suite states; None where it states none, and of synthetic rows
+    judged: float  # share of the answers that were judged, of those that are to be
 
     @property
     def short(self) -> bool:
@@ -97,48 +81,36 @@ class Coverage:
 
 @dataclass
 class Experiment:
-    """One task of one model.
+    """One task of one model."""
 
-    Attributes:
-        task: its name, strategy suffix included.
-        dataset: the dataset, with all metadata.
-        strategy: `zero_shot`, `cot` or `five_shot`.
-        version: comparability version `N-X` of the task when it was run.
-        metrics: metric -> value, without NaN; `score` is absent without gold or before judging.
-        intervals: metric -> 95 % interval, where there is one.
-        n: documents.
-        settings: what decides whether its score can be compared, in words (`task_settings`), and which
-            documents were asked; the latter not of published scores.
-        loaded: the record of what was loaded (origin, revision, hashes, counts).
-        cut: counts of answers and prompts that did not fit.
-        tokens: input and output tokens, where they were counted.
-        sample: whether its rows are synthetic.
-        config: lm-eval's record of the task's configuration; empty for published scores.
-        recorded: the conditions as a run recorded them (`runs.conditions`); empty where nobody did.
-        asked: what is known of its conditions; its entry gives them.
-        read_resampled: gives the score on each resample, (resamples,), or None.
-        read_documents: gives what each document contributed. Raises MedtasksError.
-        read_samples: gives lm-eval's records of the documents, with texts; all, or so many of the file's
-            first. Raises MedtasksError.
-    """
-
-    task: str
-    dataset: Dataset
-    strategy: str
-    version: str
+    task: str  # its name, strategy suffix included
+    dataset: Dataset  # the dataset, with all metadata
+    strategy: str  # `zero_shot`, `cot` or `five_shot`
+    version: str  # comparability version `N-X` of the task when it was run
+    #: metric -> value, without NaN; `score` is absent without gold or before judging
     metrics: dict[str, float]
-    intervals: dict[str, Interval]
-    n: int
+    intervals: dict[str, Interval]  # metric -> 95 % interval, where there is one
+    n: int  # documents
+    #: what decides whether its score can be compared, in words (`task_settings`), and which documents were
+    #: asked; the latter not of published scores
     settings: dict[str, str]
+    #: the record of what was loaded (origin, revision, hashes, counts)
     loaded: dict[str, Any] = field(default_factory=dict)
-    cut: dict[str, int] = field(default_factory=dict)
-    tokens: dict[str, int] | None = None
-    sample: bool = False
+    cut: dict[str, int] = field(default_factory=dict)  # counts of answers and prompts that did not fit
+    tokens: dict[str, int] | None = None  # input and output tokens, where they were counted
+    sample: bool = False  # whether its rows are synthetic
+    #: lm-eval's record of the task's configuration; empty for published scores
     config: dict[str, Any] = field(default_factory=dict)
+    #: the conditions as a run recorded them (`runs.conditions`); empty where nobody did
     recorded: dict[str, Any] = field(default_factory=dict)
+    #: what is known of its conditions; its entry gives them
     asked: Asked = field(default_factory=lambda: Asked("zero_shot"), repr=False, compare=False)
+    #: gives the score on each resample, (resamples,), or None
     read_resampled: Callable[[], Array | None] = lambda: None
+    #: gives what each document contributed. Raises MedtasksError
     read_documents: Callable[[], DocumentScores] | None = None
+    #: gives lm-eval's records of the documents, with texts; all, or so many of the file's first. Raises
+    #: MedtasksError
     read_samples: Callable[..., list[Sample]] | None = None
 
     @property
@@ -193,45 +165,29 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Printed:
-    """What a paper prints beside a model's score of a group.
+    """What a paper prints beside a model's score of a group."""
 
-    Attributes:
-        interval: 95 % interval of the score.
-        valid: share of readable answers.
-    """
-
-    interval: Interval | None = None
-    valid: float | None = None
+    interval: Interval | None = None  # 95 % interval of the score
+    valid: float | None = None  # share of readable answers
 
 
 @dataclass
 class Entry:
-    """One line of a leaderboard.
+    """One line of a leaderboard."""
 
-    Attributes:
-        model: as its user, or the paper, names it.
-        label: the model, and what tells this entry from others of the same model.
-        kind: where it comes from.
-        settings: what all its experiments share and what decides whether scores can be compared.
-        experiments: task -> experiment.
-        groups: group -> published score, where a paper prints no score per task.
-        printed: group -> what a paper prints beside its score: the interval, and the readable share.
-        folders: where it was read.
-        notes: what is known to have gone wrong in the run (preflight, endpoint, template).
-        manifest: of the run that it was read from first.
-        details: facts about a published model (organisation, parameters, access, prices).
-    """
-
-    model: str
-    label: str
-    kind: Kind
-    settings: dict[str, str]
-    experiments: dict[str, Experiment]
+    model: str  # as its user, or the paper, names it
+    label: str  # the model, and what tells this entry from others of the same model
+    kind: Kind  # where it comes from
+    settings: dict[str, str]  # what all its experiments share and what decides whether scores can be compared
+    experiments: dict[str, Experiment]  # task -> experiment
+    #: group -> published score, where a paper prints no score per task
     groups: dict[str, float] = field(default_factory=dict)
+    #: group -> what a paper prints beside its score: the interval, and the readable share
     printed: dict[str, Printed] = field(default_factory=dict)
-    folders: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
-    manifest: dict[str, Any] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()  # where it was read
+    notes: tuple[str, ...] = ()  # what is known to have gone wrong in the run (preflight, endpoint, template)
+    manifest: dict[str, Any] = field(default_factory=dict)  # of the run that it was read from first
+    #: facts about a published model (organisation, parameters, access, prices)
     details: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -256,7 +212,6 @@ def task_settings(
     """What decides whether two scores of one task can be compared.
 
     Args:
-        version: of the task.
         loaded: the record of what was loaded.
         examples: hash of the examples in a prompt, where there are some.
         jury: who judged, in words.

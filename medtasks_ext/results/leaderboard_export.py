@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
@@ -20,8 +21,6 @@ from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import iter_samples
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry import Dataset, Registry, Suite
     from medtasks_ext.runs.records import Sample, TaskRecord
 
@@ -32,17 +31,11 @@ SEED = 42
 
 @dataclass(frozen=True)
 class Exported:
-    """One written file.
+    """One written file."""
 
-    Attributes:
-        path: where it lies.
-        n: rows.
-        unlike: what differs from how the leaderboard's models were asked, in words.
-    """
-
-    path: Path
-    n: int
-    unlike: list[str]
+    path: Path  # where it lies
+    n: int  # rows
+    unlike: list[str]  # what differs from how the leaderboard's models were asked, in words
 
 
 def export_run(run: Path, out: Path, registry: Registry, suite: Suite) -> list[Exported]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from medtasks_ext.registry.suites import function
 from medtasks_ext.results.experiments import Entry, Experiment, Printed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from medtasks_ext.registry import Registry, Suite
 
 
@@ -52,7 +51,6 @@ def published_experiments(
     """Printed scores of tasks as experiments.
 
     Args:
-        tasks: the registry.
         suite: whose paper prints them.
         model: whose scores they are.
         scores: (name of the dataset in the paper's tables, strategy) -> score, 0-1; names that the

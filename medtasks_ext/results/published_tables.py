@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import SUFFIX
-from medtasks_ext.results.experiments import Printed
+from medtasks_ext.results.experiments import Entry, Printed
 from medtasks_ext.results.published import published, published_entry, published_experiments
 from medtasks_ext.results.suite_figures import normalised
 from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.results.experiments import Entry
 
 #: (name of the dataset in the paper's tables, strategy) -> score, 0-1
 _Scores = dict[tuple[str, str], float]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,8 +38,6 @@ from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import Interval, task_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runs.records import Sample, TaskRecord
 
@@ -56,15 +55,10 @@ _LOG_AGAIN = "run the task again with --log_samples"
 
 @dataclass
 class Results:
-    """Everything that was read.
+    """Everything that was read."""
 
-    Attributes:
-        entries: lines of a leaderboard, published ones last.
-        faults: what was left out, or must be known.
-    """
-
-    entries: list[Entry] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)  # lines of a leaderboard, published ones last
+    faults: list[Fault] = field(default_factory=list)  # what was left out, or must be known
 
 
 def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
@@ -76,7 +70,6 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     Args:
         paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`,
             `results_….json` files, or stores.
-        tasks: the registry that names of tasks are looked up in.
 
     Raises:
         MedtasksError: a path holds no results at all.
@@ -120,7 +113,6 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
 
     Args:
         path: as for `read_results`, but no store.
-        tasks: the registry.
         faults: what is found wrong is added here.
 
     Raises:
@@ -431,7 +423,6 @@ def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
 
     Args:
         manifest: its record. Plain `lm_eval`, and stores of former runs, have one choice for all tasks.
-        task: its name.
     """
     state = manifest.get("tasks", {}).get(task, {})
     if "choice" in state:

@@ -6,6 +6,7 @@ missing in one way only, numbers as numbers, lists as lists.
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -301,12 +302,20 @@ def _from_json(value: Any, kind: type) -> Any:
         return value
     if isinstance(value, str) and value.lstrip()[:1] == ("[" if kind is list else "{"):
         try:
-            found = json.loads(value)
-        except (ValueError, RecursionError):
+            found = _read(value)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise _CellError("text that is not valid JSON") from None
         if isinstance(found, kind):
             return found
     raise _CellError
+
+
+def _read(text: str) -> Any:
+    """A list or object as JSON, or as Python prints it: what pandas writes into a CSV cell."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)
 
 
 def _texts(value: Any) -> list[str]:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 
 #: `KIND:HEX`, as `rows.download.digests` has them.
 PATTERN = r"(sha256|git|members):[0-9a-f]{40,64}"
@@ -57,7 +53,6 @@ def has_digest(path: Path, digest: str, patterns: Sequence[str]) -> bool:
     """Whether a file has the content that a digest names.
 
     Args:
-        path: the file.
         digest: `sha256:…` of its bytes, `git:…` (the blob's id), or `members:…` of an archive.
         patterns: the members of the archive that count.
     """

@@ -117,6 +117,7 @@ class FieldReader:
         """
         if not rows:
             return ReadRows([])
+        rows = self._named(rows)
         where = (self.rows.fewshot_where if split == "few-shot" else None) or self.rows.where
         public = self.rows.origin in ("hub", "release")
         reader = _SchemaReader(
@@ -146,8 +147,23 @@ class FieldReader:
         rebuilt = schema.rebuilt and self.rows.origin != "sample"
         return ReadRows(kept, n_blank, rebuilt, excluded, len(rows))
 
+    @property
+    def _schemas(self) -> list[RowSchema]:
+        return [*([OFFICIAL] if self.source.official_name else []), *self.source.schemas]
+
+    def _named(self, rows: list[Row]) -> list[Row]:
+        """The rows, their columns in the case of the schema where only that differs."""
+        if any(all(column in rows[0] for column in schema.columns) for schema in self._schemas):
+            return rows
+        for schema in self._schemas:
+            folded = {column.casefold(): column for column in (*schema.columns, *schema.optional)}
+            names = {name: folded.get(name.strip().casefold(), name) for name in rows[0]}
+            if set(schema.columns) <= set(names.values()) and len(set(names.values())) == len(names):
+                return [{names.get(name, name): value for name, value in row.items()} for row in rows]
+        return rows
+
     def _schema(self, row: Row) -> RowSchema:
-        schemas = [*([OFFICIAL] if self.source.official_name else []), *self.source.schemas]
+        schemas = self._schemas
         for schema in schemas:
             if all(column in row for column in schema.columns):
                 return schema

@@ -1,22 +1,20 @@
-"""Reading row files: JSON, JSON lines, CSV, Parquet, Feather, XML and Word; errors name file and row."""
+"""Reading row files: JSON, JSON lines, CSV, Excel, Parquet, Feather, XML, Word; errors name file and row."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.cells import csv_rows, decoded, sheet_rows
 from medtasks_ext.rows.docx import paragraphs
 from medtasks_ext.rows.elements import element_rows
 
-SUFFIXES = (".jsonl", ".json", ".csv", ".parquet", ".feather", ".docx", ".xml")
+SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".feather", ".docx", ".xml")
 Row = dict[str, Any]
-
-csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
+_SHOWN = 5  # lines that a message names
 
 
 def read_rows(path: Path, member: str | None = None) -> list[Row]:
@@ -58,7 +56,7 @@ def _texts(path: Path, pattern: str) -> list[Row]:
     with _archive(path) as archive:
         names = sorted(name for name in archive.namelist() if PurePosixPath(name).match(pattern))
         return [
-            {"file": PurePosixPath(name).name, "text": _decoded(archive.read(name), f"{path}!{name}")}
+            {"file": PurePosixPath(name).name, "text": decoded(archive.read(name), f"{path}!{name}")}
             for name in names
         ]
 
@@ -77,6 +75,9 @@ def parse_rows(content: bytes, suffix: str, where: str) -> list[Row]:
     Raises:
         MedtasksError: the content is malformed.
     """
+    suffix = suffix.lower()
+    if suffix in (".xlsx", ".xls"):
+        return sheet_rows(content, where)
     if suffix in (".parquet", ".feather"):
         return _columnar(content, suffix, where)
     if suffix == ".docx":
@@ -100,37 +101,15 @@ def _columnar(content: bytes, suffix: str, where: str) -> list[Row]:
         raise MedtasksError(f"not a {kind} file ({error})", where=where, remedy="download it again") from None
 
 
-def _decoded(content: bytes, where: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MedtasksError(
-            f"not UTF-8 text (byte {error.start})", where=where, remedy="save the file as UTF-8"
-        ) from None
-
-
 def _parse(content: bytes, suffix: str, where: str) -> list[Row]:
-    text = _decoded(content, where)
+    text = decoded(content, where)
     if suffix == ".csv":
-        return _csv(text, where)
+        return csv_rows(text, where)
+    if suffix == ".tsv":
+        return csv_rows(text, where, "\t")
     if suffix == ".json":
         return _json(text, where)
     return _jsonl(text, where)
-
-
-def _csv(text: str, where: str) -> list[Row]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    rows = []
-    for number, row in enumerate(reader, start=1):
-        if None in row:
-            raise MedtasksError(
-                f"row {number} has more cells than the header",
-                where=where,
-                remedy="quote cells that hold commas",
-            )
-        if any(value not in (None, "") for value in row.values()):  # some official files end in empty records
-            rows.append(dict(row))
-    return rows
 
 
 def _json(text: str, where: str) -> list[Row]:
@@ -160,21 +139,39 @@ def _is_list_of_objects(data: Any) -> TypeGuard[list[Row]]:
 
 
 def _jsonl(text: str, where: str) -> list[Row]:
-    rows = []
+    rows, faults = list[Row](), list[tuple[int, str]]()
     for number, line in enumerate(text.split("\n"), start=1):  # JSON strings may hold other line separators
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise MedtasksError(
-                f"line {number} is not valid JSON ({error.msg})",
-                where=where,
-                remedy="write one object per line",
-            ) from None
-        if not isinstance(row, dict):
-            raise MedtasksError(
-                f"line {number} is not an object", where=where, remedy="write one object per line"
-            )
-        rows.append(row)
+        except (ValueError, RecursionError) as error:
+            faults.append((number, _why(line, error)))
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+        else:
+            faults.append((number, "is not an object"))
+    if faults:
+        raise _bad_lines(faults, where)
     return rows
+
+
+def _why(line: str, error: Exception) -> str:
+    if line.rstrip().endswith(","):
+        return "ends in a comma"
+    return f"is not valid JSON ({getattr(error, 'msg', type(error).__name__)})"
+
+
+def _bad_lines(faults: list[tuple[int, str]], where: str) -> MedtasksError:
+    """One message for all lines that are no objects: the first fault, and the lines that have it."""
+    why = faults[0][1]
+    same = [number for number, other in faults if other == why]
+    shown = ", ".join(map(str, same[:_SHOWN])) + (", …" if len(same) > _SHOWN else "")
+    lines = f"line {same[0]}" if len(same) == 1 else f"{len(same):,} lines ({shown})"
+    verb = why if len(same) == 1 else why.replace("is no", "are no", 1).replace("ends", "end", 1)
+    rest = (
+        f"; {len(faults) - len(same):,} other lines are not valid, either" if len(same) < len(faults) else ""
+    )
+    remedy = "write one object per line" + (", without commas between them" if "comma" in why else "")
+    return MedtasksError(f"{lines} {verb}{rest}", where=where, remedy=remedy)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Source
 
 #: Files of `medtasks data template` and the owner's own wording, which stand beside row files.
-BESIDE = ("README.md", "example.jsonl", "instruction.txt")
+BESIDE = ("README.md", "example.jsonl", "example.csv", "example.xlsx", "instruction.txt")
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,17 @@ def places(dataset: Dataset, source: Source) -> list[Place]:
 def row_files(split: str) -> list[str]:
     """The names that a file of rows may have."""
     return [f"{split}{suffix}" for suffix in SUFFIXES]
+
+
+def row_file(folder: Path, split: str) -> Path | None:
+    """The file of rows of a split, whatever the case of its name; an empty one where there is no other."""
+    wanted = row_files(split)
+    here = [path for path in folder.iterdir() if path.name.lower() in wanted] if folder.is_dir() else []
+    files = sorted(
+        (path for path in here if path.is_file()),
+        key=lambda path: (wanted.index(path.name.lower()), path.name),
+    )
+    return next((path for path in files if path.stat().st_size), next(iter(files), None))
 
 
 def source_page(dataset: Dataset) -> Path | None:

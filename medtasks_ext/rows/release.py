@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.remote import RemoteFile
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ def test_file(release: Release, source: Source) -> tuple[Path, str] | None:
 def fewshot_file(release: Release, source: Source) -> tuple[Path, str] | None:
     """Archive and member of a task's five examples, which have gold answers."""
     return _find(release, release.examples, source, FEWSHOT)
+
+
+def inputs(release: Release | None, source: Source) -> list[str]:
+    """The inputs of a task's released test rows, if the release is on this machine; nothing is downloaded."""
+    if release is None or RemoteFile(release.rows, REVISION, release.repo).here() is None:
+        return []
+    found = test_file(release, source)
+    rows = read_rows(*found) if found else []
+    return [str(row["input"]) for row in rows if row.get("split", "test") == "test" and row.get("input")]
 
 
 def commit(archive: Path) -> str:

@@ -35,23 +35,14 @@ def is_offline() -> bool:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One public file.
+    """One public file."""
 
-    Attributes:
-        name: path in the repository, or URL.
-        revision: commit or release that is pinned.
-        repo: dataset on the hub; None for a URL.
-        digest: of its content (`rows.digests`); None where it is not known.
-        members: patterns of an archive's members that are read.
-        mirrors: URLs of the same content, asked in this order after its own place.
-    """
-
-    name: str
-    revision: str
-    repo: str | None = None
-    digest: str | None = None
-    members: tuple[str, ...] = ()
-    mirrors: tuple[str, ...] = ()
+    name: str  # path in the repository, or URL
+    revision: str  # commit or release that is pinned
+    repo: str | None = None  # dataset on the hub; None for a URL
+    digest: str | None = None  # of its content (`rows.digests`); None where it is not known
+    members: tuple[str, ...] = ()  # patterns of an archive's members that are read
+    mirrors: tuple[str, ...] = ()  # URLs of the same content, asked in this order after its own place
 
     @property
     def source(self) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows import release
-from medtasks_ext.rows.files import SUFFIXES, Row, read_rows
+from medtasks_ext.rows.files import Row, read_rows
 from medtasks_ext.rows.folders import data_dir
-from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original
+from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original, recovered
 from medtasks_ext.rows.originals.readers import records
+from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.remote import remote_file, remote_files
 from medtasks_ext.rows.terms import are_accepted
 
@@ -30,7 +31,8 @@ SPLIT_KEY = "_split"
 class Rows:
     """Raw rows of one dataset and what they are.
 
-    `rebuilt`: test rows made from the original source, so not the suite's own.
+    `rebuilt`: test rows made from the original source, so not the suite's own. `recovered`: how many of the
+    suite's own test rows were found among them, and how many it has, where it has released their inputs.
     """
 
     origin: Origin
@@ -41,6 +43,7 @@ class Rows:
     instruction: str | None = None
     fewshot_where: str | None = None
     rebuilt: bool = False
+    recovered: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
     """The dataset's files below the data folder, or None.
 
     BRIDGE's own layout (`bridge/NAME.SFT.json`, `bridge/example/NAME.example.json`) comes before
-    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,parquet}`).
+    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,xlsx,parquet,…}`).
     """
     root = data_dir()
     if root is None:
@@ -84,10 +87,7 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
         names = [source.official_name, *source.other_names]
         if test := _named(suite, names, ".SFT.json"):
             return LocalFiles(test, _named(suite / "example", names, ".example.json"), instruction)
-    found = {
-        split: next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
-        for split in ("test", "fewshot")
-    }
+    found = {split: row_file(folder, split) for split in ("test", "fewshot")}
     return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
 
 
@@ -152,7 +152,7 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         if files is None:
             folder = original_folder(dataset, source)
             assert folder is not None  # find_origin said so
-            return _original("local", source, files_below([folder]), str(folder))
+            return _original("local", dataset, source, files_below([folder]), str(folder))
         test = read_rows(files.test)
         return Rows(
             "local",
@@ -167,7 +167,7 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         return _released(dataset.suite.release, source)
     assert source.download is not None
     if source.original:
-        return _downloaded_original(source, source.download)
+        return _downloaded_original(dataset, source, source.download)
     return _downloaded(source, source.download)
 
 
@@ -205,7 +205,12 @@ def original_folder(dataset: Dataset, source: Source) -> Path | None:
 
 
 def _original(
-    origin: Origin, source: Source, files: list[SourceFile], where: str, revision: str | None = None
+    origin: Origin,
+    dataset: Dataset,
+    source: Source,
+    files: list[SourceFile],
+    where: str,
+    revision: str | None = None,
 ) -> Rows:
     absent = [missing_files(files, layout.patterns) for layout in source.original]
     if all(absent):
@@ -215,18 +220,33 @@ def _original(
             remedy="put them there as distributed (docs/sources); archives need not be unpacked",
         )
     layout = source.original[absent.index([])]
+    official = release.inputs(dataset.suite.release, source) if layout.rebuilt else []
     test, fewshot = read_original(
-        layout, files, task=str(source.official_name), identity=source.identity, where=where
+        layout,
+        files,
+        task=str(source.official_name),
+        identity=source.identity,
+        where=where,
+        official=official,
     )
-    return Rows(origin, test, fewshot, where, revision=revision, rebuilt=layout.rebuilt)
+    found = len(recovered(test, official))
+    return Rows(
+        origin,
+        test,
+        fewshot,
+        where,
+        revision=revision,
+        rebuilt=layout.rebuilt and not found,
+        recovered=(found, len(official)) if found else None,
+    )
 
 
-def _downloaded_original(source: Source, download: Download) -> Rows:
+def _downloaded_original(dataset: Dataset, source: Source, download: Download) -> Rows:
     names = [*download.test, *download.fewshot]
     places = [remote_file(source, name).get() for name in names]
     called = names if download.repo else [place.name for place in places]
     where = f"{download.repo or download.test[0]}@{download.revision}"
-    return _original("hub", source, files_below(places, names=called), where, download.revision)
+    return _original("hub", dataset, source, files_below(places, names=called), where, download.revision)
 
 
 def _released(published: Release, source: Source) -> Rows:

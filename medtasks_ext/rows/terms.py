@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.folders import cache_dir
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.rows.spec import Terms
 
 

@@ -6,6 +6,7 @@ import http.client
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext import __version__
@@ -14,7 +15,6 @@ from medtasks_ext.rows.folders import CACHE_REMEDY
 
 if TYPE_CHECKING:
     from email.message import Message
-    from pathlib import Path
 
 #: Seconds without a byte after which a connection counts as broken.
 TIMEOUT = 60.0

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.juries import jury_words
@@ -26,6 +26,7 @@ from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.prompts import rendered_prompt
+from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
@@ -40,10 +41,8 @@ _BEFORE, _AFTER = "Read the text.\n", "answer: text"
 _ANSWER = "An answer with {QUESTION}, $RESPONSE, {{ GOLD_RESPONSE }} and a \\ in it.\n"
 
 
-class _Proof(BaseModel):
+class _Proof(Strict):
     """What the official code made of one dataset."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     #: strategy, or `no_system` for zero-shot without a system turn -> hash of each message list
     messages: dict[str, list[str]]
@@ -52,10 +51,8 @@ class _Proof(BaseModel):
     stop: list[str] = []  # their stop sequences
 
 
-class _Proofs(BaseModel):
+class _Proofs(Strict):
     """The file: what made the hashes, and those of each dataset."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     made_by: dict[str, str]
     tasks: dict[str, _Proof]

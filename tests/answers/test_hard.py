@@ -30,8 +30,8 @@ def letters(name: str = "letters") -> Iterator[tuple[str, str, dict[str, Any], s
                 yield kind, language, block, text, label
 
 
-def others() -> Iterator[tuple[str, str, dict[str, Any], str, Any]]:
-    for block in _blocks("others"):
+def others(name: str = "others") -> Iterator[tuple[str, str, dict[str, Any], str, Any]]:
+    for block in _blocks(name):
         for language, items in block["replies"].items():
             for text, label in items:
                 yield block["answer"]["kind"], language, block, text, label
@@ -52,12 +52,18 @@ def read_other(block: dict[str, Any], text: str) -> Any:
     return answer["tuples"] if block.get("tuples") and answer is not None else answer
 
 
-@pytest.mark.parametrize(("block", "text", "label"), [item[2:] for item in letters()])
+@pytest.mark.parametrize(
+    ("block", "text", "label"),
+    [item[2:] for name in ("letters", "letters_languages") for item in letters(name)],
+)
 def test_letters(block, text, label):
     assert read_letter(block, text) == label
 
 
-@pytest.mark.parametrize(("block", "text", "label"), [item[2:] for item in others()])
+@pytest.mark.parametrize(
+    ("block", "text", "label"),
+    [item[2:] for name in ("others", "languages") for item in others(name)],
+)
 def test_other_kinds(block, text, label):
     assert read_other(block, text) == label
 

@@ -12,49 +12,67 @@ PRIVATE = [
 ]  # fmt: skip
 
 
-def test_the_example_row_put_into_the_empty_file_can_be_run(medtasks, tmp_path, monkeypatch):
-    outcome = medtasks("data", "template", "medhelm_hospice_referral", "-o", "own")
-    folder = tmp_path / "own" / "medhelm" / "hospice_referral"
-    assert outcome.code == 0 and (folder / "test.jsonl").read_text() == ""
-    (folder / "test.jsonl").write_text((folder / "example.jsonl").read_text())
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "own"))
-    outcome = medtasks(
-        "run", "--model", "oracle", "--tasks", "medhelm_hospice_referral", "--output_path", "run"
-    )
-    assert outcome.code == 0
-    result = json.loads((tmp_path / "run" / "tasks" / "medhelm_hospice_referral.json").read_text())
-    assert (result["metrics"]["score"], result["n"], result["loaded"]["origin"]) == (1.0, 1, "local")
+HOSPICE = "medhelm_hospice_referral"
 
 
-def test_an_unfilled_template_says_that_it_holds_no_rows(medtasks, tmp_path, monkeypatch):
-    medtasks("data", "template", "medhelm_hospice_referral", "-o", "own")
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "own"))
-    outcome = medtasks("run", "--model", "oracle", "--tasks", "medhelm_hospice_referral")
-    assert outcome.code == 2 and "test.jsonl: holds no rows" in outcome.err
+def filled(medtasks, tmp_path, name: str, form: str):
+    """The folder of a template whose example rows are put where rows belong."""
+    assert medtasks("data", "template", name, "-o", "own", "--format", form).code == 0
+    dataset = registry().datasets[name]
+    folder = tmp_path / "own" / dataset.metadata.suite / dataset.folder.name
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", f"example.{form}"]
+    (folder / f"test.{form}").write_bytes((folder / f"example.{form}").read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "xlsx"])
+@pytest.mark.parametrize("name", [HOSPICE, "mlb_maexam", "medhelm_ehrshot", "bridge_mie", "medhelm_n2c2_ct"])
+def test_the_example_rows_put_where_rows_belong_can_be_run(medtasks, tmp_path, monkeypatch, name, form):
+    filled(medtasks, tmp_path, name, form)
+    [record] = json.loads(medtasks("data", "check", "own", "--json").out)["datasets"]
+    assert record["faults"] == [] and record["card"]["oracle"] == 1.0
+
+
+def test_an_unfilled_template_holds_no_rows_and_hides_none(medtasks, tmp_path, monkeypatch):
+    medtasks("data", "template", HOSPICE, "-o", "own")
+    outcome = medtasks("data", "check", "own")
+    assert outcome.code == 1 and "nothing was found there" in outcome.out and "?" not in outcome.out
 
 
 def test_data_that_is_there_is_never_touched(medtasks, tmp_path):
-    medtasks("data", "template", "medhelm_hospice_referral", "-o", "own")
-    path = tmp_path / "own" / "medhelm" / "hospice_referral" / "test.jsonl"
-    path.write_text("mine")
-    outcome = medtasks("data", "template", "medhelm_hospice_referral", "-o", "own")
-    assert path.read_text() == "mine" and f"left  {path.relative_to(tmp_path)} (exists)" in outcome.out
+    folder = filled(medtasks, tmp_path, HOSPICE, "csv")
+    (folder / "test.csv").write_text("mine")
+    medtasks("data", "template", HOSPICE, "-o", "own", "--format", "csv")
+    assert (folder / "test.csv").read_text() == "mine"
 
 
-def test_no_empty_file_takes_the_place_of_rows_that_are_downloaded(medtasks, tmp_path, monkeypatch):
-    outcome = medtasks("data", "template", "clinicbench", "-o", "own")
-    empty = {path.parent.name for path in tmp_path.glob("own/clinicbench/*/test.jsonl")}
-    downloaded = {
-        item.folder.name
-        for item in registry().datasets.values()
-        if item.metadata.suite == "clinicbench" and item.blocks["rows"].get("download")
+def test_the_readme_says_types_and_values(medtasks, tmp_path):
+    text = (filled(medtasks, tmp_path, "medhelm_ehrshot", "csv") / "README.md").read_text()
+    assert "| `boolean_value` | true or false | true or false |" in text
+    assert "| `subject` | one of: guo_readmission, new_hypertension, lab_anemia |" in text
+    assert "(optional) |" in text
+
+
+def test_a_workbook_offers_the_values_that_a_cell_may_hold(medtasks, tmp_path):
+    from openpyxl import load_workbook
+
+    book = load_workbook(filled(medtasks, tmp_path, "medhelm_ehrshot", "xlsx") / "example.xlsx")
+    notes = {
+        row[0]: [value for value in row[4:] if value] for row in book["columns"].iter_rows(values_only=True)
     }
-    folders = {path.parent.name for path in tmp_path.glob("own/clinicbench/*/README.md")}
-    assert downloaded and empty == folders - downloaded != set()
-    assert outcome.out.count("these rows are downloaded") == len(folders & downloaded)
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "own"))
-    [found] = json.loads(medtasks("data", "status", "clinicbench_pubmedqa", "--json").out)
-    assert found["origin"] == "hub"
+    offered = {str(item.sqref): item.formula1 for item in book["rows"].data_validations.dataValidation}
+    assert notes["boolean_value"] == ["true", "false"] and len(notes["subject"]) == 3
+    assert offered == {"A2:A1048576": "=columns!$E$2:$G$2", "C2:C1048576": "=columns!$E$4:$F$4"}
+
+
+def test_rows_that_are_downloaded_are_said_to_be(medtasks, tmp_path):
+    outcome = medtasks("data", "template", "clinicbench_pubmedqa", "medhelm_clear", "-o", "own")
+    assert outcome.out.count("these rows are downloaded; yours would replace them") == 1
+
+
+def test_another_format_is_refused(medtasks):
+    outcome = medtasks("data", "template", HOSPICE, "--format", "ods")
+    assert outcome.code == 2 and "use csv, xlsx or jsonl" in outcome.err
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_ones(medtasks):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from medtasks_ext.answers.tolerant.markers import Marker, end_of_answer, markers
 from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply, narrow
 
-_MARKS = r"[\s*_`\"'(\[{$\\#>~•:-]{0,12}"
+_MARKS = r"[\s*_`\"'(\[{$\\#>~•:✅☑✔|-]{0,12}"
 _OPENING = (
     rf"{_MARKS}(?:(?:(?i:boxed|fbox|text|textbf|mathrm|mathbf|option|choice|letter|answer|is|the|la|el|le|die|das|der|det|opción|"
-    rf"opção|réponse|probably|likely|clearly|definitely|donc|therefore|вариант|alternativ[ae]?|antwort)(?![A-Za-z])|选项|选择|选|項){_MARKS}){{0,3}}"
+    rf"opção|réponse|(?:a\s+)?letra|lettre|буква|probably|likely|clearly|definitely|donc|therefore|вариант|alternativ[ae]?|antwort)(?![A-Za-z])|选项|选择|选|項){_MARKS}){{0,3}}"
 )
 # a letter that begins no word: what follows is none of `Despite`, `D-dimer`, `A's`, `2.5`
 # or a word of Chinese, as in A型, B超, C反应蛋白
@@ -29,7 +29,7 @@ _CLOSED = re.compile(r"[*_`\"')\]}>$\\]{0,12}")
 _END = re.compile(r"[*_`\"')\]}>$\\.。!！,，;；]{0,12}[^\S\n]*(?:\n|\Z)")
 #: what joins two letters for sure, and what may only separate them
 _JOINT = re.compile(
-    r"[^\S\n]*(?:、|/|&|\+|和|与|與|及|以及|或|或者|\band\b|\bor\b(?:\s(?:possibly|perhaps|maybe|even|else))?|\by\b|\bet\b|\bund\b|\be\b|\bи\b|\bog\b|\bou\b)[^\S\n]*"
+    r"[^\S\n]*(?:、|/|&|\+|和|与|與|及|以及|或|或者|\band\b|\bor\b(?:\s(?:possibly|perhaps|maybe|even|else))?|\by\b|\bet\b|\bund\b|\be\b|\bи\b|\bog\b|\bou\b|\bo\b|\boder\b|\bили\b|\beller\b)[^\S\n]*"
 )
 _COMMA = re.compile(r"[^\S\n]*(?:[,，;；][^\S\n]*(?:and|or|和|及)?|)[^\S\n]*")
 _AFTER_COMMA = re.compile(
@@ -40,10 +40,17 @@ _DENIED = re.compile(
     r"[^\S\n]*[?？]|[^\S\n]*(?:选项|项)?[^\S\n]*(?:吗|是?错|不对|不正确|不是|不符|有误|is\s+(?:not|wrong|incorrect|false)|isn't|was\s+(?:not|wrong))"
 )
 _ARTICLE = re.compile(
-    r"[^\S\n]+(?!(?:is|was|because|since|as|and|or|due|which|that|for)\b|[A-Z](?![A-Za-z]))[a-zA-Zà-ÿ0-9]"
+    r"[^\S\n]+(?!(?:o|ou|oder|eller|y|und|et|og|is|was|because|since|as|and|or|due|which|that|for)\b|[A-Z](?![A-Za-z]))[a-zA-Zà-ÿ0-9]"
 )
 # behind the first letter of a line
 _AT_START = re.compile(r"[*_`\"')\]}>$]*(?:[.．:：)、,，;；。!！]|[^\S\n]*(?:\n|\Z)|[^\S\n]+[-–—(]|选?项)")
+#: words with which an answer is taken back
+_CORRECTS = re.compile(
+    r"\b(?:wait|actually|correction|on second thought|mistake|i was wrong|that is wrong|that's wrong"
+    r"|reconsider\w*|moment|perdón|espera|espere|pardon|подождите|vent)\b"
+    r"|更正|不对|等等|等一下|错了|訂正|間違い",
+    re.IGNORECASE,
+)
 _EXPLAINS = re.compile(
     r"\n[\s*_#>-]{0,8}(?:explanation|rationale|reason|because|analysis|justification|why|解析|分析|理由|解释|说明|因为|由于"
     r"|explicación|explication|erklärung|begründung|explicação|объяснение|обоснование|解説|forklaring)",
@@ -52,9 +59,12 @@ _EXPLAINS = re.compile(
 #: another option later on the first line: `A: 10%, B: 70%`
 _ON_LINE = re.compile(r"[,;，；、][^\S\n]*[*(]{0,3}([A-Z])[)*]{0,3}[^\S\n]*[:：]")
 _RIGHT = re.compile(
-    r"(?<![A-Za-z])([A-Z]{1,10})[)\]*\"']{0,4}\s{0,2}(?:选项|项)?\s{0,2}"
-    r"(?:(?:is|is\s+the)\s+(?:most\s+likely\s+|single\s+)?(?:correct|right|best|most\s+appropriate|answer)\b"
-    r"|(?:是|为)?(?:唯一)?(?:正确|最佳|符合题意|最合适))"
+    r"(?<![A-Za-z])(?<![Nn]or )(?<![Nn]either )"
+    r"([A-Z]{1,10}|[A-Z](?:(?:[、,和与及]| and | und | et | y )[A-Z]){1,9})[)\]*\"']{0,4}"
+    r"\s{0,2}(?:选项|项)?\s{0,2}"
+    r"(?:(?:is|are(?:\s+both)?|is\s+the)\s+(?:most\s+likely\s+|single\s+)?(?:correct|right|best|most\s+appropriate|answer)\b"
+    r"|(?:ist|er|est|es|é)\s+(?:die\s+|la\s+|a\s+|den\s+|det\s+)?(?:richtig|korrekt|riktig|bonne|correct|corret)"
+    r"|die\s+(?:richtige|korrekte)\s|[が](?:正解|正しい|最も適切)|(?:都|均)?(?:是|为)?(?:唯一)?(?:正确|最佳|符合题意|最合适|对的))"
 )
 _MARKUP = re.compile(r"[*_`\"'\s]+")
 #: of options; questions have at most ten
@@ -75,7 +85,8 @@ class _Group(NamedTuple):
 def _first(allowed: str, several: bool) -> re.Pattern[str]:
     small = "".join(letter.lower() for letter in allowed if letter.isalpha())
     run = rf"|[{allowed}](?=[A-Z]){_RUN_END}" if several else ""
-    return re.compile(rf"{_OPENING}([{allowed}{small}]{_NO_WORD}{run})")
+    number = r"(?:\s{0,3}\d{1,2}[.)、]\s{0,3})?" if small else ""
+    return re.compile(rf"{number}{_OPENING}([{allowed}{small}]{_NO_WORD}{run})")
 
 
 def read_letters(reply: Reply, options: Sequence[str], allowed: str, *, several: bool) -> Found:
@@ -105,6 +116,9 @@ class _Reader:
     def read(self) -> Found:
         found = markers(self.text, self.begin, self.end)
         if group := self._announced([marker for marker in found if marker.strong]):
+            later = self._announced([item for item in found if not item.strong and item.start > group.end])
+            if later and _CORRECTS.search(self.text, group.end, later.start):
+                return self._found(later, "announced, and corrected")
             return self._found(group, "announced")
         first = self._at_start()
         said = self._announced([marker for marker in found if not marker.strong])
@@ -189,7 +203,7 @@ class _Reader:
         place = self._place(text[end - 1])
         own = _plain(self.options[place]) if place < len(self.options) else ""
         if own and _plain(text[end : end + len(own) + 8]).startswith(own[:40]):
-            return None
+            return self._next_with_text(end, self.options[place]) if self.several else None
         end = _CLOSED.match(text, end, limit).end()  # type: ignore[union-attr]
         for joint, sure in ((_JOINT, True), (_COMMA, False)):
             between = joint.match(text, end, limit)
@@ -206,6 +220,20 @@ class _Reader:
             if sure or direct or _AFTER_COMMA.match(text, match.end(1), limit):
                 return match.start(1), match.end(1)
         return None
+
+    def _next_with_text(self, end: int, own: str) -> tuple[int, int] | None:
+        """The next letter on the line, behind an option's text and before its own."""
+        behind = self.text.find(own, end, min(self.end, end + len(own) + 8))
+        match = (
+            _LETTER.match(self.text, between.end(), self.end)
+            if behind >= 0 and (between := _COMMA.match(self.text, behind + len(own), self.end))
+            else None
+        )
+        if not match or match[1] not in self.allowed or self._place(match[1]) >= len(self.options):
+            return None
+        text = _plain(self.options[self._place(match[1])])
+        follows = _plain(self.text[match.end(1) : match.end(1) + len(text) + 8]).startswith(text[:40])
+        return (match.start(1), match.end(1)) if follows else None
 
     def _lines_below(self, end: int, chosen: list[int]) -> int:
         """Of several answers each may stand on a line of its own, as `A. ` and its text, or as the letter."""
@@ -313,8 +341,8 @@ class _Reader:
     def _called_right(self) -> Found | None:
         said: dict[int, tuple[int, int]] = {}
         for match in _RIGHT.finditer(self.text, max(self.begin, self.end - LONGEST), self.end):
-            places = [self.allowed.find(letter) for letter in match[1]]
-            if (len(places) == 1 or self.several) and all(0 <= place < self._size for place in places):
+            places = [self.allowed.find(letter) for letter in match[1] if letter.isupper()]
+            if all(0 <= place < self._size for place in places):
                 said.update(dict.fromkeys(places, match.span(1)))
         if not said:
             return None

@@ -72,6 +72,9 @@ _NOUNS = [
     "svar",
     "resultat",
     "konklusjon",
+    "gabarito",
+    "my pick",
+    "my choice",
 ]
 #: words for an option, which announce it with `correct`, `final` and the like
 _OPTIONS = [
@@ -87,6 +90,8 @@ _OPTIONS = [
     "alternativa",
     "opção",
     "bokstav",
+    "letra",
+    "lettre",
     "вариант",
 ]
 
@@ -95,7 +100,7 @@ _OPTIONS = [
 _VERBS = {
     **dict.fromkeys(
         ["choose", "pick", "select", "go with", "go for"],
-        re.compile(r"\bi(?:'d| would| will|'ll)? (?:will |would )?$"),
+        re.compile(r"(?:\bi(?:'d| would| will|'ll)? (?:will |would )?|\A|[.!\n]\s{0,2})$"),
     ),
     **dict.fromkeys(
         ["elijo", "escojo", "je choisis", "ich wähle", "escolho", "jeg velger", "выбираю"],
@@ -120,12 +125,28 @@ _CONCLUSIONS = {
             "es la",
             "é a",
             "est la",
+            "s'agit de",
+            "s'agit de la réponse",
+            "korrekt ist",
+            "richtig ist",
+            "riktig er",
         ),
-        *("верно", "korrekt ist", "应该是", "应当是", "正确的是", "而是"),
+        *(
+            "верно",
+            "应该是",
+            "应当是",
+            "正确的是",
+            "认为是",
+            "而是",
+            "适切なのは",
+            "正しいのは",
+            "適切なのは",
+        ),
     )
 }
 _CONCLUDED = re.compile(
-    r"(?:(?<=[\u3400-\u9fff])[\s,:]{0,3}|[\s,:]{1,3})(?=[*(\"']{0,3}(?:[Oo]ption\s)?[*(\"']{0,3}[A-Z][)*\"']{0,3}\s{0,2}(?:[.。!吧]|\n|\Z))"
+    r"(?:(?<=[\u3040-\u9fff])[\s,:]{0,3}|[\s,:]{1,3})(?=[*(\"']{0,3}(?:[Oo]ption\s)?[*(\"']{0,3}"
+    r"[A-Z](?:[、,和与及]{0,2}[A-Z]){0,9}[)*\"']{0,3}\s{0,2}(?:[.。!吧]|です|\n|\Z))"
 )
 _CHOSEN = re.compile(
     r"(?:择|択|ぶ)?(?:的是|了|:)?(?=[\s:*\[(\"'`]{0,8}[A-Z]{1,10}(?![A-Za-z]))|(?<=[a-zа-я])\b"
@@ -136,7 +157,7 @@ _ASCII = [word for word in _ALL if word.isascii()]
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff]")
 _ADJECTIVE = re.compile(
     r"(?:final|correct|best|right|most\s\w+|appropriate|likely|chosen|selected|accurate|true|正确|最佳|最终|最合适|合适|正しい|"
-    r"correcta|correcte|correta|richtige|korrekte|правильный|верный|riktige)的?\s*$",
+    r"mejor|meilleure|beste|melhor|correcta|correcte|correta|richtige|korrekte|правильный|верный|riktige)的?\s*$",
     re.IGNORECASE,
 )
 # what may stand between the beginning of a line and the word
@@ -153,7 +174,8 @@ _IS = (
     r"(?![a-zà-ÿа-я])|是|为|應為|应为|应该是|应当是|应是|应该为|就是|选择|选|は|が)"
 )
 _CONNECT = re.compile(
-    r"(?:\s+(?:option|choice|letter|finale?|correct[ae]|exacte|correta|(?:to|for)\s+(?:the|this)\s+(?:question|problem)))?"
+    r"(?:\s+(?:option|choice|letter|finale?|correct[ae]|exacte|correta|(?:to|for)\s+(?:the|this)\s+(?:question|problem)"
+    r"|here|among\s+(?:these|them|the\s+options)|\([^()\n]{1,20}\)))?"
     r"(?:选项|选择|项|部分)?[\])*_`\"']*"
     rf"(?:(?P<colon>\s{{0,3}}(?:(?:{_IS})\s{{0,3}})?:)"
     r"|(?P<line>[^\S\n]*\n)"
@@ -228,8 +250,9 @@ def _announcement(text: str, low: str, word: str, start: int, begin: int, end: i
     lead = low[max(line, start - _LONGEST_LEAD) : start]
     headed = start - line <= _LONGEST_LEAD and bool(_LEAD.fullmatch(lead))
     behind = low[start + len(word) : connect.end() - begin]
-    if not (word in _BY_THEMSELVES or _ADJECTIVE.search(lead) or "correct" in behind or "exact" in behind):
+    if not (word in _BY_THEMSELVES or _ADJECTIVE.search(lead) or "corre" in behind or "exact" in behind):
         return None
-    if not (headed or connect["colon"] or connect["is"]):
+    said = connect["is"] or ((connect["bare"] or connect["dash"]) and not headed and _ADJECTIVE.search(lead))
+    if not (headed or connect["colon"] or said):
         return None
-    return Marker(place, connect.end(), strong=not connect["is"])
+    return Marker(place, connect.end(), strong=not said)

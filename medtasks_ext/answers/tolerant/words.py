@@ -17,6 +17,12 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 _NO_LABEL = re.compile(r"[^\S\n]+(?:doubt|question|problem|matter|way\s+to)\b", re.IGNORECASE)
+_SENTENCE_STOP = re.compile(r"[.!?。]\s+(?=\S)|\n\s*(?=\S)")
+_CONCLUDES = re.compile(
+    r"(?:[,:;–—]|\b(?:say|therefore|thus|hence|so|is|be))[^\S\n]{1,3}(?=\S)", re.IGNORECASE
+)
+#: of the last sentence, in characters
+_LONGEST_SENTENCE = 600
 _LINE_END = re.compile(r"[*_`\"')\]}>$.。!！,，;；]{0,12}[^\S\n]*(?:\n|\Z)")
 
 
@@ -34,6 +40,28 @@ def _patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
             re.IGNORECASE,
         ),
     )
+
+
+def _concluded(
+    text: str, begin: int, end: int, label: re.Pattern[str], names: Mapping[str, str]
+) -> Found | None:
+    """The one label of the last sentence, which ends with it: `Based on the abstract, yes.`"""
+    stops = [match.end() for match in _SENTENCE_STOP.finditer(text, begin, end)]
+    begin = stops[-1] if stops else begin
+    said = [
+        match
+        for turn in _CONCLUDES.finditer(text, begin, end)
+        if (match := label.match(text, turn.end(), end)) and _LINE_END.match(text, match.end(), end)
+    ]
+    named = {names[match.lower()] for match in _words(tuple(names)).findall(text, begin, end)}
+    return (
+        Found(names[said[-1][1].lower()], said[-1].span(1), "concluded") if said and len(named) == 1 else None
+    )
+
+
+@lru_cache(maxsize=256)
+def _words(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)", re.IGNORECASE)
 
 
 def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
@@ -72,6 +100,8 @@ def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
     for marker in reversed([marker for marker in found if not marker.strong]):
         if answer := said(marker.end, "said to be the answer"):
             return answer
+    if answer := _concluded(text, max(reply.begin, end - _LONGEST_SENTENCE), end, at_place, names):
+        return answer
     apart: dict[str, tuple[int, int]] = {}
     for match in set_apart.finditer(text, max(reply.begin, end - LONGEST), end):
         group = match.lastindex or 0

@@ -75,7 +75,6 @@ def fetched(artefact: Artefact, folder: Path | None = None) -> Path:
     """The artefact on this machine, after a download or a copy if need be.
 
     Args:
-        artefact: the file.
         folder: that holds it under its own name, for machines without internet.
 
     Raises:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import string
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
     from medtasks_ext.registry.official import Place
 
 _REMEDY = "check the task's block `official` against that file; the pinned version is in suite.yaml"

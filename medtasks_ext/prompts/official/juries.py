@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.choice import had
-from medtasks_ext.prompts.official.folding import split_at
+from medtasks_ext.prompts.official.choice import Wish, had
+from medtasks_ext.prompts.official.folding import Template, split_at
 from medtasks_ext.prompts.official.words import Origin, origin_of, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from medtasks_ext.prompts.official.choice import Wish
-    from medtasks_ext.prompts.official.folding import Template
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import Judging
 
@@ -24,15 +21,10 @@ _TEXTS = {"{QUESTION}": "question", "{RESPONSE}": "response", "{GOLD_RESPONSE}":
 
 @dataclass(frozen=True)
 class JuryWords:
-    """The one message of a released jury.
+    """The one message of a released jury."""
 
-    Attributes:
-        template: with a slot for each text under review.
-        origin: where it was read.
-    """
-
-    template: Template
-    origin: Origin
+    template: Template  # with a slot for each text under review
+    origin: Origin  # where it was read
 
     def message(self, texts: Mapping[str, str]) -> str:
         """The message about these texts: `question`, `response` and, where judges see it, `gold`."""

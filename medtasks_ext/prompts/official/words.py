@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jinja2
@@ -17,13 +19,9 @@ from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.adapter import Adapter, read_adapter
 from medtasks_ext.prompts.official.folding import Source, Template, braced, split_at
 from medtasks_ext.prompts.official.passages import passage
-from medtasks_ext.registry.official import Place
+from medtasks_ext.registry.official import Adapters, Artefact, Official, Place, SuiteOfficial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from medtasks_ext.registry.official import Adapters, Artefact, Official, SuiteOfficial
     from medtasks_ext.rows.files import Row
 
 _RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
@@ -48,30 +46,19 @@ _environment.filters.update(record_date=record_date, without_end_quotes=without_
 
 @dataclass(frozen=True)
 class Origin:
-    """Where words were read.
+    """Where words were read."""
 
-    Attributes:
-        artefact: name of the file.
-        revision: its version or commit.
-        sha256: of the words, with the names of slots in their places; the first 12 digits.
-    """
-
-    artefact: str
-    revision: str
-    sha256: str
+    artefact: str  # name of the file
+    revision: str  # its version or commit
+    sha256: str  # of the words, with the names of slots in their places; the first 12 digits
 
 
 class Turn(NamedTuple):
-    """What a row is asked.
+    """What a row is asked."""
 
-    Attributes:
-        instruction: empty where one text holds both.
-        text: the input, or the one text.
-        instance: what the official judges see as the input; empty where the official code does not say.
-    """
-
-    instruction: str
-    text: str
+    instruction: str  # empty where one text holds both
+    text: str  # the input, or the one text
+    #: what the official judges see as the input; empty where the official code does not say
     instance: str = ""
 
 
@@ -84,7 +71,6 @@ class Words(Protocol):
         """Instruction and input of a row.
 
         Args:
-            fields: of the row.
             place: of the row, for messages.
             own_input: gives the input as our own prompts have it.
 
@@ -102,7 +88,6 @@ class AdapterWords:
     """Words of a run spec and of the code that makes its instances.
 
     Args:
-        block: of the task.
         suite: of the suite's file.
         where: the task's file.
 
@@ -180,7 +165,6 @@ class PassageWords:
     """A passage of the paper as the instruction; how the input follows is ours.
 
     Args:
-        block: of the task.
         artefact: the paper's text.
         path: where it lies.
         where: the task's file.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from medtasks_ext.report.groups import groups_of
+from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.published import published
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.atlas.models import Model
     from medtasks_ext.report.atlas.spec import Claim
-    from medtasks_ext.report.groups import Group
 
 
 def claimed(claim: Claim, models: Sequence[Model], tasks: Registry, suite: Suite) -> float | str | None:
@@ -22,7 +20,6 @@ def claimed(claim: Claim, models: Sequence[Model], tasks: Registry, suite: Suite
     Args:
         claim: the sentence.
         models: of the paper.
-        tasks: the registry.
         suite: of the paper.
     """
     chosen = [model for model in models if model.has(claim.only)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -15,8 +16,6 @@ from medtasks_ext.registry.suites import function
 from medtasks_ext.results.conditions import may_stand_beside, unlike_the_paper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Entry

@@ -36,7 +36,9 @@ def _groups(item: Item, data: Data) -> dict[str, Group]:
     named = {value: name for name, value in item.values.items()}
     found = {}
     for group in groups_of(data.tasks):
-        if (group.suite, group.axis) == (data.suite.id, item.axis):
+        if (group.suite, group.axis) != (data.suite.id, item.axis):
+            continue
+        if not group.derived or group.value in named:
             name = named.get(group.value, title(group.axis, group.value))
             found[printed.get(name.lower(), name)] = group
     return found

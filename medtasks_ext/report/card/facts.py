@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.results.reading import choice_of
-from medtasks_ext.results.rollup import group_row
+from medtasks_ext.results.rollup import Row, group_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.results.rollup import Row
     from medtasks_ext.runs.choice import Choice
 
 #: In command lines: where the places of chosen documents would lie.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext import __version__
@@ -10,8 +11,6 @@ from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, s
 from medtasks_ext.report.card.standing import picture_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from medtasks_ext.registry import Registry
     from medtasks_ext.report.standing import Standing
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -30,7 +29,6 @@ def card_section(
 
     Args:
         entry: of one run.
-        tasks: the registry.
         left_out: tasks whose scores stand on a part -> what is missing of them.
         standings: among published models.
     """

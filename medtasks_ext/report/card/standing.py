@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from medtasks_ext.report.standing import standings
+from medtasks_ext.report.standing import Standing, standings
 from medtasks_ext.results.published import published_entries
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
-    from medtasks_ext.report.standing import Standing
     from medtasks_ext.results.experiments import Entry
 
 _WIDTH, _HEIGHT, _EDGE = 720, 96, 24

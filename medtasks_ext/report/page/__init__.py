@@ -12,7 +12,7 @@ _HERE = Path(__file__).parent
 #: The page's script, in the order in which its parts build on each other.
 _SCRIPTS = (
     "data", "scores", "state", "dom", "colours", "table", "dot_plot", "grid", "filters", "columns",
-    "overview", "leaderboard", "heat_map", "profile", "pairs", "cost", "strategies", "validity",
+    "standing", "overview", "leaderboard", "heat_map", "profile", "pairs", "cost", "strategies", "validity",
     "judges", "coverage", "tasks", "model", "main",
 )  # fmt: skip
 

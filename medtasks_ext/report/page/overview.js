@@ -2,6 +2,7 @@
 
 function drawOverview() {
   return [
+    standingsPart(),
     ownEntries.length ? evaluated() : note("This report holds published results only."),
     ownEntries.length ? atAGlance() : null,
     thingsToKnow(),

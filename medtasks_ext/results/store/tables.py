@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,20 +18,15 @@ from pyarrow import parquet
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.results.document_scores import as_table, from_table
+from medtasks_ext.results.document_scores import DocumentScores, as_table, from_table
 from medtasks_ext.results.experiments import Experiment, task_settings
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, Rows, damaged, gone
 from medtasks_ext.stats.bootstrap import Interval
-from medtasks_ext.stats.statistic import mean
+from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import Sample
-    from medtasks_ext.stats.statistic import Statistic
 
 #: rows of a file that are compressed together
 ROW_GROUP = 2**14

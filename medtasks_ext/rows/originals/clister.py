@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.originals.readers import Record
 from medtasks_ext.rows.originals.tree import SourceFile, only
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:

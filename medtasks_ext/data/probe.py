@@ -1,0 +1,117 @@
+"""Every place of every download, tried: what it sends, how many rows that has, what an oracle scores.
+
+A scheduled workflow runs `python -m medtasks_ext.data.probe FILE.csv [NAME...]` and keeps the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.atomic import atomic_file
+from medtasks_ext.data.card import card_of
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.select import select
+from medtasks_ext.rows import transfer
+from medtasks_ext.rows.digests import sha256_of
+from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.sources import is_allowed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.remote import RemoteFile
+
+_OK = "ok"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One place of one file of a dataset. Rows and scores stand in the first line of a dataset.
+
+    Attributes:
+        place: URL, or the hub.
+        result: `ok`, or why the file cannot be had there.
+        sha256: of what came.
+        rows: that can be evaluated.
+        paper: as many has the suite's own test part.
+        oracle: what the gold answers themselves score.
+    """
+
+    dataset: str
+    file: str
+    place: str
+    result: str
+    sha256: str = ""
+    rows: str = ""
+    paper: str = ""
+    oracle: str = ""
+
+
+def probe(dataset: Dataset) -> list[Line]:
+    """Try all places of a dataset's files, and read its rows if one place of each has its file."""
+    source = source_of(dataset)
+    if not is_allowed(source):
+        file = remote_files(source)[0]
+        return [Line(dataset.id, file.name, file.source, "its terms are not accepted here")]
+    lines = [line for file in remote_files(source) for line in _places(dataset, file)]
+    had = {line.file for line in lines if line.result == _OK}
+    if any(line.file not in had for line in lines):
+        return lines
+    found = check_rows(dataset, "hub")
+    if found.faults:
+        return [Line(dataset.id, "", "rows", str(found.faults[0]).replace("\n", " ")), *lines]
+    card = card_of(dataset, found.test)
+    score = "" if card.oracle is None else f"{card.oracle:.4f}"
+    lines[0] = replace(lines[0], rows=str(card.n_test), paper=str(card.n_paper), oracle=score)
+    return lines
+
+
+def _places(dataset: Dataset, file: RemoteFile) -> Iterator[Line]:
+    if file.repo:
+        try:
+            yield Line(dataset.id, file.name, file.source, _OK, sha256_of(file.get()))
+        except MedtasksError as error:
+            yield Line(dataset.id, file.name, file.source, error.what)
+    for url in file.urls:
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / "part"
+            try:
+                transfer.download(url, part)
+            except transfer.FAILURES as error:
+                yield Line(dataset.id, file.name, url, str(error) or type(error).__name__)
+                continue
+            result = _OK if file.is_right(part) else "sends other content than is pinned"
+            yield Line(dataset.id, file.name, url, result, sha256_of(part))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the table; 1 if a dataset cannot be had from any of its places."""
+    target, *names = arguments
+    datasets = dict.fromkeys(select(registry(), names).values())
+    lines = [line for dataset in datasets if source_of(dataset).download for line in probe(dataset)]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, [field.name for field in fields(Line)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(line) for line in lines)
+    with atomic_file(Path(target)) as out:
+        out.write(table.getvalue().encode())
+    tried = {line.dataset for line in lines if "terms" not in line.result}
+    lost = sorted(tried - {line.dataset for line in lines if line.rows})
+    print(f"{len(tried) - len(lost)} of {len(tried)} datasets can be had; {target}")
+    if lost:
+        print("not to be had, or not readable:", ", ".join(lost))
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,166 @@
+"""Tables of cells with a header: CSV with any separator, and Excel workbooks. All cells are texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from medtasks_ext.rows.files import Row
+
+csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_GUESSED = 1 << 16  # bytes around a place that is not UTF-8 by which its encoding is guessed
+
+
+def decoded(content: bytes, where: str) -> str:
+    """The text of a file: UTF-8, or UTF-16 with a byte-order mark.
+
+    Raises:
+        MedtasksError: it is neither; the message says where, and what it seems to be.
+    """
+    encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        seems = _seems(content[max(0, error.start - _GUESSED) : error.start + _GUESSED])
+        raise MedtasksError(
+            f"not UTF-8 text (line {line}, byte {error.start})"
+            + (f"; it seems to be {seems}" if seems else ""),
+            where=where,
+            remedy=f"convert it: medtasks data import FILE --task TASK --encoding {seems or 'NAME'}",
+        ) from None
+
+
+def _seems(content: bytes) -> str:
+    """The encoding that a text seems to have; empty if none."""
+    from charset_normalizer import from_bytes
+
+    found = from_bytes(content).best()
+    return found.encoding if found else ""
+
+
+def csv_rows(text: str, where: str, separator: str | None = None) -> list[Row]:
+    """The rows of a CSV text.
+
+    Cells are separated by commas, semicolons, tabs or bars: by what the first line says (`sep=;`) or by what
+    cuts the header into most columns. Line ends within cells are line feeds. Empty records and empty columns
+    without a name are left out, as some files end in them.
+
+    Args:
+        text: of the file.
+        where: its place, for messages.
+        separator: of the cells, if it is known.
+
+    Raises:
+        MedtasksError: a record has more cells than the header, or two columns have one name.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    first, _, rest = text.partition("\n")
+    if separator is None and first.lower().startswith("sep=") and len(first) == len("sep=;"):
+        separator, text = first[-1], rest
+    separator = separator or _separator(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        return table_rows(
+            reader, where, f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}"
+        )
+    except csv.Error as error:
+        raise MedtasksError(
+            f"is no CSV text (line {reader.line_num}: {error})",
+            where=where,
+            remedy="export it again, as UTF-8",
+        ) from None
+
+
+def table_rows(
+    records: Iterable[list[str]], where: str, remedy: str = "give every cell a column"
+) -> list[Row]:
+    """Rows by the names in the first record. Raises as `csv_rows`."""
+    records = iter(records)
+    header = [name.strip() for name in next(records, [])]
+    named = [name for name in header if name]
+    if repeated := [name for name in named if named.count(name) > 1]:
+        raise MedtasksError(
+            f"two columns have one name (columns {_places(header, repeated[0])})",
+            where=where,
+            remedy="name each column once",
+        )
+    width = len(header)
+    rows: list[Row] = []
+    for number, cells in enumerate(records, start=1):
+        if not any(cells):
+            continue
+        for place in range(len(cells)):
+            if cells[place] and (place >= width or not header[place]):
+                raise MedtasksError(
+                    f"row {number} has more cells than the header ({place + 1} instead of {len(named)})",
+                    where=where,
+                    remedy=remedy,
+                )
+        row: dict[str, Any] = dict.fromkeys(named)
+        row.update((name, cell) for name, cell in zip(header, cells, strict=False) if name)
+        rows.append(row)
+    return rows
+
+
+def _places(header: list[str], name: str) -> str:
+    return " and ".join(str(place) for place, item in enumerate(header, start=1) if item == name)
+
+
+def _separator(text: str) -> str:
+    """What cuts the header into most columns; the comma where nothing does."""
+    header = text.partition("\n")[0]
+    counts = {
+        separator: len(next(csv.reader([header], delimiter=separator), [])) for separator in _SEPARATORS
+    }
+    return max(counts, key=lambda separator: counts[separator])
+
+
+def sheet_rows(content: bytes, where: str) -> list[Row]:
+    """The rows of a workbook (.xlsx, .xls), of its one sheet that holds something.
+
+    Raises:
+        MedtasksError: it is no workbook, several sheets hold rows, or the header has fewer cells than a row.
+    """
+    import python_calamine
+
+    try:
+        book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
+        sheets = {
+            name: sheet
+            for name in book.sheet_names
+            if name != NOTES and (sheet := book.get_sheet_by_name(name).to_python(skip_empty_area=False))
+        }
+    except Exception:  # the library has an error for each format, and Rust's panics besides
+        raise MedtasksError(
+            "is no Excel workbook that can be read",
+            where=where,
+            remedy="save it as .xlsx or .csv, unencrypted",
+        ) from None
+    if len(sheets) > 1:
+        raise MedtasksError(
+            f"{len(sheets)} sheets hold cells", where=where, remedy="keep the sheet with the rows alone"
+        )
+    records = ([_cell(value) for value in record] for record in next(iter(sheets.values()), []))
+    return table_rows(records, where)
+
+
+#: The sheet of a template that says what columns hold.
+NOTES = "columns"
+
+
+def _cell(value: Any) -> str:
+    """A cell as a CSV export writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if isinstance(value, str) else str(value)

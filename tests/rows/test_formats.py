@@ -1,0 +1,175 @@
+"""The forms in which people have their rows, and files that cannot be read: one message, no text of a row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts import load_documents
+from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.registry import registry
+
+HOSPICE = registry().datasets["medhelm_hospice_referral"]
+MARKER = "Zwölf Tage Fieber"
+HEADER = ["prompt", "context", "label"]
+ROWS = [["Eligible?", f'{MARKER}, "stark"; Tag {n}\nLine two', "AB"[n % 2]] for n in range(8)]
+
+
+def put(data_dir, name: str, content: bytes):
+    path = data_dir / "medhelm" / "hospice_referral" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def as_csv(separator: str, line_end: str = "\n", header=HEADER, rows=ROWS) -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator, lineterminator=line_end).writerows([header, *rows])
+    return text.getvalue()
+
+
+def as_xlsx(rows, header=HEADER, more_sheets=()) -> bytes:
+    from openpyxl import Workbook
+
+    book, content = Workbook(), io.BytesIO()
+    for row in [header, *rows]:
+        book.active.append(row)
+    for name in more_sheets:
+        book.create_sheet(name).append(["a", "b"])
+    book.save(content)
+    return content.getvalue()
+
+
+def prompts() -> list[tuple[str, str]]:
+    found = check_rows(HOSPICE, "local")
+    assert not found.faults
+    return [(item["prompt"], item["target"]) for item in found.test]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("test.csv", as_csv(",").encode()),
+        ("test.csv", as_csv(";").encode()),
+        ("test.csv", as_csv("\t").encode()),
+        ("test.csv", as_csv("|").encode()),
+        ("test.csv", ("sep=;\r\n" + as_csv(";", "\r\n")).encode()),
+        ("test.csv", as_csv(",", "\r\n").encode("utf-8-sig")),
+        ("test.csv", as_csv(";").replace("\n", "\r\n").encode()),  # also within cells
+        ("test.csv", as_csv(";").encode("utf-16")),
+        ("test.csv", as_csv(",", header=[*HEADER, ""], rows=[[*row, ""] for row in ROWS]).encode()),
+        ("test.csv", (as_csv(",") + ",,\n,,\n").encode()),
+        ("test.csv", as_csv(",", header=["Prompt", " CONTEXT ", "label"]).encode()),
+        ("Test.CSV", as_csv(";").encode()),
+        ("test.tsv", as_csv("\t").encode()),
+        ("test.xlsx", as_xlsx(ROWS)),
+        ("TEST.XLSX", as_xlsx(ROWS)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_every_form_of_a_table_gives_the_same_prompts(data_dir, name, content):
+    lines = [dict(zip(HEADER, row, strict=True)) for row in ROWS]
+    other = put(data_dir, "test.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
+    expected = prompts()
+    other.unlink()
+    put(data_dir, name, content)
+    assert prompts() == expected
+
+
+def test_a_workbook_is_told_by_its_content_whatever_its_name_says(data_dir):
+    put(data_dir, "test.xls", as_xlsx(ROWS))
+    assert len(prompts()) == len(ROWS)
+
+
+def test_lists_and_objects_stand_in_cells_as_json_or_as_python_prints_them(data_dir):
+    exam = registry().datasets["mlb_maexam"]
+    rows = [json.loads(line) for line in exam.sample_file.read_text().splitlines()]
+    rows = [{key: row[key] for key in ("question", "options", "answer")} for row in rows]
+    folder = data_dir / "mlb" / "maexam"
+    folder.mkdir(parents=True)
+    texts = []
+    for number, write in enumerate((json.dumps, str)):
+        cells = [[row["question"], write(row["options"]), write(row["answer"])] for row in rows]
+        (folder / "test.csv").write_text(as_csv(",;"[number], header=list(rows[0]), rows=cells))
+        found = check_rows(exam, "local")
+        assert not found.faults
+        texts.append([(item["prompt"], item["gold"]) for item in found.test])
+    assert texts[0] == texts[1] and len(texts[0]) == 3 * len(rows)
+
+
+def test_numbers_of_a_workbook_are_what_a_csv_of_it_holds(data_dir):
+    medec = registry().datasets["medhelm_medec"]
+    rows = [json.loads(line) for line in medec.sample_file.read_text().splitlines()]
+    header = ["Text ID", "Sentences", "Error Flag", "Error Sentence ID", "Corrected Sentence"]
+    folder = data_dir / "medhelm" / "medec"
+    folder.mkdir(parents=True)
+    cells = [
+        [
+            row["Text ID"],
+            row["Sentences"],
+            int(row["Error Flag"]),
+            int(row["Error Sentence ID"]),
+            row[header[4]],
+        ]
+        for row in rows
+    ]
+    (folder / "test.xlsx").write_bytes(as_xlsx(cells, header))
+    found = check_rows(medec, "local")
+    assert not found.faults and {item["target"] == "CORRECT" for item in found.test} == {True, False}
+
+
+FAULTS = [
+    ("test.csv", f"{MARKER}\n".encode() * 3, "column prompt, context, label is missing", "accepted schemas"),
+    (
+        "test.csv",
+        f"prompt;context;label\nQ;{MARKER}; and more;A\n".encode(),
+        "row 1 has more cells than the header (4 instead of 3)",
+        "quote cells that hold semicolons",
+    ),
+    (
+        "test.csv",
+        (as_csv(",", rows=[["Eligible?", "a cold", "A"]] * 20) + f"Q,Größe {MARKER} später,A\n").encode(
+            "cp1252"
+        ),
+        "not UTF-8 text (line 22, byte ",
+        "medtasks data import FILE --task TASK --encoding",
+    ),
+    (
+        "test.csv",
+        as_csv(",", header=["prompt", "prompt", "label"]).encode(),
+        "two columns have one name",
+        "once",
+    ),
+    ("test.jsonl", b'{"a": 1},\n{"a": 2},\n{"a": 3}\n', "2 lines (1, 2) end in a comma", "without commas"),
+    ("test.jsonl", b'{"a": 1}\n[1]\n{"a"\n', "line 2 is not an object; 1 other lines", "one object per line"),
+    ("test.xlsx", b"not a workbook", "is no Excel workbook", "save it as .xlsx or .csv"),
+    ("test.xlsx", as_xlsx(ROWS, more_sheets=["more"]), "2 sheets hold cells", "the rows alone"),
+    ("test.csv", as_csv(",", rows=[["Q", MARKER, "a"]] * 3).encode(), "column label", "same case"),
+    ("test.csv", as_csv(",", rows=[["Q", MARKER, "Yes"]] * 3).encode(), "expected one of: A, B", "same case"),
+    ("test.csv", b"", "holds no rows", "put the complete file there"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message", "remedy"), FAULTS)
+def test_a_file_that_cannot_be_read_says_what_where_and_how_to_mend_it(
+    data_dir, monkeypatch, name, content, message, remedy
+):
+    monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "0")
+    path = put(data_dir, name, content)
+    with pytest.raises(MedtasksError) as error:
+        load_documents(HOSPICE, cot=False)
+    said = str(error.value)
+    assert str(path) in said and message in said and remedy in error.value.remedy
+    assert MARKER not in said and "Größe" not in said
+
+
+def test_an_empty_file_beside_the_rows_hides_nothing(medtasks, data_dir):
+    put(data_dir, "test.jsonl", b"")
+    put(data_dir, "test.csv", as_csv(",").encode())
+    assert len(prompts()) == len(ROWS)
+    outcome = medtasks("data", "check")
+    assert outcome.code == 0 and "?" not in outcome.out
