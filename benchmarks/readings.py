@@ -1,25 +1,33 @@
-"""How often the tolerant reader misreads, by kind of answer and language: a table of counts.
+"""How often the tolerant reader misreads, by kind of answer and language, and how fast each kind is read.
 
-    python benchmarks/readings.py
+    python benchmarks/readings.py [counts|speed]
 
 Replies are those of `tests/answers`: frames filled with answers to sample rows, whose answer is known by
 construction, and hand-written ones, labelled before a reader saw them. Wrong: another answer was read, or
 one where there is none. Unread: there is an answer, and none was read.
+
+Speed is that of the filter, which gives both readings, in seconds of a processor: typical replies a second,
+and the slowest of the hostile texts, 1 MB each (brackets, quotes, marks, line ends, digits, halves of
+surrogate pairs, announcements, the answer itself, and random mixtures of them).
 """
 
 from __future__ import annotations
 
+import random
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from medtasks_ext.answers.filter import ParseAnswer
+from medtasks_ext.registry import registry
 from tests.answers import frames, test_frames, test_hard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 NONE = ("none", "ambiguous", None)
 
@@ -42,9 +50,20 @@ def constructed() -> Iterator[tuple[str, str, Any, Any]]:
 
 def written() -> Iterator[tuple[str, str, Any, Any]]:
     """(kind, language, what was read, what it is)."""
-    for kind, language, block, text, label in test_hard.letters():
-        yield kind, language, test_hard.read_letter(block, text), label
-    for kind, language, block, text, label in test_hard.others():
+    for name in ("letters", "letters_languages"):
+        for kind, language, block, text, label in test_hard.letters(name):
+            yield kind, language, test_hard.read_letter(block, text), label
+    for name in ("others", "languages"):
+        for kind, language, block, text, label in test_hard.others(name):
+            yield kind, language, test_hard.read_other(block, text), label
+
+
+def unseen() -> Iterator[tuple[str, str, Any, Any]]:
+    """Those that were written when the reader was finished."""
+    for name in ("unseen", "unseen_letters"):
+        for kind, language, block, text, label in test_hard.letters(name):
+            yield kind, language, test_hard.read_letter(block, text), label
+    for kind, language, block, text, label in test_hard.others("unseen_others"):
         yield kind, language, test_hard.read_other(block, text), label
 
 
@@ -62,11 +81,89 @@ def table(title: str, replies: Iterator[tuple[str, str, Any, Any]]) -> None:
     print()
 
 
-if __name__ == "__main__":
+HOSTILE = [
+    *"[{(]})\"'`*_#\n 0a答<\\:;,、|/-=$%病\ud800\udfffİſ\x00",
+    *(
+        "```",
+        "**",
+        "#\n",
+        "\n\n",
+        "[{",
+        '{"',
+        "{'a': ",
+        '[{"a":1},',
+        '"a',
+        "a:",
+        "a: b;\n",
+        "- a\n",
+        "1. a\n",
+    ),
+    *("Answer: ", "Answer: A ", "答案：", "The answer is ", "Result:", "\\boxed{", "<answer>", "<think>"),
+    *("</think>", "SELECT a FROM b; ", "<sql>", "14 weeks, 2 days ", "01/01/2024 ", "= 1 ", "1 to ", "yes "),
+    *(
+        "yes or ",
+        "none\n",
+        "I10 ",
+        "question: \n",
+        "Sentence 1 ",
+        "a \n",
+        "..",
+        "of the ",
+        "| a | b |\n",
+        "> ",
+    ),
+    *("// a\n", "A, ", "A\n"),
+]
+SIZE, REPLIES = 1_000_000, 400
+
+
+def hostile(name: str, document: Any) -> Iterator[str]:
+    """Texts of 1 MB that repeat one thing, or mix all of them."""
+    block = registry().datasets[name].blocks["answer"]
+    fields = [f"{field}:" for field in (*block.get("fields", ()), *filter(None, [block.get("prefix")]))]
+    for unit in (*HOSTILE, *fields, document["target"], document["target"] + "\n"):
+        yield (unit * (SIZE // max(len(unit), 1) + 1))[:SIZE]
+    mixed = random.Random(0)
+    yield "".join(mixed.choices([*HOSTILE, *fields], k=SIZE))[:SIZE]
+
+
+def seconds(read: Callable[[], object]) -> float:
+    """Of a processor."""
+    begin = time.process_time()
+    read()
+    return time.process_time() - begin
+
+
+def speed() -> None:
+    """Print how fast each kind of answer is read."""
+    print("| kind | replies a second | slowest 1 MB, ms | of |\n| --- | --- | --- | --- |")
+    names = {item.blocks["answer"]["kind"]: name for name, item in registry().datasets.items()}
+    for kind, name in sorted(names.items()):
+        [document, *_] = frames.documents_of(name) or [None]
+        if document is None:
+            continue
+        read = ParseAnswer(answer=registry().datasets[name].blocks["answer"])
+        replies = [[f"{document['target']}\n\nThis is case {number}."] for number in range(REPLIES)]
+        documents = [document] * REPLIES
+        rate = REPLIES / min(seconds(lambda: read.apply(replies, documents)) for _ in range(2))  # noqa: B023
+        texts = list(hostile(name, document))
+        times = [
+            min(seconds(lambda: read.apply([[text]], [document])) for _ in range(2))  # noqa: B023
+            for text in texts
+        ]
+        worst = max(times)
+        unit = texts[times.index(worst)][:20]
+        print(f"| {kind} | {rate:,.0f} | {worst * 1e3:.0f} | {unit!r} |", flush=True)
+
+
+def counts() -> None:
+    """Print how often replies are misread."""
     table("Constructed replies", constructed())
     table("Hand-written replies", written())
-    unseen = (
-        (kind, language, test_hard.read_letter(block, text), label)
-        for kind, language, block, text, label in test_hard.letters("unseen")
-    )
-    table("Hand-written replies, written last", unseen)
+    table("Hand-written replies, written last", unseen())
+
+
+if __name__ == "__main__":
+    asked = sys.argv[1:] or ["counts", "speed"]
+    for name in asked:
+        {"counts": counts, "speed": speed}[name]()

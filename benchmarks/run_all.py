@@ -12,7 +12,7 @@ import time
 from common import Row
 
 BENCHMARKS = (
-    *("start", "prompts", "loading", "scoring", "ehrsql", "rouge", "intervals", "volume"),
+    *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume"),
     *("store", "report", "judge", "api", "stub", "stream_api", "stream_vllm"),
 )
 

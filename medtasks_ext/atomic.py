@@ -56,6 +56,15 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What the disk refuses is one error that names the place."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
 def cannot_write(path: Path, error: OSError, remedy: str = _REMEDY) -> MedtasksError:
     """The error for a file that cannot be written."""
     return MedtasksError(f"cannot be written ({error.strerror or error})", where=path, remedy=remedy)

@@ -22,6 +22,7 @@ _COMMA = re.compile(r"[，、]|,(?!\d)|(?<!\d),")  # none within 1,000
 # a drug's reason: ` - for pain`, `: an antibiotic`
 _EXPLAINED = re.compile(r"(?:\*{0,2}\s*[:：]\s|\s+[-–—]\s).*", re.DOTALL)
 _WORD = re.compile(r"\w")
+_NO_DRUG = re.compile(r"\W*(?:i|we|there|it|this|as an ai)\b.*\.\s*\Z", re.IGNORECASE | re.DOTALL)
 
 
 class DrugList(AnswerFormat):
@@ -52,7 +53,10 @@ class DrugList(AnswerFormat):
         if cot and not _MARKER.search(reply):
             reply = after_result(reply)
         items = [
-            pieces_of(line) for part in _LIST_END.split(_after_marker(reply)) for line in _numbered(part)
+            pieces_of(line)
+            for part in _LIST_END.split(_after_marker(reply))
+            if part
+            for line in _numbered(part)
         ]
         items = [pieces for pieces in items if pieces]
         return Reading(items, True) if items else Reading(None, False)
@@ -61,7 +65,11 @@ class DrugList(AnswerFormat):
         """The items of a list in any form; what stands behind a dash or colon explains an item."""
         found = items_of(text, reply_of(text))
         parts = [
-            part for item in found.items for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ "))
+            part
+            for item in found.items
+            if not _NO_DRUG.match(item)
+            for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ "))
+            if part
         ]
         items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
         why = "a list" if items else "no list was found"

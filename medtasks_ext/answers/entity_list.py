@@ -18,6 +18,7 @@ _BULLET = re.compile(r"\A\s*(?:[-*+•·–—]+|\(?\d{1,3}[.)])\s+")
 _EDGES = "\"'`“”‘’«»<>*_•.,:"
 _WORDS = re.compile(r"\b\w+\s+\w+\s+\w+\s")
 _BEGINS_SENTENCE = re.compile(r"\A(?:here (?:are|is)|these are|the following|note that)\b", re.IGNORECASE)
+_LEAD = re.compile(r"\A(?:the|these|here)\b[^:\n]{0,60}:\s*", re.IGNORECASE)
 _COMMA = re.compile(r"\s*[,，、]\s*(?:and\s+)?")
 _WORD = re.compile(r"\w")
 _SEPARATOR_OR_BRACKET = re.compile(r"[;；()]")
@@ -78,7 +79,9 @@ class EntityList(AnswerFormat):
         """
         found = items_of(text, reply_of(text))
         prompt = "".join(str(document.get("prompt") or "").lower().split())
-        parts = [part for item in found.items for piece in _split(item) for part in _parted(piece, prompt)]
+        items = (_LEAD.sub("", item) for item in found.items)
+        pieces = dict.fromkeys(piece for item in items for piece in _split(item))
+        parts = dict.fromkeys(part for piece in pieces for part in _parted(piece, prompt))
         mentions = self._mentions(
             "\n".join(
                 part
@@ -106,7 +109,7 @@ class EntityList(AnswerFormat):
             if line.rstrip(" \t\r*_").endswith(":"):
                 continue
             line = heading.sub("", _BULLET.sub("", line))
-            for piece in _split(line):
+            for piece in dict.fromkeys(_split(line)):
                 mention = self._comparable(piece)
                 if _WORD.search(mention):
                     said = True

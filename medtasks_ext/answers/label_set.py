@@ -79,7 +79,7 @@ class LabelSet(AnswerFormat):
         }
 
     def _labels(self, text: str) -> list[str] | None:
-        resolved = {label for piece in _SEPARATOR.split(text) if (label := self._resolved(piece))}
+        resolved = {label for piece in set(_SEPARATOR.split(text)) if (label := self._resolved(piece))}
         return sorted(resolved - {"none"}) if resolved else None
 
     def _resolved(self, piece: str) -> str | None:

@@ -32,7 +32,7 @@ _CORRECTED = re.compile(
     re.IGNORECASE,
 )
 _FAULTY = re.compile(
-    r"(?:(?:the\s+)?(?:error\s+is\s+in\s+)?sentence\s*(?:no\.?|number|id)?\s*[#:]?[\s*_]{0,4})?[\[(]?(\d{1,4})(?![\d,]|\.\d)[\])]?[*_]{0,2}\s*[.:)–—-]{0,2}\s*(.*)",
+    r"(?:(?:the\s+)?(?:there\s+is\s+an\s+)?(?:error\s+(?:is\s+)?in\s+)?sentence\s*(?:no\.?|number|id)?\s*[#:]?[\s*_]{0,4})?[\[(]?(\d{1,4})(?![\d,]|\.\d)[\])]?[*_]{0,2}\s*[.:)–—-]{0,2}\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 #: how far behind the number the corrected sentence is announced, in characters

@@ -89,7 +89,7 @@ def _named(reply: str, options: list[str]) -> str | None:
 
 def _begun(reply: str, options: list[str]) -> Iterator[str]:
     """The options that lines begin with."""
-    for line in reply.split("\n"):
+    for line in dict.fromkeys(reply.split("\n")):
         if letter := _at_line_start(line, options):
             yield letter
 

@@ -18,6 +18,7 @@ Event: TypeAlias = tuple[str, ...]
 
 _MARKS = r":;|、*`\""
 _CLOSING = frozenset(",;、|")
+_AROUND = frozenset(',;、|*`"')
 
 
 class EventReader:
@@ -56,7 +57,9 @@ class EventReader:
         self._place = self._fields.index(self._subject)
         self._lists = [self._fields.index(fold(field)) for field in lists]
         names = "|".join(map(re.escape, sorted(self._fields, key=len, reverse=True)))
-        self._names = re.compile(rf"(?:^(?:.*?\b)??|([,;、|])[\s*`]*)({names})[\s*`]*:")
+        self._names = re.compile(
+            rf"(?:^(?:.*?\b)??|([,;、|])[\s*`]*(?:(?:and|et|und|og|и|和)[ ]+)?)({names})[\s*`]*:"
+        )
         self._as_asked = re.compile(self._asked_form(), re.MULTILINE)
 
     def _asked_form(self) -> str:
@@ -74,7 +77,8 @@ class EventReader:
         asked = self._as_asked.findall(text)
         if len(asked) == text.count("\n") + 1:
             return [self._with_sets(event, _sorted_items) for event in asked] if self._lists else asked
-        return self._of_lines(joined(text, self._fields)) or self._of_lines(as_lines(text, self._fields))
+        other = self._of_lines(as_lines(text, self._fields))
+        return other or self._of_lines(joined(text, self._fields))
 
     def _of_lines(self, text: str) -> list[Event]:
         events: list[Event] = []
@@ -121,6 +125,8 @@ class EventReader:
 
 def _value(text: str) -> str:
     value = text.strip()
+    if not value or not (value[0] in _AROUND or value[-1] in _AROUND):
+        return value
     if value[-1:] in _CLOSING:
         value = value.rstrip(",;、| ")
     if value[:1] in ("*", "`") or value[-1:] in ("*", "`"):

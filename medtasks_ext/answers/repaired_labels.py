@@ -20,6 +20,8 @@ from medtasks_ext.answers.tolerant.reply import Reply
 _LETTER = r"[^\W_\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 _IS_LETTER = re.compile(_LETTER)
 _BLANKS = re.compile(r"[\s-]+")
+#: what says in front of a label that it is not the one
+_DENIALS = ("not ", "不是", "并非", "não é ", "no es ", "nicht ", "ikke ", "не ", "pas ")
 _OPENING = re.compile(r"[\s*`\"'_~\[({<【「『«#>•-]*")
 #: what joins two labels into "one or both of them", in the languages of the suite
 _JOINED = re.compile(
@@ -116,6 +118,8 @@ class LabelReader:
 
     def _named(self, text: str, begin: int, end: int) -> Iterator[tuple[str, int, int]]:
         for match in self._pattern.finditer(text, begin, end):
+            if text[max(0, match.start() - 6) : match.start()].endswith(_DENIALS):
+                continue
             name = match[match.lastindex] if match.lastindex else match[0]
             yield self._labels.get(name) or self._labels[_BLANKS.sub(" ", name)], match.start(), match.end()
 

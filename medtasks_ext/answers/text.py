@@ -76,7 +76,9 @@ class Passages(AnswerFormat):
 
     def _passages(self, text: str) -> dict[str, str]:
         found: dict[str, str] = {}
-        for line in filter(None, map(str.strip, text.split("\n"))):
+        for line in map(str.strip, text.split("\n")):
+            if ":" not in line:
+                continue
             for question, patterns in self._patterns.items():
                 if question in found:
                     continue

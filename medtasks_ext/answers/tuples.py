@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -48,6 +48,9 @@ def normalise(text: str) -> str:
     return unicodedata.normalize("NFKC", text).lower().strip()
 
 
+_name = lru_cache(maxsize=256)(normalise)
+
+
 class Tuples(AnswerFormat):
     """A list of records, written in one of three forms, and the sets of tuples that are compared.
 
@@ -68,7 +71,7 @@ class Tuples(AnswerFormat):
 
     kind: Literal["tuples"]
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
-    most_read: ClassVar[int] = 200_000  # thousands of entities
+    most_read: ClassVar[int] = 150_000  # thousands of entities
     form: Literal["json", "lines", "terms"]
     fields: list[str] = Field(default_factory=lambda: ["term"], min_length=1)
     compared: list[str] = Field(default_factory=list)
@@ -212,8 +215,8 @@ class Tuples(AnswerFormat):
     def _records(self, items: list[dict[str, Any]]) -> list[Record]:
         records: list[Record] = []
         for item in items:
-            values = {normalise(str(key)): value for key, value in item.items()}
-            records.append({field: _text(values.get(normalise(field))) for field in self.fields})
+            values = {_name(str(key)): value for key, value in item.items()}
+            records.append({field: _text(values.get(_name(field))) for field in self.fields})
         return records
 
     @cached_property
@@ -344,4 +347,6 @@ def _distinct(values: list[str]) -> list[str]:
 
 def _sorted(items: Any) -> list[Any]:
     """Lists of texts and of lists of texts, without repeats, in an order of their own."""
-    return [json.loads(item) for item in sorted({json.dumps(item, ensure_ascii=False) for item in items})]
+    return [
+        item for _, item in sorted({json.dumps(item, ensure_ascii=False): item for item in items}.items())
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +16,10 @@ from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say
 from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import TaskChange, suite_groups
 from medtasks_ext.results.compared import ALPHA, Line, compare_results
+from medtasks_ext.results.published_changes import published_changes
 from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="BEFORE AFTER",
-            help="Two runs; one folder that holds two models; or one run with several strategies.",
+            help="Two runs; one folder of two models; one run with several strategies; two published models.",
         ),
     ],
     out: Annotated[
@@ -53,6 +56,8 @@ def compare(
     tasks = registry()
     if out is not None:
         out_folder(out)
+    if len(paths) == 2 and not any(Path(name).exists() for name in paths):
+        return _published(paths[0], paths[1], everything, as_json)
     compared = compare_results(read_results([Path(name) for name in paths], tasks), tasks)
     for fault in compared.faults:
         say(str(fault))
@@ -69,6 +74,33 @@ def compare(
     _flips(compared.changes, documents)
     if out is not None:
         say(f"groups.csv, tasks.csv and flipped.csv: {out}")
+    return 0
+
+
+def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
+    """Two models as papers print them; no paper gives out documents, so there is no test."""
+    found = published_changes(one, other, registry())
+    if as_json:
+        typer.echo(json.dumps([asdict(item) for item in found], ensure_ascii=False, indent=1))
+        return 0
+    typer.echo(f"before: {one} (published)\nafter:  {other} (published)")
+    table = new_table(["suite"], ["before", "after", "change", "tasks", "better", "worse"])
+    for item in found:
+        table.add_row(
+            f"{item.suite}, {strategy_title(item.strategy)}",
+            f"{item.before:.4f}",
+            f"{item.after:.4f}",
+            f"{item.after - item.before:+.4f}",
+            *map(str, (len(item.tasks), item.better, item.worse)),
+        )
+    console().print(table)
+    changes = [line for item in found for line in item.tasks]
+    changes.sort(key=lambda line: -abs(line[2] - line[1]))
+    table = new_table(["task"], ["before", "after", "change"])
+    for name, before, after in changes if everything else changes[:SHOWN]:
+        table.add_row(name, f"{before:.4f}", f"{after:.4f}", f"{after - before:+.4f}")
+    console().print(table)
+    typer.echo("Papers give out no answers of documents, so differences are not tested.")
     return 0
 
 

@@ -23,9 +23,13 @@ from medtasks_ext.report.tidy import shown, standing_record
 
 def report(
     folders: Annotated[
-        list[str],
-        typer.Argument(metavar="RUN...", help="Folders of runs or stores, or of lm_eval --output_path."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN...]",
+            help="Folders of runs or stores, or of lm_eval --output_path; none with --published.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", help="Folder for the page (HTML) and the tables (CSV, Parquet)."),
@@ -66,7 +70,7 @@ def report(
         )
     strategies = _strategies(strategy or [])
     with _folder(out) as folder, collector_paused():  # thousands of results are read, and all of them stay
-        report = gather([Path(name) for name in folders], registry(), strategies, published)
+        report = gather([Path(name) for name in folders or []], registry(), strategies, published)
         written = _write(folder, report, "none" if no_examples else text) if folder else []
     if as_json:
         typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))

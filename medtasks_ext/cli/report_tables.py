@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _FEW = 3  # columns of scores side by side; pairs that are listed
 _SAID = 12  # lines of differences or faults
 _ALPHA = 0.05
+_BEST = 5  # published models of a suite and strategy, in a report without a run
 
 
 def print_report(report: Report, *, files: bool) -> None:
@@ -40,7 +41,7 @@ def print_report(report: Report, *, files: bool) -> None:
         files: whether files are written, too, which say more.
     """
     rows = [row for row in report.groups if row.entry.kind != "published"]
-    suites = [row for row in rows if row.group.axis == "suite"]
+    suites = [row for row in rows or _best(report) if row.group.axis == "suite"]
     whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row)) > 1]
     sections = _sections([*report.tasks.suites, "all"], [*suites, *whole])
     console().print(_main_table(report, sections))
@@ -64,6 +65,16 @@ def print_report(report: Report, *, files: bool) -> None:
         ("faults", [str(fault) for fault in report.faults]),
     ):
         _print_lines(heading, lines)
+
+
+def _best(report: Report) -> list[GroupScore]:
+    """The best published models of each suite and strategy, for a report without a run."""
+    of_suites = [
+        row
+        for row in report.groups
+        if row.group.axis == "suite" and row.group.value == row.entry.settings["published"]
+    ]
+    return [row for row in of_suites if not row.partial and (row.rank or _BEST + 1) <= _BEST]
 
 
 def _suites_of(row: GroupScore) -> set[str]:
@@ -114,6 +125,8 @@ def _main_table(report: Report, sections: dict[tuple[str, str], list[GroupScore]
 def _heading(report: Report) -> str:
     own, published = len(report.own), len(report.entries) - len(report.own)
     heading = escape(report.own[0].label) if own == 1 else f"{own} entries"
+    if not own:
+        return f"the best of {published} published models"
     if published:
         heading += f", beside {published} published models"
         counted = [item for item in report.standings if item.rivals]

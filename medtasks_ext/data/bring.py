@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.fields import OFFICIAL
-from medtasks_ext.rows.files import SUFFIXES, parse_rows
+from medtasks_ext.rows.files import SUFFIXES, Row, parse_rows
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import row_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.files import Row
 
 
 @dataclass(frozen=True)
 class Brought:
-    """What became of a file.
+    """What became of a file."""
 
-    Attributes:
-        path: the row file that was written.
-        n_rows: rows in it.
-        columns: column of the dataset -> column of the file that it was made of.
-    """
-
-    path: Path
-    n_rows: int
-    columns: dict[str, str]
+    path: Path  # the row file that was written
+    n_rows: int  # rows in it
+    columns: dict[str, str]  # column of the dataset -> column of the file that it was made of
 
 
 def bring(

@@ -9,52 +9,37 @@ import csv
 import io
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.data.card import card_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.select import select
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import sha256_of
 from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.remote import RemoteFile, remote_files
 from medtasks_ext.rows.sources import is_allowed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.remote import RemoteFile
 
 _OK = "ok"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One place of one file of a dataset. Rows and scores stand in the first line of a dataset.
-
-    Attributes:
-        place: URL, or the hub.
-        result: `ok`, or why the file cannot be had there.
-        sha256: of what came.
-        rows: that can be evaluated.
-        paper: as many has the suite's own test part.
-        oracle: what the gold answers themselves score.
-    """
+    """One place of one file of a dataset. Rows and scores stand in the first line of a dataset."""
 
     dataset: str
     file: str
-    place: str
-    result: str
-    sha256: str = ""
-    rows: str = ""
-    paper: str = ""
-    oracle: str = ""
+    place: str  # URL, or the hub
+    result: str  # `ok`, or why the file cannot be had there
+    sha256: str = ""  # of what came
+    rows: str = ""  # that can be evaluated
+    paper: str = ""  # as many has the suite's own test part
+    oracle: str = ""  # what the gold answers themselves score
 
 
 def probe(dataset: Dataset) -> list[Line]:

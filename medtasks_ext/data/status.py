@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.data.status_cache import Found, found_once
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.sources import Origin, find_origin, local_files, original_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from medtasks_ext.errors import MedtasksError
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import Source
@@ -59,20 +61,47 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     where, revision, here = _place(dataset, source, origin)
     if not here:
         return Status(dataset, origin, where, revision)
-    found = check_rows(dataset, origin)
-    n_questions = len({item.get("item", item["id"]) for item in found.test})
+    files = _files(dataset, source, origin)
+    found = found_once(dataset, str(origin), files, lambda: _look(dataset, origin))
     return Status(
         dataset,
         origin,
         where,
         revision,
         here=True,
-        n_test=len(found.test),
-        n_fewshot=len(found.fewshot),
-        n_questions=n_questions,
-        faults=found.faults,
-        exclusions=found.test[0].loaded.exclusions if found.test else None,
+        n_test=found.n_test,
+        n_fewshot=found.n_fewshot,
+        n_questions=found.n_questions,
+        faults=found.errors,
+        exclusions=found.exclusions,
     )
+
+
+def _look(dataset: Dataset, origin: Origin | None) -> Found:
+    from medtasks_ext.prompts.load import check_rows  # what it imports takes longer than a look at the cache
+
+    rows = check_rows(dataset, origin)
+    return Found(
+        n_test=len(rows.test),
+        n_fewshot=len(rows.fewshot),
+        n_questions=len({item.get("item", item["id"]) for item in rows.test}),
+        faults=[(fault.what, str(fault.where), fault.remedy) for fault in rows.faults],
+        exclusions=rows.test[0].loaded.exclusions if rows.test else None,
+    )
+
+
+def _files(dataset: Dataset, source: Source, origin: Origin | None) -> list[Path]:
+    """All files that are read for the rows; none where they are not files alone."""
+    if source.database or origin == "release":
+        return []
+    if origin == "sample":
+        return [dataset.sample_file]
+    if origin == "local":
+        if files := local_files(dataset, source):
+            return [file for file in (files.test, files.fewshot, files.instruction) if file]
+        folder = original_folder(dataset, source)
+        return sorted(file for file in folder.rglob("*") if file.is_file()) if folder else []
+    return [path for file in remote_files(source) if (path := file.here())]
 
 
 def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str | None, str | None, bool]:

@@ -15,6 +15,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
 from medtasks_ext.prompts.official.choice import Wish, wish_of
+from medtasks_ext.prompts.official.released import released_examples
 from medtasks_ext.prompts.pool import POOL_ROWS, check_answers, parts, pool_rows
 from medtasks_ext.prompts.record import loaded
 from medtasks_ext.prompts.render import Renderer
@@ -147,7 +148,9 @@ def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Fault
 def _rendered(
     dataset: Dataset, spec: DatasetSpec, rows: Rows, use: _Use, faults: Faults
 ) -> dict[str, Documents]:
-    source = spec.rows
+    source, own_pool = spec.rows, rows.fewshot_where
+    if use.shots and use.wish != "own":
+        rows = released_examples(dataset, rows, source)
     renderer = Renderer(
         dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, wish=use.wish
     )
@@ -165,6 +168,7 @@ def _rendered(
         shots=use.shots,
         rows=rows,
         faults=faults,
+        give_way=rows.fewshot_where != own_pool,
     )
     test = sampled(test, source)
     n_own, n_paper = len(test) + n_held_out, dataset.metadata.n_test

@@ -50,6 +50,7 @@ def parts(
     shots: int,
     rows: Rows,
     faults: Faults,
+    give_way: bool = False,
 ) -> Parts:
     """Test rows and pool, test rows held out where shots are wanted and the source has no pool.
 
@@ -63,6 +64,7 @@ def parts(
         shots: how many a prompt will carry.
         rows: where both come from.
         faults: keeps rows of the pool that are test rows, too.
+        give_way: such test rows are left out instead, since the pool is the suite's own.
 
     Raises:
         MedtasksError: no test row is left, or there are too few rows for the shots.
@@ -81,6 +83,10 @@ def parts(
             remedy="complete the file, or ask for fewer shots (--num_fewshot)",
         )
     found = Parts(test, pool, 0)
+    if give_way:
+        shown = {_identity(row, source.identity, dataset) for row in pool}
+        kept = [row for row in test if _identity(row, source.identity, dataset) not in shown]
+        found = Parts(kept, pool, len(test) - len(kept))
     if not pool and (shots or source.held_out == "always"):
         found = _held_out(test, dataset, source, shots, rows.where)
     _check_disjoint(found, source.identity, dataset, faults)

@@ -83,7 +83,11 @@ def gather(
     strategies = every if strategies is None else strategies
     own = _of_strategies(_parted(results.entries), strategies)
     faults += [_empty(entry) for entry in results.entries if not entry.experiments]
-    if not own:
+    if not paths and published in (None, "none"):
+        raise MedtasksError(
+            "no runs are named", remedy="name a run; or see published models alone: --published all"
+        )
+    if paths and not own:
         raise MedtasksError(
             "no task of the registry was finished"
             + ("" if set(strategies) >= asked else f" with {' or '.join(strategies)}"),
@@ -159,7 +163,7 @@ def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> lis
             where="--published",
             remedy=f"use {', '.join(known)}, all or none",
         )
-    if wanted not in (None, "none") and all(entry.sample for entry in own):
+    if wanted not in (None, "none") and own and all(entry.sample for entry in own):
         raise MedtasksError(
             "synthetic sample rows cannot stand beside published scores",
             where="--published",

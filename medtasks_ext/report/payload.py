@@ -115,6 +115,9 @@ def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[st
 
 def _title(report: Report) -> str:
     models = list(dict.fromkeys(entry.model for entry in report.own))
+    if not models:
+        suites = dict.fromkeys(entry.settings["published"] for entry in report.entries)
+        return f"Published results: {', '.join(title('suite', suite) for suite in suites)}"
     return f"Medical evaluation of {some(models, 3)}"
 
 

@@ -477,7 +477,8 @@ def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experime
     settings, arguments = identity["settings"], identity["model"]["model_args"]
     # the model's chat template may have refused what was asked for
     system_role = manifest.get("system_role", settings.get("system_role", True))
-    template = settings.get("apply_chat_template") or (settings.get("layout") and LAYOUT)
+    given = settings.get("apply_chat_template")
+    template = LAYOUT if settings.get("layout") and not given else given
     multiturn = settings.get("fewshot_as_multiturn")
     chosen = {key: value for key, value in arguments.items() if key not in INFRASTRUCTURE}
     documents = dict.fromkeys(item.settings["documents"] for item in experiments.values())

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.rows.files import Row
 
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
@@ -55,7 +54,6 @@ def csv_rows(text: str, where: str, separator: str | None = None) -> list[Row]:
     without a name are left out, as some files end in them.
 
     Args:
-        text: of the file.
         where: its place, for messages.
         separator: of the cells, if it is known.
 

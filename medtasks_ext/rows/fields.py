@@ -107,7 +107,7 @@ class FieldReader:
         """The rows of a split.
 
         Args:
-            rows: as the file has them.
+            rows: as the file has them; they leave the list, so that large files are not in memory twice.
             split: `test` or `few-shot`, for messages.
             keep_split: leave out official rows of another split.
 
@@ -131,7 +131,7 @@ class FieldReader:
         )
         found: list[ReadRow] = []
         quarantine = Quarantine(self.source.exclude if self.rows.origin == "hub" else [], where)
-        for number, row in enumerate(rows, start=1):
+        for number, row in enumerate(_let_go(rows), start=1):
             if quarantine.holds(row, number, split):
                 continue
             place = f"{split} row {number}"
@@ -174,6 +174,14 @@ class FieldReader:
             where=self.rows.where,
             remedy="accepted schemas: " + " | ".join(", ".join(item.columns) for item in schemas),
         )
+
+
+def _let_go(rows: list[Row]) -> Iterator[Row]:
+    """The rows, one after the other; each leaves the list."""
+    gone: Row = {}
+    for place, row in enumerate(rows):
+        rows[place] = gone
+        yield row
 
 
 def _without_blanks(rows: list[ReadRow], name: str | None) -> list[ReadRow]:

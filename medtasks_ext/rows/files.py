@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
@@ -34,6 +36,8 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
             rows = _texts(path, member)
         elif member:
             rows = parse_rows(_member(path, member), Path(member).suffix, where)
+        elif path.suffix.lower() == ".jsonl":
+            rows = _streamed(path, where)
         else:
             rows = parse_rows(path.read_bytes(), path.suffix, where)
     except OSError as error:
@@ -109,7 +113,7 @@ def _parse(content: bytes, suffix: str, where: str) -> list[Row]:
         return csv_rows(text, where, "\t")
     if suffix == ".json":
         return _json(text, where)
-    return _jsonl(text, where)
+    return _jsonl(text.split("\n"), where)
 
 
 def _json(text: str, where: str) -> list[Row]:
@@ -117,7 +121,7 @@ def _json(text: str, where: str) -> list[Row]:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":  # hub files named .json often hold one object per line
-            return _jsonl(text, where)
+            return _jsonl(text.split("\n"), where)  # JSON strings may hold other line separators
         raise MedtasksError(
             f"not valid JSON ({error.msg}, line {error.lineno})",
             where=where,
@@ -138,9 +142,25 @@ def _is_list_of_objects(data: Any) -> TypeGuard[list[Row]]:
     return isinstance(data, list) and all(isinstance(item, dict) for item in data)
 
 
-def _jsonl(text: str, where: str) -> list[Row]:
-    rows, faults = list[Row](), list[tuple[int, str]]()
-    for number, line in enumerate(text.split("\n"), start=1):  # JSON strings may hold other line separators
+def _streamed(path: Path, where: str) -> list[Row]:
+    """The rows of JSON lines, without the whole file in memory besides."""
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return _jsonl(decoded(path.read_bytes(), where).split("\n"), where)
+        file.seek(0)
+        try:
+            return _jsonl(
+                (line.decode("utf-8-sig" if at == 0 else "utf-8") for at, line in enumerate(file)), where
+            )
+        except UnicodeDecodeError:
+            decoded(path.read_bytes(), where)  # says where
+            raise
+
+
+def _jsonl(lines: Iterable[str], where: str) -> list[Row]:
+    rows: list[Row] = []
+    faults: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:

@@ -7,9 +7,11 @@ it, by lm-eval, with turns in place of a chat template.
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -158,9 +160,21 @@ def _task(registry: Registry, dataset: Dataset, way: str) -> Task:
         assert swap is not None  # the suite has lines, and must have them
         sentence = f"{swap.answer[0]}\n"
     source = dataset_spec(dataset.blocks, where=dataset.file).rows
-    with tempfile.TemporaryDirectory() as root, data_folder(Path(root)):
+    with tempfile.TemporaryDirectory() as root, data_folder(Path(root)), _unremarked():
         _write_official(Path(root), dataset, str(source.official_name), f"{_BEFORE}{sentence}{_AFTER}")
         return build_task(registry, dataset.task(strategy), replace(settings, data="local"))
+
+
+@contextmanager
+def _unremarked() -> Iterator[None]:
+    """Nothing is said of the number of rows: the proof's are the sample rows."""
+    log = logging.getLogger("medtasks_ext.prompts.load")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _write_official(root: Path, dataset: Dataset, name: str, instruction: str) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from medtasks_ext.atomic import atomic_file, beside
+from medtasks_ext.atomic import atomic_file, beside, writing
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -216,7 +216,8 @@ def merge_shards(
     _check_alike(shards)
     out = out if out.name else out.resolve()
     run = Run(beside(out), registry)
-    run.folder.mkdir(parents=True)
+    with writing(out):
+        run.folder.mkdir(parents=True)
     run.manifest = _joined_manifest(shards)
     try:
         SentLog(run.folder).join(item for shard in shards for item in read_sent(shard.folder))
@@ -233,7 +234,8 @@ def merge_shards(
                 run.note_result(name, run.finish_task(task), report)
         run.save()
         run.write_results()
-        run.folder.replace(out)
+        with writing(out):
+            run.folder.replace(out)
     finally:
         shutil.rmtree(run.folder, ignore_errors=True)
     return opened(out, registry)

@@ -296,6 +296,18 @@ def test_colours_have_enough_contrast(show, dark):
     assert all(contrast(f"series-{index}", "ground") >= 3 for index in range(8))
 
 
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (420, True)])
+def test_the_page_opens_with_where_each_model_stands(show, report, width, dark):
+    browser = show("", width=width, dark=dark)
+    shown = texts(browser, ".standing .sentence")
+    known = {f"{item['sentence']}." for item in report["standings"]}
+    assert len(shown) == 3 and set(shown) <= known
+    lines = on_all(browser, ".standing:first-of-type .places", "one.querySelectorAll('.rival, .peer').length")
+    assert lines[0] in {len(item["rivals"]) for item in report["standings"]}
+    assert not any(on_all(browser, ".standing", "one.scrollWidth > one.clientWidth + 1"))
+    assert browser.complaints() == []
+
+
 def test_on_paper_all_parts_stand_below_each_other_in_light_colours_without_controls(show):
     browser = show("leaderboard?kind=own", dark=True)
     browser.call("Emulation.setEmulatedMedia", media="print")

@@ -45,7 +45,7 @@ def test_ctrl_c_ends_any_command_with_a_word(medtasks, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("medtasks_ext.cli.report.gather", interrupted)
-    monkeypatch.setattr("medtasks_ext.cli.data.select", interrupted)
+    monkeypatch.setattr("medtasks_ext.cli.data.chosen", interrupted)
     for command in (("report", "run"), ("data", "status")):
         outcome = medtasks(*command)
         assert (outcome.code, outcome.out, outcome.err) == (130, "", "medtasks: interrupted\n")

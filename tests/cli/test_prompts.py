@@ -205,6 +205,13 @@ def test_a_run_says_what_is_asked_in_our_own_words(medtasks, small, data_dir):
     assert wrong.code == 2 and "use one of: auto, official, own" in wrong.text
 
 
+def test_official_words_for_private_rows_that_are_not_here(medtasks, helm, data_dir):
+    """The words are public; the rows are what is missing."""
+    run = medtasks("run", "--tasks", "medhelm_proxy_sender", "--model", "oracle", "--prompts", "official")
+    assert run.code == 2 and "medhelm_proxy_sender (private)" in run.err
+    assert "`medtasks data where TASK` says how it is got" in run.err
+
+
 def test_a_run_goes_on_in_the_words_in_which_it_began(medtasks, helm, data_dir, monkeypatch, tmp_path):
     sample = ROOT / "tasks/medhelm/medec/sample.jsonl"
     folder = data_dir / "medhelm/medec"

@@ -154,3 +154,23 @@ def test_sample_rows_are_called_so(medtasks, monkeypatch):
     monkeypatch.setenv("MEDTASKS_DATA", "sample")
     outcome = medtasks("data", "status", "bridge_mie")
     assert line_of(outcome, "bridge_mie")[2] == "SAMPLE"
+
+
+def test_rows_that_did_not_change_are_not_read_again(medtasks, data_dir, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "0")  # what quotes rows is not kept
+    file = data_dir / "medhelm" / "hospice_referral" / "test.jsonl"
+    rows = [{"prompt": "Q?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(6)]
+    write_jsonl(file, rows)
+    first = medtasks("data", "status", "hospice")
+
+    def never(*_):
+        raise AssertionError("rows were read")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("medtasks_ext.prompts.load.check_rows", never)
+        assert medtasks("data", "status", "hospice").out == first.out
+    rows[2]["label"] = "C"
+    write_jsonl(file, rows)
+    again = medtasks("data", "status", "hospice")
+    assert line_of(again, "medhelm_hospice_referral")[-2] == "failed"
+    assert medtasks("data", "status", "hospice").out == again.out

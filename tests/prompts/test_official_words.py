@@ -16,6 +16,7 @@ from medtasks_ext.prompts.official.passages import words_in
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.proof import verify
 from medtasks_ext.task import MedicalTask
+from tests.conftest import sft_row
 
 ROOT = Path(__file__).resolve().parents[2]
 BRIDGE = ("zero_shot", "five_shot", "no_system")
@@ -243,6 +244,27 @@ def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released)
     assert record["artefact_revision"].startswith("unpinned")
     assert one_document("bridge/chip_ctc", prompts="own").loaded.instruction == "own"
     assert one_document("bridge/mednli").loaded.instruction == "own"  # the release does not hold it
+
+
+def test_rows_without_examples_of_the_authors_get_the_five_of_the_release(data_dir, released):
+    """A test row that is one of the suite's own examples gives way."""
+    release(data_dir, ["Name the criterion."])
+    archive = data_dir / "fetched/hub/YLab-Open/BRIDGE-Open/main/Example.zip"
+    shots = [sft_row(100 + n, f"示例{n}", "clinical trial criterion: 性别") for n in range(5)]
+    with zipfile.ZipFile(archive, "w") as content:
+        content.writestr("Example/CHIP-CTC.example.json", json.dumps(shots, ensure_ascii=False))
+    rows = [sft_row(n, f"输入{n}", "clinical trial criterion: 年龄") for n in range(7)]
+    rows.append(sft_row(8, "示例2", "clinical trial criterion: 性别"))
+    (data_dir / "bridge").mkdir()
+    (data_dir / "bridge/CHIP-CTC.SFT.json").write_text(json.dumps(rows, ensure_ascii=False))
+    dataset = registry().dataset("bridge/chip_ctc")
+    found = load_documents(dataset, cot=False, shots=5)
+    assert [shot["prompt"] for shot in found["fewshot"]] == [f"示例{n}" for n in range(5)]
+    assert "示例2" not in [document["prompt"] for document in found["test"]]
+    record = found["test"][0].loaded.record()
+    assert (record["n_test"], record["n_held_out"], record["instruction"]) == (7, 1, "official")
+    own = load_documents(dataset, cot=False, shots=5, prompts="own")
+    assert all(shot["prompt"].startswith(("输入", "示例2")) for shot in own["fewshot"])
 
 
 def test_another_text_than_at_first_use_is_an_error(data_dir, released, tmp_path, monkeypatch):

@@ -51,8 +51,8 @@ def test_entries_are_complete_and_their_addresses_are_well_formed():
         assert re.fullmatch(r"\d{4}\.\d{4,5}", fields.get("eprint", "2001.00001")), key
         assert ("eprint" in fields) == ("archiveprefix" in fields), key
         assert re.fullmatch(r"[A-Z]?e?\d+(--[A-Z]?e?\d+)?|btac817|ooab025", fields.get("pages", "1")), key
-        if entry.kind == "misc" and entry.key != PACKAGE:
-            assert entry.link, f"{key}: a reader cannot find it"
+        assert "others" not in fields["author"].split(), f"{key}: name all authors"
+        assert entry.link or entry.key == PACKAGE, f"{key}: a reader cannot find it"
 
 
 @pytest.mark.parametrize("field", ["doi", "eprint", "title"])
@@ -96,7 +96,7 @@ def test_cite_prints_each_source_once_with_suites_harness_and_package(medtasks, 
     # what is printed is BibTeX, and the remark is not among it
     (tmp_path / "used.bib").write_text(outcome.out)
     assert read_bibtex(tmp_path / "used.bib") == {key: ENTRIES[key] for key in cited(outcome)}
-    assert outcome.err == "7 entries\n"
+    assert outcome.err == "7 entries; check before use: lopez2025clear\n"
 
 
 def test_cite_takes_groups_and_says_which_entries_rest_on_memory(medtasks):

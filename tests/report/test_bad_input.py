@@ -1,5 +1,7 @@
 """What `medtasks report` says of files that it cannot use, and what it leaves alone."""
 
+import csv
+import io
 import json
 
 import numpy as np
@@ -119,6 +121,61 @@ def test_a_run_without_a_finished_task_is_named_beside_others(medtasks, run, tmp
     outcome = medtasks("report", "run", "new", "--published", "none")
     assert outcome.code == 1 and "new: no task is finished" in outcome.out
     assert medtasks("report", "new").code == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"), [({"chat_template": ""}, "yes"), ({"chat_template": None}, "no"), ({}, "unknown")]
+)
+def test_the_chat_template_of_plain_lm_eval_is_the_servers_own_where_lm_eval_has_no_text(
+    medtasks, tmp_path, said, shown
+):
+    content = {
+        "results": {OPEN: {"score,answer": 0.5, "valid,answer": 1.0}},
+        "configs": {OPEN: {"num_fewshot": 0}},
+        "config": {"model": "local-chat-completions", "model_args": "model=plain"},
+        **said,
+    }
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "results_2026-01-01.json").write_text(json.dumps(content))
+    found = json.loads(medtasks("report", "plain", "--published", "none", "--json").out)
+    assert found["entries"][0]["settings"].get("chat template", "unknown") == shown
+
+
+def test_results_of_plain_lm_eval_of_an_older_version_are_reported_with_unknown_conditions(
+    medtasks, tmp_path
+):
+    """Without samples, versions, records of rows and numbers of documents."""
+    content = {"results": {OPEN: {"score,answer": 0.5}}, "configs": {OPEN: {}}, "config": {"model": "hf"}}
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "results_2024-01-01.json").write_text(json.dumps(content))
+    outcome = medtasks("report", "plain", "--published", "none", "-o", "out")
+    assert "0.5000 [–]" in outcome.out and "no samples file" in outcome.out
+    table = (tmp_path / "out" / "results.csv").read_text(encoding="utf-8")
+    [row] = [row for row in csv.DictReader(io.StringIO(table)) if row["metric"] == "score"]
+    assert (row["wording"], row["source"], row["decoding"], row["budget"]) == ("", "", "", "")
+
+
+def test_a_run_without_recorded_conditions_is_kept_apart_from_none_that_it_may_equal(medtasks, run, tmp_path):
+    """A run of an older version: what it did not record is unknown."""
+    write_run(tmp_path / "old", "ORG/old", {OPEN: GOOD[::-1]})
+    file = tmp_path / "old" / "tasks" / f"{OPEN}.json"
+    record = json.loads(file.read_text())
+    del record["conditions"], record["loaded"]["prompt_hash"]
+    file.write_text(json.dumps(record))
+    found = json.loads(medtasks("report", "run", "old", "--published", "none", "--json").out)
+    assert len(found["entries"]) == 2 and not found["faults"]
+
+
+def test_a_run_whose_judge_file_names_another_jury_is_an_entry_of_its_own(medtasks, tmp_path):
+    for name, jury, values in (
+        ("a", "gpt-4o; likert_jury 1", GOOD),
+        ("b", "nobody knows; likert_jury 1", GOOD),
+    ):
+        write_run(tmp_path / name, "ORG/a", {OPEN: values}, record={"jury": jury})
+    found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
+    assert len(found["entries"]) == 2 and found["pairs"] == []
+    assert any("nobody knows" in entry["entry"] for entry in found["entries"])
+    assert {row["rank_of"] for row in found["groups"]} == {1}
 
 
 def test_plain_lm_eval_output_with_a_cut_samples_file_is_reported_without_intervals(medtasks, tmp_path):

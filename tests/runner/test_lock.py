@@ -132,7 +132,7 @@ def test_a_higher_number_is_accepted_and_another_letter_is_not(locked, medtasks)
     before.pop("bridge_mednli")
     assert after == before
     rewrite(path, "Give the inference", "Tell the inference")
-    assert "`version: 4-A`" in medtasks("lock", "--check").err
+    assert "`version: 5-A`" in medtasks("lock", "--check").err
 
 
 # ---------------------------------------------------------------------- what is no change

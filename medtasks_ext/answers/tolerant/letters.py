@@ -14,7 +14,7 @@ from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply, 
 _MARKS = r"[\s*_`\"'(\[{$\\#>~•:✅☑✔|-]{0,12}"
 _OPENING = (
     rf"{_MARKS}(?:(?:(?i:boxed|fbox|text|textbf|mathrm|mathbf|option|choice|letter|answer|is|the|la|el|le|die|das|der|det|opción|"
-    rf"opção|réponse|(?:a\s+)?letra|lettre|буква|probably|likely|clearly|definitely|donc|therefore|вариант|alternativ[ae]?|antwort)(?![A-Za-z])|选项|选择|选|項){_MARKS}){{0,3}}"
+    rf"opção|réponse|(?:a\s+)?letra|lettre|буква|probably|likely|clearly|definitely|donc|therefore|вариант|alternativ[ae]?|antwort)(?![A-Za-z])|おそらく|选项|选择|选|項){_MARKS}){{0,3}}"
 )
 # a letter that begins no word: what follows is none of `Despite`, `D-dimer`, `A's`, `2.5`
 # or a word of Chinese, as in A型, B超, C反应蛋白
@@ -62,7 +62,7 @@ _RIGHT = re.compile(
     r"(?<![A-Za-z])(?<![Nn]or )(?<![Nn]either )"
     r"([A-Z]{1,10}|[A-Z](?:(?:[、,和与及]| and | und | et | y )[A-Z]){1,9})[)\]*\"']{0,4}"
     r"\s{0,2}(?:选项|项)?\s{0,2}"
-    r"(?:(?:is|are(?:\s+both)?|is\s+the)\s+(?:most\s+likely\s+|single\s+)?(?:correct|right|best|most\s+appropriate|answer)\b"
+    r"(?:(?:is|would\s+be|are(?:\s+both)?|is\s+the)\s+(?:the\s+)?(?:most\s+likely\s+|single\s+)?(?:correct|right|best|most\s+appropriate|answer)\b"
     r"|(?:ist|er|est|es|é)\s+(?:die\s+|la\s+|a\s+|den\s+|det\s+)?(?:richtig|korrekt|riktig|bonne|correct|corret)"
     r"|die\s+(?:richtige|korrekte)\s|[が](?:正解|正しい|最も適切)|(?:都|均)?(?:是|为)?(?:唯一)?(?:正确|最佳|符合题意|最合适|对的))"
 )

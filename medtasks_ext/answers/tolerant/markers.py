@@ -73,6 +73,7 @@ _NOUNS = [
     "resultat",
     "konklusjon",
     "gabarito",
+    "solution",
     "my pick",
     "my choice",
 ]
@@ -99,7 +100,7 @@ _OPTIONS = [
 #: verbs of choosing, with what stands before them
 _VERBS = {
     **dict.fromkeys(
-        ["choose", "pick", "select", "go with", "go for"],
+        ["choose", "pick", "select", "prefer", "go with", "go for"],
         re.compile(r"(?:\bi(?:'d| would| will|'ll)? (?:will |would )?|\A|[.!\n]\s{0,2})$"),
     ),
     **dict.fromkeys(
@@ -164,6 +165,7 @@ _ADJECTIVE = re.compile(
 _LEAD = re.compile(
     r"[\s\-*#>_`\[(\"'•|~]*(?:\d{1,2}[.)]\s*)?[*_`\[(\"']*"
     r"(?:(?:so|thus|therefore|hence|the|my|your|final|correct|best|right|short|single|most|likely|appropriate|overall|in"
+    r"|somit|daher|deshalb|also|ist|derfor|er"
     r"|la|le|les|el|die|das|der|det|a|o|den|réponse|meine|mi|ma|min|mon|minha|итоговый|окончательный|правильный|мой|endelige"
     r"|endgültige|richtige|korrekte|riktige)[\s,*_]+)*"
     r"(?:因此|所以|综上所述|综上|故|本题|该题|此题|最后|我|的|最终|正确|最佳|参考|标准|最終|正しい|[,，、：:\s])*",

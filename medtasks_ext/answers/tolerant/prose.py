@@ -16,7 +16,9 @@ _SQL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SQL_STOP = re.compile(
-    r";|\n\s*\n|\n(?=(?:this|the|note|explanation|here|it|i|that)\b)|```|</?\s*sql", re.IGNORECASE
+    r";(?=\s*(?:\n|\Z|`))|;(?=\s+[A-Z][a-z])|\n\s*\n"
+    r"|\n(?=(?:this|the|note|explanation|here|it|i|that)\b)|```|</?\s*sql",
+    re.IGNORECASE,
 )
 _NULL = re.compile(
     r"[\s`*\"'.;]*(?:null|none|n/a|not\s+answerable|unanswerable|empty)?[\s`*\"'.;]*\Z", re.IGNORECASE

@@ -17,6 +17,7 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 _NO_LABEL = re.compile(r"[^\S\n]+(?:doubt|question|problem|matter|way\s+to)\b", re.IGNORECASE)
+_IF = re.compile(r"\s+if\b")
 _SENTENCE_STOP = re.compile(r"[.!?。]\s+(?=\S)|\n\s*(?=\S)")
 _CONCLUDES = re.compile(
     r"(?:[,:;–—]|\b(?:say|therefore|thus|hence|so|is|be))[^\S\n]{1,3}(?=\S)", re.IGNORECASE
@@ -83,6 +84,11 @@ def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
     def said(place: int, why: str) -> Found | None:
         match = at_place.match(text, place, end)
         if not match or _NO_LABEL.match(text, match.end(), end):
+            return None
+        if (
+            _IF.match(text, match.end(), end)
+            and "would" in text[max(0, match.start(1) - 12) : match.start(1)]
+        ):
             return None
         label = names[match[1].lower()]
         joint = _JOINT.match(text, match.end(), end)

@@ -7,7 +7,7 @@ text later is an error.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from medtasks_ext.rows import release as releases
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.remote import RemoteFile
+from medtasks_ext.rows.sources import Rows
 from medtasks_ext.rows.spec import Source
 
 #: What the revision of a release is called, besides its commit.
@@ -69,6 +70,32 @@ def released_instruction(dataset: Dataset, source: Source, *, must: bool) -> Rel
     text, commit = texts.pop(), releases.commit(archive)
     _same_as_first(dataset.id, text, commit, where)
     return Released(text, f"{release.repo}/{release.rows}", f"{UNPINNED} {commit[:12]}")
+
+
+def released_examples(dataset: Dataset, rows: Rows, source: Source) -> Rows:
+    """Rows with the suite's own examples as their few-shot pool, where its release is on this machine.
+
+    Rows of the authors bring their own; synthetic rows keep theirs.
+
+    Raises:
+        MedtasksError: the archive cannot be read.
+    """
+    release = dataset.suite.release
+    theirs = rows.origin in ("release", "sample") or any(row.get("instruction") for row in rows.fewshot)
+    if release is None or theirs or not source.official_name:
+        return rows
+    if RemoteFile(release.examples, releases.REVISION, release.repo).here() is None:
+        return rows
+    found = releases.fewshot_file(release, source)
+    if found is None:
+        return rows
+    archive, member = found
+    # the instruction is asked as for the test rows
+    examples = [
+        {name: value for name, value in row.items() if name != "instruction"}
+        for row in read_rows(archive, member)
+    ]
+    return replace(rows, fewshot=examples, fewshot_where=f"{archive}!{member}")
 
 
 def first_use_file() -> Path:

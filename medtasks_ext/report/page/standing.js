@@ -14,8 +14,10 @@ function standingsPart() {
     make("h3", { textContent: "Where it stands" }),
     ...found.slice(0, SHOWN_STANDINGS).map(standingCard),
     found.length > SHOWN_STANDINGS
-      ? folded(`${plural(found.length - SHOWN_STANDINGS, "more suite or model", "more suites or models")}`, () =>
-          found.slice(SHOWN_STANDINGS).map(standingCard),
+      ? folded(
+          plural(found.length - SHOWN_STANDINGS, "more suite or model", "more suites or models"),
+          () => found.slice(SHOWN_STANDINGS).map(standingCard),
+          { open: onPaper },
         )
       : null,
   );
@@ -30,7 +32,7 @@ function standingCard(item) {
     placesPicture(item),
     howSure(item),
     strongAndWeak(item),
-    folded("By language, kind of task and specialty", () => [byValue(item)], { open: item === report.standings[0] }),
+    folded("By language, kind of task and specialty", () => [byValue(item)], { open: onPaper || item === report.standings[0] }),
   );
 }
 
@@ -72,10 +74,10 @@ function placesPicture(item) {
     svg("text", { x: at(sorted[0]), y: 88, "text-anchor": "start" }, fixed(sorted[0], 2)),
     svg("text", { x: at(sorted.at(-1)), y: 88, "text-anchor": "end" }, fixed(sorted.at(-1), 2)),
   );
-  return make("div", { className: "places-box" }, picture, legend(item, quantile(0.5)));
+  return make("div", { className: "places-box" }, picture, placesLegend(item, quantile(0.5)));
 }
 
-function legend(item, median) {
+function placesLegend(item, median) {
   const n = item.rivals.length;
   const parts = [text("span", "key rival", plural(n, "published model"))];
   if (item.peers.length) parts.push(text("span", "key peer", `${count(item.peers.length)} of its size (about ${item.size} B)`));

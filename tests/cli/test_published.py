@@ -1,0 +1,56 @@
+"""Published models without a run of one's own."""
+
+import csv
+import json
+from statistics import fmean
+
+import pytest
+
+from medtasks_ext.results.published import reference_folder
+
+
+def test_a_report_of_published_models_alone_has_the_printed_figures(medtasks, tmp_path):
+    outcome = medtasks("report", "--published", "bridge", "-o", "out", "--strategy", "zero_shot")
+    assert outcome.code == 0 and "the best of 98 published models" in outcome.out
+    with (reference_folder() / "bridge_overall.csv").open(encoding="utf-8") as file:
+        printed = {row["model"]: row for row in csv.DictReader(file)}
+    with (tmp_path / "out" / "groups.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["axis"] == "suite" and row["value"] == "bridge"]
+    known = {row["model"]: row for row in rows if row["model"] in printed}
+    assert len(known) == 95
+    for model, row in known.items():
+        assert float(row["interval_low"]) == pytest.approx(float(printed[model]["zero_shot_ci_low"]) / 100)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Published results: BRIDGE" in page
+
+
+def test_a_report_of_nothing_is_refused(medtasks):
+    outcome = medtasks("report")
+    assert outcome.code == 2 and "no runs are named" in outcome.err and "--published all" in outcome.err
+
+
+def test_two_published_models_are_set_side_by_side(medtasks):
+    [zero_shot, *_] = json.loads(medtasks("compare", "gpt-4o", "gpt-oss-120b", "--json").out)
+    with (reference_folder() / "bridge_leaderboard.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["strategy"] == "zero_shot"]
+    means = [
+        fmean(float(row["score"]) / 100 for row in rows if row["model"] == model)
+        for model in ("gpt-4o-0806", "gpt-oss-120b")
+    ]
+    assert [zero_shot["before"], zero_shot["after"]] == pytest.approx(means)
+    assert len(zero_shot["tasks"]) == 87
+    outcome = medtasks("compare", "gpt-4o", "gpt-oss-120b")
+    assert "BRIDGE, zero-shot" in outcome.out and "are not tested" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        (("gpt-4o", "nonesuch-9000"), "no run and no published model is called 'nonesuch-9000'"),
+        (("gpt-4o", "o1"), "similar: HuatuoGPT-o1-"),
+        (("GPT-4", "gpt-oss-20b"), "no paper prints scores of tasks of both"),
+    ],
+)
+def test_a_name_that_no_paper_has_is_refused_with_similar_ones(medtasks, models, message):
+    outcome = medtasks("compare", *models)
+    assert outcome.code == 2 and message in outcome.err

@@ -1,0 +1,51 @@
+"""Two, four and eight processes on one folder: each is told, or waits; nothing is done twice."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from medtasks_ext.registry import registry
+from medtasks_ext.results.store.read import read_store
+from medtasks_ext.runner.verify import verify
+from tests.conftest import ROOT
+
+TASK = "bridge_chip_ctc"
+RUN = ("run", "--model", "random-label", "--data", "sample", "--tasks", TASK, "--output_path")
+NUMBERS = [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (4, 8))]
+
+
+def at_once(n, *command, cwd):
+    """Start a command n times; those that did not work in the folder say why."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "medtasks_ext", *command],
+            cwd=cwd, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )
+        for _ in range(n)
+    ]  # fmt: skip
+    ended = [(process.communicate()[1], process.returncode) for process in started]
+    for said, code in ended:
+        assert code == 0 or (code == 2 and "works in this folder" in said), said
+    assert any(code == 0 for _, code in ended)
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_run_rescore_merge_and_ingest(medtasks, tmp_path, n):
+    at_once(n, *RUN, "run", cwd=tmp_path)
+    records = [json.loads(line) for line in (tmp_path / f"run/responses/{TASK}.jsonl").open()]
+    assert len({item["key"] for item in records}) == len(records)
+    at_once(n, "rescore", "run", cwd=tmp_path)
+    assert not verify(tmp_path / "run", registry()).changes
+    for number in (1, 2):
+        assert medtasks(*RUN, "part", "--shard", f"{number}/2").code == 0
+    at_once(n, "merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole", cwd=tmp_path)
+    assert not verify(tmp_path / "whole", registry()).changes
+    assert not list(tmp_path.glob(".whole*")), "a merge left something"
+    at_once(n, "ingest", "run", "--store", "store", cwd=tmp_path)
+    faults = []
+    [entry] = read_store(tmp_path / "store", registry(), faults)
+    assert not faults and set(entry.experiments) == {TASK}

@@ -1,0 +1,170 @@
+"""A command in a process of its own, with a fault at one of its operations on files and sockets.
+
+The process is forked, so that hundreds of cases need no start of Python. Operations are what Python's audit
+hooks see (files that are opened for writing, renames, links, removals, folders, connections), and `os.write`
+and `os.fsync`, through which records go. Only those below one folder, and connections, count.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+KINDS = ("kill", "full disk", "input/output error")
+_EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.chmod", "os.truncate"}
+_SOCKET = "socket.connect"
+KILLED = -signal.SIGKILL
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        code: exit code; negative for a signal.
+        err: what it printed on standard error.
+        operations: that it did, where no fault was put in.
+    """
+
+    code: int
+    err: str
+    operations: int
+
+
+class _Fault:
+    def __init__(self, folder: Path, at: int, kind: str) -> None:
+        self.folder, self.at, self.kind, self.count = str(folder), at, kind, 0
+        self.write, self.sync = os.write, os.fsync
+
+    def install(self) -> None:
+        os.write = self._written  # type: ignore[assignment]
+        os.fsync = self._synced  # type: ignore[assignment]
+        sys.addaudithook(self._event)
+
+    def _event(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == _SOCKET:
+            self._operation()
+        elif event == "open":
+            path, _, flags = arguments
+            if flags is not None and flags & (os.O_WRONLY | os.O_RDWR) and self._inside(path):
+                self._operation()
+        elif event in _EVENTS and self._inside(arguments[0]):
+            self._operation()
+
+    def _written(self, file: int, content: Any) -> int:
+        if self._inside(self._name(file)):
+            self._operation()
+        return self.write(file, content)
+
+    def _synced(self, file: int) -> None:
+        if self._inside(self._name(file)):
+            self._operation()
+        self.sync(file)
+
+    def _name(self, file: int) -> str:
+        try:
+            return str(Path(f"/proc/self/fd/{file}").readlink())
+        except OSError:
+            return ""
+
+    def _inside(self, path: object) -> bool:
+        return isinstance(path, str | os.PathLike) and str(path).startswith(self.folder)
+
+    def _operation(self) -> None:
+        self.count += 1
+        if self.kind == "kill" and self.count == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.kind == "full disk" and self.count >= self.at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if self.kind == "input/output error" and self.count == self.at:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def call(command: Sequence[str], folder: Path, *, at: int = 0, kind: str = "") -> Ended:
+    """Run a `medtasks` command in the current folder.
+
+    Args:
+        folder: whose operations count.
+        at: number of the operation that goes wrong, from 1.
+        kind: one of `KINDS`; none by default.
+    """
+    log, counted = folder.parent / "faults.err", folder.parent / "faults.count"
+    child = os.fork()
+    if child == 0:
+        _run(list(command), _Fault(folder, at, kind), log, counted)
+    _, status = os.waitpid(child, 0)
+    operations = int(counted.read_text() or 0) if counted.is_file() else 0
+    counted.unlink(missing_ok=True)
+    return Ended(os.waitstatus_to_exitcode(status), log.read_text(errors="replace"), operations)
+
+
+def _run(command: list[str], fault: _Fault, log: Path, counted: Path) -> None:
+    """Of the child; never returns."""
+    code = 70
+    try:
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        from medtasks_ext.cli.main import main
+
+        sys.argv = ["medtasks", *command]
+        fault.install()
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(bool(end.code))
+        except BaseException:
+            fault.kind = ""
+            traceback.print_exc()
+        fault.kind = ""
+        sys.stderr.flush()
+        counted.write_text(str(fault.count))
+    finally:
+        os._exit(code)
+
+
+def fresh(place: Path, source: Path | None = None) -> None:
+    """Begin a folder anew: empty, or as a copy."""
+    for path in place.parent.glob(f".{place.name}*"):
+        shutil.rmtree(path)
+    shutil.rmtree(place, ignore_errors=True)
+    if source:
+        shutil.copytree(source, place)
+
+
+def at_every_operation(
+    command: list[str], place: Path, prepare: Callable[[], None], check: Callable[[str], None]
+) -> None:
+    """Put each kind of fault at each operation, then call the command again without one.
+
+    Args:
+        place: whose operations count.
+        prepare: makes the folder as it is before the command.
+        check: holds the folder against what it must be; called with words for its message.
+    """
+    prepare()
+    n = call(command, place).operations
+    assert n > 5
+    ends: Counter[tuple[str, int]] = Counter()
+    for kind in KINDS:
+        for at in range(1, n + 1):
+            prepare()
+            ended = call(command, place, at=at, kind=kind)
+            said = f"{kind} at operation {at} of {n}: code {ended.code}\n{ended.err[-2000:]}"
+            assert ended.code in ((KILLED,) if kind == "kill" else (0, 1, 2)) or at > n - 2, said
+            assert "Traceback" not in ended.err, said
+            again = call(command, place)
+            assert again.code == 0, f"{said}\nagain: {again.err[-2000:]}"
+            check(said)
+            ends[kind, ended.code] += 1
+    print(f"\n{command[0]}: {n} operations, {sum(ends.values())} faults: {dict(ends)}")

@@ -1,0 +1,82 @@
+"""A fault at every operation on files: what a command had finished stays, and the same command finishes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.cli.run import run_command
+from medtasks_ext.registry import registry
+from medtasks_ext.results.store.read import read_store
+from medtasks_ext.runner.verify import verify
+from tests.runs.faults import at_every_operation, fresh
+
+pytestmark = pytest.mark.nightly
+
+TASK = "bridge_chip_ctc"
+RUN = ("run", "--model", "random-label", "--data", "sample", "--limit", "3", "--tasks", TASK, "--output_path")
+SHARDS = ("part-shard-1-of-2", "part-shard-2-of-2")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A run, and the shards of one like it; made here, so that forked processes find all loaded."""
+    folder = tmp_path_factory.mktemp("made")
+    assert run_command([*RUN[1:], str(folder / "run")]) == 0
+    for number in (1, 2):
+        assert run_command([*RUN[1:], str(folder / "part"), "--shard", f"{number}/2"]) == 0
+    return folder
+
+
+def metrics(run: Path) -> dict:
+    return json.loads((run / "results.json").read_text())["results"]
+
+
+def stored(run: Path) -> list[str]:
+    lines = (run / "responses" / f"{TASK}.jsonl").read_bytes().splitlines()
+    return [record["key"] for record in map(json.loads, lines) if "response" in record]
+
+
+def test_run(made, tmp_path):
+    place = tmp_path / "run"
+
+    def check(said: str) -> None:
+        keys = stored(place)
+        assert len(keys) == len(set(keys)) == 3, said
+        assert metrics(place) == metrics(made / "run") and not verify(place, registry()).changes, said
+
+    at_every_operation([*RUN, str(place)], place, lambda: fresh(place), check)
+
+
+def test_rescore(made, tmp_path):
+    place = tmp_path / "run"
+
+    def check(said: str) -> None:
+        assert metrics(place) == metrics(made / "run") and not verify(place, registry()).changes, said
+
+    at_every_operation(["rescore", str(place)], place, lambda: fresh(place, made / "run"), check)
+
+
+def test_merge(made, tmp_path):
+    place = tmp_path / "whole"
+
+    def check(said: str) -> None:
+        assert metrics(place) == metrics(made / "run") and not verify(place, registry()).changes, said
+
+    shards = [str(made / name) for name in SHARDS]
+    at_every_operation(["merge", *shards, "-o", str(place)], tmp_path, lambda: fresh(place), check)
+
+
+def test_ingest(made, tmp_path):
+    place = tmp_path / "store"
+
+    def check(said: str) -> None:
+        faults: list = []
+        [entry] = read_store(place, registry(), faults)
+        assert not faults and set(entry.experiments) == {TASK}, said
+
+    at_every_operation(
+        ["ingest", str(made / "run"), "--store", str(place)], place, lambda: fresh(place), check
+    )
