@@ -309,8 +309,8 @@ def test_a_plan_needs_no_published_lengths(medtasks, rows, monkeypatch):
 def test_a_suite_without_leaderboard_or_published_table_is_refused(medtasks, own, suite):
     outcome = medtasks("export", suite, "run")
     assert outcome.code == 2 and f"no leaderboard layout for '{suite}'" in outcome.err
-    outcome = medtasks("figures", "run", "--suite", suite)
-    assert outcome.code == 2 and f"no published table is known of '{suite}'" in outcome.err
+    outcome = medtasks("reproduce", suite, "run")
+    assert outcome.code == 2 and "no table or figure is called so" in outcome.err
 
 
 def test_results_without_the_folder_of_their_tasks_say_what_to_name(medtasks, run, monkeypatch):

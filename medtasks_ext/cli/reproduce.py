@@ -11,10 +11,13 @@ from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.report.atlas.cells import Cell, Data
 from medtasks_ext.report.atlas.models import own_models, published_models
 from medtasks_ext.report.atlas.spec import Atlas, atlases
-from medtasks_ext.report.atlas.statistics import Cell, Data, cells_of, holds, largest_deviation
+from medtasks_ext.report.atlas.statistics import cells_of, holds, largest_deviation
 from medtasks_ext.report.atlas.write import text, wide, write_all, write_item
+from medtasks_ext.results.prices import prices
+from medtasks_ext.results.suite_figures import Price
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +33,10 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="NAME RUN...", help="bridge:tables3, a suite, or all; then folders of runs."),
     ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(help="INPUT,OUTPUT in USD per million tokens, one for each run; else of model_configs."),
+    ] = None,
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Folder for CSV, LaTeX and one Parquet file.")
     ] = None,
@@ -43,26 +50,32 @@ def reproduce(
 
     Exit code 1: a recomputed figure is not the printed one.
     """
-    known = atlases()
+    tasks = registry()
+    known = {suite: atlas for suite, atlas in atlases().items() if suite in tasks.suites}
     if not names:
         _list(known)
         return 0
     chosen = _chosen(names[0], known)
     entries = _entries(names[1:])
+    prices_of = _prices(entries, price or [])
     folder = Path(out) if out else None
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-    tasks, sound = registry(), True
+    sound = True
     found: dict[str, list[Cell]] = {}
     for suite, items in chosen.items():
         of_suite = tasks.suites[suite]
         published = published_models(tasks, of_suite)
         own = own_models(entries, of_suite, published)
         for model in own:
-            if model.unlike:
-                how = f"asked otherwise than {of_suite.title}'s paper"
-                say(f"{model.name}: {counted(model.unlike, 'task')} {how}")
-        data = Data(tasks, of_suite, [*published, *own])
+            if n := sum(map(len, model.unlike.values())):
+                of = sum(map(len, model.scores.values()))
+                named = ", ".join(f"{words} in {count}" for words, count in model.reasons.items())
+                say(
+                    f"{model.name}: {n} of {of} tasks were asked otherwise than the published models were "
+                    f"({named}): not ranked among these"
+                )
+        data = Data(tasks, of_suite, [*published, *own], entries, prices_of)
         for name in items:
             item, key = known[suite].items[name], f"{suite}:{name}"
             found[key] = cells_of(item, data)
@@ -112,6 +125,31 @@ def _entries(paths: Sequence[str]) -> list[Entry]:
     for fault in results.faults:
         say(str(fault))
     return results.entries
+
+
+def _prices(entries: Sequence[Entry], given: Sequence[str]) -> dict[str, Price]:
+    if given and len(given) != len(entries):
+        raise MedtasksError(
+            f"{counted(len(given), 'price')} for {counted(len(entries), 'run')}",
+            where="--price",
+            remedy="give one for each run, in their order",
+        )
+    if given:
+        return {entry.label: _price(text) for entry, text in zip(entries, given, strict=True)}
+    known = prices()
+    return {entry.label: known[entry.model] for entry in entries if entry.model in known}
+
+
+def _price(words: str) -> Price:
+    try:
+        read, written = (float(part) for part in words.split(","))
+    except ValueError:
+        read = written = -1.0
+    if not (0 <= read < float("inf") and 0 <= written < float("inf")):
+        raise MedtasksError(
+            f"{words!r} is no price", where="--price", remedy="write INPUT,OUTPUT in USD per million tokens"
+        )
+    return Price(read, written)
 
 
 def _print_line(key: str, item: Item, cells: Sequence[Cell]) -> bool:

@@ -188,8 +188,6 @@ class Published(Strict):
     entries: Reference  # function of (registry, suite) that gives the models as lines of a leaderboard
     note: str  # what to know before a row of one's own is set beside a published one
     conditions: PublishedConditions | None = None  # how the models were asked
-    #: function behind `medtasks figures`; (registry, suite, runs by label, settings)
-    figures: Reference | None = None
     costs: Reference | None = None  # function of (suite) that gives model -> (US dollars, the rule in words)
     aliases: dict[str, str] = {}  # names of datasets in the published tables -> ours
 

@@ -23,12 +23,6 @@ class RunResults:
     model: str  # the name that its user gave the model
     tasks: dict[str, TaskRecord]  # task -> contents of its result file, for finished tasks
 
-    def score(self, task: str) -> float | None:
-        """The task's score, or None where it has none."""
-        record = self.tasks.get(task)
-        score: float | None = record["metrics"].get("score") if record else None
-        return score
-
     def samples(self, task: str, first: int | None = None) -> list[Sample]:
         """lm-eval's records of the task's documents; judged ones with `score` as (run, value).
 
@@ -47,17 +41,6 @@ class RunResults:
                 if item["score"] is not None:
                     sample["score"] = (item.get("run", ""), item["score"])
         return samples
-
-    def document_scores(self, task: str) -> dict[str, float]:
-        """Document -> score, for tasks whose score is a mean over documents; else nothing."""
-        scores: dict[str, float] = {}
-        for sample in self.samples(task):
-            value = sample.get("score")
-            if isinstance(value, (list, tuple)) and len(value) == 2 and isinstance(value[1], (int, float)):
-                value = value[1]  # (run, value)
-            if isinstance(value, (int, float)):
-                scores[document_key(sample["doc"])] = float(value)
-        return scores
 
 
 def read_run(folder: Path) -> RunResults:

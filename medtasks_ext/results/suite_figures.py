@@ -64,19 +64,6 @@ def suite_figures(scores: Mapping[str, Sequence[float]]) -> dict[str, SuiteFigur
     return figures
 
 
-def group_means(scores: Mapping[str, float], group_of: Mapping[str, str]) -> dict[str, float]:
-    """Mean of the normalised scores inside each category or subcategory.
-
-    Args:
-        scores: benchmark -> normalised score.
-        group_of: benchmark -> group.
-    """
-    groups: dict[str, list[float]] = {}
-    for benchmark, score in scores.items():
-        groups.setdefault(group_of[benchmark], []).append(score)
-    return {group: float(np.mean(values)) for group, values in groups.items()}
-
-
 @dataclass(frozen=True)
 class DetectableEffect:
     """The smallest difference between two models that a benchmark can show, over pairs of models."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
-from medtasks_ext.results.conditions import asked, comparable
+from medtasks_ext.results.conditions import comparable
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry
@@ -112,7 +112,7 @@ def _ask_in_other_words(first: Entry, second: Entry) -> bool:
         difference.condition
         for name in first.experiments.keys() & second.experiments.keys()
         for difference in comparable(
-            asked(first.experiments[name], first.settings), asked(second.experiments[name], second.settings)
+            first.experiments[name].asked, second.experiments[name].asked
         ).differences
         if difference.grade == "other"
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import function
-from medtasks_ext.results.conditions import unlike_the_paper
+from medtasks_ext.results.conditions import may_stand_beside, unlike_the_paper
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
@@ -30,7 +31,9 @@ class Model:
     groups: Mapping[str, float]  # what the paper prints without scores of tasks
     facts: Mapping[str, str]
     lengths: Mapping[str, float]  # strategy -> output tokens per answer, where they were counted
-    unlike: int = 0  # tasks that were asked otherwise than the paper's
+    #: strategy -> datasets that were asked otherwise than the paper's, or in part: in no rank beside these
+    unlike: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)  # what differs -> of how many tasks
 
     def score(self, group: Group, strategy: str, *, whole: bool = True) -> float | None:
         """The mean over a group's tasks; None where it lacks one, or all if that is allowed."""
@@ -42,13 +45,25 @@ class Model:
             return None
         return sum(weight * scores[name] for name, weight in weights.items())
 
-    def tasks(self, group: Group, strategy: str) -> int:
-        """How many of a group's tasks it has a score of."""
-        return len(frozenset(self.scores.get(strategy, {})) & group.counted)
+    def stands_beside(self, group: Group, strategy: str) -> bool:
+        """Whether it has all tasks of a group, and was asked them as the published models were."""
+        counted = frozenset(self.scores.get(strategy, {})) & group.counted
+        return len(counted) == group.n_tasks and not counted & self.unlike.get(strategy, frozenset())
+
+    def note(self, group: Group, strategy: str) -> str:
+        """What to know of its score in a group; nothing of published ones."""
+        counted = frozenset(self.scores.get(strategy, {})) & group.counted
+        otherwise = bool(counted & self.unlike.get(strategy, frozenset()))
+        return marks(len(counted), group.n_tasks, otherwise) if self.own else ""
 
     def has(self, facts: Mapping[str, str]) -> bool:
         """Whether it is one of the models with these facts; own ones always are."""
         return self.own or all(self.facts.get(name) == value for name, value in facts.items())
+
+
+def marks(n: int, of: int, otherwise: bool) -> str:
+    """How a score stands beside published ones, in words."""
+    return ", ".join([f"{n}/{of} tasks"] * (n < of) + ["asked otherwise"] * otherwise)
 
 
 def published_models(tasks: Registry, suite: Suite) -> list[Model]:
@@ -82,9 +97,10 @@ def own_models(entries: Iterable[Entry], suite: Suite, published: Sequence[Model
 def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
     scores: dict[str, dict[str, float]] = {}
     lengths: dict[str, list[float]] = {}
-    unlike = 0
+    unlike: dict[str, set[str]] = {}
+    reasons: Counter[str] = Counter()
     for item in entry.experiments.values():
-        if item.score is None or item.covered < 1 or not suite.lists(item.dataset.key):
+        if item.score is None or not suite.lists(item.dataset.key):
             continue
         # what a paper calls zero-shot may ask to reason first
         asked, strategy = item.dataset.metadata.published_strategy, item.strategy
@@ -94,7 +110,10 @@ def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
         scores.setdefault(strategy, {})[item.dataset.id] = item.score
         if item.tokens:
             lengths.setdefault(strategy, []).append(item.tokens["output"] / max(item.n, 1))
-        unlike += bool(entry.kind != "published" and unlike_the_paper(item))
+        if entry.kind != "published" and not may_stand_beside(item):
+            unlike.setdefault(strategy, set()).add(item.dataset.id)
+            named = {reason.partition(":")[0] for reason in unlike_the_paper(item)}
+            reasons.update(named if item.coverage.whole else {*named, "a part of the rows or judgements"})
     return Model(
         entry.label if entry.kind != "published" else entry.model,
         entry.kind != "published",
@@ -102,7 +121,8 @@ def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
         entry.groups,
         facts,
         {strategy: float(np.mean(values)) for strategy, values in lengths.items()},
-        unlike,
+        {strategy: frozenset(names) for strategy, names in unlike.items()},
+        reasons,
     )
 
 

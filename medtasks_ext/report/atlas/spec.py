@@ -16,7 +16,17 @@ from medtasks_ext.strict import Strict
 if TYPE_CHECKING:
     from pathlib import Path
 
-Statistic = Literal["group_scores", "win_rates", "restated", "trends", "families", "claims"]
+Statistic = Literal[
+    "group_scores",
+    "win_rates",
+    "restated",
+    "trends",
+    "families",
+    "claims",
+    "detectable_effects",
+    "costs",
+    "departments",
+]
 
 
 class Printed(Strict):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.report.atlas.cells import Cell, Data, printed_figures
 from medtasks_ext.report.atlas.claims import claimed
-from medtasks_ext.report.atlas.models import covariate
+from medtasks_ext.report.atlas.models import covariate, marks
+from medtasks_ext.report.atlas.own_runs import costs, departments, detectable_effects
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
-from medtasks_ext.results.published import published
 from medtasks_ext.results.suite_figures import suite_figures
 from medtasks_ext.stats.correlation import rank_correlation
 from medtasks_ext.stats.permutation import paired_test
@@ -20,41 +20,9 @@ from medtasks_ext.stats.permutation import paired_test
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.atlas.models import Model
-    from medtasks_ext.report.atlas.spec import Item, Printed
+    from medtasks_ext.report.atlas.spec import Item
     from medtasks_ext.report.groups import Group
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One figure."""
-
-    row: str
-    column: str
-    printed: float | str | None = None
-    recomputed: float | str | None = None
-    own: bool = False  # recomputed of a run, not of published data
-    note: str = ""  # of how many tasks, where not of all
-    point: bool = False  # of a model behind a trend
-
-    @property
-    def deviation(self) -> float | None:
-        """Of the recomputed figure from the printed one; words that differ are infinitely far."""
-        if self.printed is None or self.recomputed is None:
-            return None
-        if isinstance(self.printed, float) and isinstance(self.recomputed, float):
-            return abs(self.printed - self.recomputed)
-        return 0.0 if self.printed == self.recomputed else float("inf")
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a block is computed from."""
-
-    tasks: Registry
-    suite: Suite
-    models: Sequence[Model]  # published ones, then own ones
 
 
 def cells_of(item: Item, data: Data) -> list[Cell]:
@@ -62,43 +30,22 @@ def cells_of(item: Item, data: Data) -> list[Cell]:
     return list(_STATISTICS[item.statistic](item, data))
 
 
-def _printed(given: Printed | None) -> dict[tuple[str, str], float | str]:
-    """(row, column) -> figure as the file has it."""
-    found: dict[tuple[str, str], float | str] = {}
-    for row in published(given.file) if given else ():
-        assert given
-        if any(row[name] != value for name, value in given.where.items()):
-            continue
-        pairs = (
-            [(row[given.column], row[given.value])]
-            if given.column
-            else [(name, row[column]) for name, column in given.columns.items()]
-        )
-        found |= {(row[given.row], name): _number(value) for name, value in pairs if value}
-    return found
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 def _groups(item: Item, data: Data) -> dict[str, Group]:
     """Column -> the group that it is the mean over; values and titles are read as the paper writes them."""
-    printed = {column.lower(): column for _, column in _printed(item.printed)}
+    printed = {column.lower(): column for _, column in printed_figures(item.printed)}
     named = {value: name for name, value in item.values.items()}
     found = {}
     for group in groups_of(data.tasks):
-        if (group.suite, group.axis) == (data.suite.id, item.axis):
+        if (group.suite, group.axis) != (data.suite.id, item.axis):
+            continue
+        if not group.derived or group.value in named:
             name = named.get(group.value, title(group.axis, group.value))
             found[printed.get(name.lower(), name)] = group
     return found
 
 
 def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
-    printed, groups = _printed(item.printed), _groups(item, data)
+    printed, groups = printed_figures(item.printed), _groups(item, data)
     for model in _models(item, data):
         values: list[float] = []
         for strategy in item.strategies:
@@ -112,7 +59,7 @@ def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
                     continue
                 values.append(value)
                 beside = printed.get((model.name, column))
-                note = _part(model.tasks(group, strategy), group.n_tasks) if model.own else ""
+                note = model.note(group, strategy)
                 yield Cell(model.name, column, beside, item.scale * value, model.own, note)
         if item.average and values:
             beside, value = printed.get((model.name, item.average)), item.scale * float(np.mean(values))
@@ -127,13 +74,9 @@ def _models(item: Item, data: Data) -> list[Model]:
     ]
 
 
-def _part(n: int, of: int) -> str:
-    return "" if n == of else f"{n}/{of} tasks"
-
-
 def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
     """Own runs join one at a time, on the benchmarks that they have."""
-    printed = _printed(item.printed)
+    printed = printed_figures(item.printed)
     scores = {model.name: model.scores["zero_shot"] for model in _models(item, data) if not model.own}
     most = max(map(len, scores.values()))
     rivals = {name: own for name, own in scores.items() if len(own) == most}
@@ -143,19 +86,24 @@ def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
         for column, value in vars(line).items():
             yield Cell(name, column, printed.get((name, column)), float(value))
     for model in data.models:
-        mine = model.scores.get("zero_shot", {})
-        shared = [key for key in names if key in mine]
-        if not model.own or not shared:
+        mine, otherwise = model.scores.get("zero_shot", {}), model.unlike.get("zero_shot", frozenset())
+        here = [key for key in names if key in mine]
+        alike = [key for key in here if key not in otherwise]
+        if not model.own or not here:
             continue
+        shared = alike or here
         among = {model.name: [mine[key] for key in shared]}
         among |= {name: [own[key] for key in shared] for name, own in rivals.items()}
-        note = _part(len(shared), len(names))
+        note = marks(len(shared), len(names), not alike)
         for column, value in vars(suite_figures(among)[model.name]).items():
-            yield Cell(model.name, column, None, float(value), own=True, note=note)
+            if alike or not column.startswith("win"):
+                yield Cell(model.name, column, None, float(value), own=True, note=note)
+            else:
+                yield Cell(model.name, column, own=True)
 
 
 def _restated(item: Item, data: Data) -> Iterator[Cell]:
-    for (row, column), value in _printed(item.printed).items():
+    for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
 
 
@@ -173,7 +121,7 @@ def _trends(item: Item, data: Data) -> Iterator[Cell]:
             (x, y)
             for model, y in models
             if (x := covariate(model, name, strategy)) is not None
-            and (not model.own or model.tasks(group, strategy) == group.n_tasks)
+            and (not model.own or model.stands_beside(group, strategy))
         ]
         found = rank_correlation(*zip(*known, strict=True)) if known else None
         if found is None:
@@ -186,7 +134,7 @@ def _trends(item: Item, data: Data) -> Iterator[Cell]:
         yield Cell(name, "p", None, found.p_value)
         yield Cell(name, "models", None, float(found.n))
     for model, score in models:
-        note = _part(model.tasks(group, strategy), group.n_tasks) if model.own else ""
+        note = model.note(group, strategy)
         yield Cell(model.name, "score", None, item.scale * score, model.own, note, point=True)
         for name in item.covariates:
             value = covariate(model, name, strategy)
@@ -234,6 +182,9 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "trends": _trends,
     "families": _families,
     "claims": _claims,
+    "detectable_effects": detectable_effects,
+    "costs": costs,
+    "departments": departments,
 }
 
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from medtasks_ext.report.atlas.cells import Cell
     from medtasks_ext.report.atlas.spec import Item
-    from medtasks_ext.report.atlas.statistics import Cell
 
 COLUMNS = ("row", "column", "printed", "recomputed", "yours", "note", "point")
 
