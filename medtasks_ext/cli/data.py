@@ -48,9 +48,10 @@ def data_template(
     ] = None,
     form: Annotated[str, typer.Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
 ) -> int:
-    """Write what a dataset's owner needs to know: columns, types, allowed values, two example rows.
+    """Write the columns of a dataset and two example rows.
 
-    In Excel, cells with allowed values offer them. Nothing is written where rows are looked for.
+    Types and allowed values of columns stand in a README; in Excel, cells offer the values.
+    Nothing is written where rows are looked for.
 
     Example: medtasks data template medhelm_clear -o /data/medtasks --format xlsx
     """

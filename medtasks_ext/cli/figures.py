@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ def figures(
         tasks.suites[chosen],
         {_label(run, runs): run for run in runs},
         SUFFIX[strategy],
-        [_price(text) for text in price or []],
+        _prices(price or [], runs),
     )
     _check_rows(asked)
     function(asked.suite, printed[chosen])(asked)
@@ -145,8 +146,26 @@ def _label(run: RunResults, runs: list[RunResults]) -> str:
 def _price(text: str) -> Price:
     try:
         read, written = (float(part) for part in text.split(","))
+        if not (0 <= read < math.inf and 0 <= written < math.inf):
+            raise ValueError
     except ValueError:
         raise MedtasksError(
             f"{text!r} is no price", where="--price", remedy="write INPUT,OUTPUT in USD per million tokens"
         ) from None
     return Price(read, written)
+
+
+def _prices(given: Sequence[str], runs: Sequence[RunResults]) -> list[Price]:
+    """A price for each run, or none at all.
+
+    Raises:
+        MedtasksError: one is no price, or they are not as many as the runs.
+    """
+    found = [_price(text) for text in given]
+    if found and len(found) != len(runs):
+        raise MedtasksError(
+            f"{len(found)} prices for {len(runs)} runs",
+            where="--price",
+            remedy="give one for each run, in the order of the runs",
+        )
+    return found

@@ -117,7 +117,7 @@ def _main_table(report: Report, sections: dict[tuple[str, str], list[GroupScore]
         for row in rows:
             label = f"{name}, {strategy_title(strategy)}" if alone else f"  {escape(row.entry.label)}"
             table.add_row(label + (" SAMPLE" if row.sample else ""), *_cells(row))
-        for label, score in _published(report, rows):
+        for label, score in _published(report, rows) if report.own else ():
             table.add_row(f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]")
     return table
 

@@ -45,7 +45,7 @@ def print_figures(asked: Figures) -> None:
     }
     _print_table(asked, common, ranked, beside, _published(asked))
     _print_effects(asked, common)
-    for run, price in zip(asked.runs.values(), asked.prices, strict=False):
+    for run, price in zip(asked.runs.values(), asked.prices, strict=bool(asked.prices)):
         _print_cost(asked, run, price)
 
 
@@ -136,6 +136,7 @@ def _print_effects(asked: Figures, common: list[str]) -> None:
 
 def _print_cost(asked: Figures, run: RunResults, price: Price) -> None:
     real = bound = 0.0
+    counted = 0
     unknown = []
     for dataset in asked.tasks.datasets_of(asked.suite):
         name = dataset.id + asked.suffix
@@ -145,9 +146,13 @@ def _print_cost(asked: Figures, run: RunResults, price: Price) -> None:
         if not (tokens := item.get("tokens")):
             unknown.append(name)
             continue
+        counted += 1
         budget = int(item["config"]["generation_kwargs"]["max_gen_toks"])
         real += price.of(tokens["input"], tokens["output"])
         bound += cost_bound(price, tokens["input"], item["n"], budget)
+    if not counted:
+        typer.echo(f"\n{run.model}: no cost, since no tokens were counted in its {len(unknown)} tasks")
+        return
     typer.echo(
         f"\n{run.model}: {real:.2f} USD for the tokens used,"
         f" at most {bound:.2f} if every answer filled its budget"

@@ -230,6 +230,7 @@ def _columns_written(block: str, found: Proposal) -> str:
         lines.append("        fields:")
         lines += [f"          {name}: {_quoted(value)}" for name, value in fields.items()]
     head, rest = block.split("    - columns:\n", 1)
+    rest = re.sub(r"^ {6}types: .*\n", "", rest, flags=re.MULTILINE)
     after = re.search(r"^ {0,6}\S", rest, flags=re.MULTILINE)
     return (
         head

@@ -135,10 +135,11 @@ def compare_results(results: Results, tasks: Registry) -> Compared:
         changes += [(pair, change) for change in found]
         faults += more
     if not changes:
+        why = f": {faults[0].where} {faults[0].what}" if faults else ""
         raise MedtasksError(
-            f"{pairs[0].before.label} and {pairs[0].after.label} have no scored task in common that can be"
-            " compared",
-            remedy="run both on the same tasks and rows",
+            f"{pairs[0].before.label} and {pairs[0].after.label} have no scored task in common that can be "
+            f"compared{why}",
+            remedy=(faults[0].remedy if faults else "") or "run both on the same tasks and rows",
         )
     of_groups = [
         (pair, change)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import codecs
 import json
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.archives import open_archive
 from medtasks_ext.rows.cells import csv_rows, decoded, sheet_rows
 from medtasks_ext.rows.docx import paragraphs
 from medtasks_ext.rows.elements import element_rows
@@ -49,15 +49,8 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
     return rows
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
-        raise MedtasksError("is not a zip archive", where=path, remedy="download it again") from None
-
-
 def _texts(path: Path, pattern: str) -> list[Row]:
-    with _archive(path) as archive:
+    with open_archive(path) as archive:
         names = sorted(name for name in archive.namelist() if PurePosixPath(name).match(pattern))
         return [
             {"file": PurePosixPath(name).name, "text": decoded(archive.read(name), f"{path}!{name}")}
@@ -66,7 +59,7 @@ def _texts(path: Path, pattern: str) -> list[Row]:
 
 
 def _member(path: Path, name: str) -> bytes:
-    with _archive(path) as archive:
+    with open_archive(path) as archive:
         for entry in archive.namelist():
             if Path(entry).name == name:
                 return archive.read(entry)

@@ -44,11 +44,22 @@ def test_costs_are_of_counted_tokens_with_the_bound_beside_them(medtasks, two_ru
     assert "without 1 tasks whose tokens could not be counted: medhelm_clinic_referral" in outcome.out
 
 
+def test_tokens_that_were_not_counted_have_no_cost(medtasks, two_runs):
+    outcome = medtasks("figures", "oracle", "--price", "3,15")
+    assert "oracle: no cost, since no tokens were counted in its 2 tasks" in outcome.out
+    assert "0.00 USD" not in outcome.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("nowhere",), "no such file"),
         (("oracle", "--price", "cheap"), "'cheap' is no price"),
+        (("oracle", "--price=-1,-2"), "'-1,-2' is no price"),
+        (("oracle", "--price", "nan,1"), "'nan,1' is no price"),
+        (("oracle", "--price", "1,inf"), "'1,inf' is no price"),
+        (("oracle", "--price", "1,2", "--price", "3,4"), "2 prices for 1 runs"),
+        (("oracle", "random-label", "--price", "1,2"), "1 prices for 2 runs"),
         (("oracle", "--strategy", "one_shot"), "unknown strategy 'one_shot'"),
         (("oracle", "--strategy", "cot"), "no task of medhelm has a score"),
     ],

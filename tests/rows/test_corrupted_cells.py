@@ -111,8 +111,11 @@ class Corruptible:
     def corruptions(self, name: str) -> dict[str, Callable]:
         """The ways in which cells of the column can be corrupted."""
         column = self.columns.get(name, Column())
+        unfit = {
+            kind: make for kind, make in CORRUPTIONS.items() if (kind, column.type) != ("an object", "object")
+        }
         return {
-            **CORRUPTIONS,
+            **unfit,
             **(OF_TRUTH if column.type == "boolean" else NOT_OF_TRUTH),
             **({} if column.type in ("lines", "options") else NOT_OF_TEXT),
             **(OF_LABELS if column.values is not None or column.type == "integer" else {}),

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.archives import open_archive
 
 
 @dataclass(frozen=True)
@@ -131,10 +132,7 @@ def only(files: Iterable[SourceFile], pattern: str) -> SourceFile:
 def _opened(path: Path, name: str) -> list[SourceFile]:
     if Path(name).suffix.lower() != ".zip":
         return [_file(name, str(path), lambda: path.open("rb"))]
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
-        raise MedtasksError("is not a zip archive", where=path, remedy="download it again") from None
+    archive = open_archive(path)
     return [
         _file(member, f"{path}!{member}", lambda member=member: archive.open(member))  # type: ignore[misc]
         for member in archive.namelist()
