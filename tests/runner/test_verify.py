@@ -67,7 +67,7 @@ def test_what_was_changed_is_named_and_no_card_is_written_of_it(medtasks, run, c
     apply(run)
     found = medtasks("verify", "run")
     assert found.code == 1 and f"✗ {file}: " in found.out and "not verify" in found.out
-    card = medtasks("card", "run", "-o", "card")
+    card = medtasks("card", "run", "--parts", "-o", "card")
     assert card.code == 2 and not Path("card").exists()
 
 
@@ -92,7 +92,7 @@ def test_scores_are_computed_anew_from_the_answers_and_nothing_in_the_folder_cha
 
 
 def test_answers_whose_chain_and_manifest_were_forged_show_against_a_published_card(medtasks, run, tmp_path):
-    assert medtasks("card", "run", "-o", "card").code == 0
+    assert medtasks("card", "run", "--parts", "-o", "card").code == 0
     assert medtasks("verify", "run", "--against", "card/medtasks-manifest.json").code == 0
     run.rename(tmp_path / "honest")
     other = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
