@@ -5,7 +5,8 @@
 CHECKOUT is https://github.com/YLab-Open/BRIDGE at 838030090a937d6ee3caca51df0decef5c7853c6. The sample rows
 carry no official instruction, so each gets an invented one, and for reasoning the authors' sentence in it,
 as the proof does (`medtasks_ext/runner/proof.py`). Its modules import with what they do not need here
-stubbed. Only hashes are written.
+stubbed. Only hashes are written, and the
+budget of `BRIDGE.yaml`.
 
 With names of datasets behind, the hashes of the plain texts that Meditron and Me-LLaMA get are written, for
 `tests/runner/layouts.json`:
@@ -21,6 +22,8 @@ import json
 import sys
 import types
 from pathlib import Path
+
+import yaml
 
 BEFORE, AFTER = "Read the text.\n", "answer: text"
 SHOTS = 5
@@ -103,10 +106,12 @@ def main():
         }
         sys.stdout.write(json.dumps(texts, indent=1) + "\n")
         return
+    longest = yaml.safe_load((checkout / "BRIDGE.yaml").read_text(encoding="utf-8"))["max_token_output"]
     found = {}
     for file in sorted(root.glob("*/sample.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        found[file.parent.name] = {"messages": of_task(rows, config, process), "max_tokens": None, "stop": []}
+        lists = of_task(rows, config, process)
+        found[file.parent.name] = {"messages": lists, "max_tokens": longest, "stop": []}
     made_by = {"repository": "YLab-Open/BRIDGE", "commit": "838030090a937d6ee3caca51df0decef5c7853c6"}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(proof)}" for name, proof in found.items())
     sys.stdout.write(f'{{"made_by": {json.dumps(made_by)},\n "tasks": {{\n{lines}\n}}}}\n')

@@ -169,7 +169,7 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "scoreable": metadata.scoreable,
         "primary_metric": metadata.primary_metric,
         "n_test": metadata.n_test,
-        "official_budget": metadata.official_budget,
+        "official_budget": budget.at_most if (budget := dataset.official_budget) else None,
         "published_strategy": metadata.published_strategy,
         "version": dataset.version,
         "twin_of": metadata.twin_of,

@@ -22,7 +22,7 @@ from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
 from medtasks_ext.runner.plan_estimate import Estimate, Hardware, estimate
-from medtasks_ext.runner.plan_model import Tokenizer, find_model
+from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
 from medtasks_ext.runner.plan_reasoning import Way, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
@@ -149,6 +149,7 @@ def _counted(
         system_role=takes_system and way.model.metadata.get("system_role", True),
         prompts=options.prompts,
         layout=None if template else way.model.metadata.get("layout"),
+        context=_context(way.model, options),
     )
     counted, faults = [], {}
     for name in names:
@@ -159,13 +160,17 @@ def _counted(
     return counted, faults
 
 
+def _context(model: PlannedModel, options: Options) -> int | None:
+    return options.max_model_len or model.context()
+
+
 def _plan(way: Way, counted: Sequence[CountedTask], tokenizer: Tokenizer, options: Options) -> Plan:
-    tokens = options.max_model_len or way.model.context()
+    tokens = _context(way.model, options)
     context = Context(tokens, cuts=not way.model.served) if tokens else None
     budget = options.max_gen_toks or way.model.decoding.get("max_gen_toks")
     if budget is None and way.thinks and way.model.config is None:
         budget = min(REASONING_BUDGET, tokens // 2) if tokens else REASONING_BUDGET  # as `model_configs` does
-    plans = [task.plan(OutputRule(way.thinks, budget), context) for task in counted]
+    plans = [task.plan(OutputRule(way.thinks, budget, way.direct), context) for task in counted]
     return Plan(way, context, budget, plans, estimate(way.model, plans, tokenizer.size, options.hardware))
 
 

@@ -123,7 +123,7 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     shots = words + (f"{seen.shots} examples; " if seen.shots else "")
     _say(f"{shots}settings: {json.dumps(seen.generation, ensure_ascii=False)}")
     if seen.official_budget:
-        _say(f"a model that does not reason has {seen.official_budget:,} tokens, as in the suite's own runs")
+        _say(f"a model that does not reason has {seen.official_budget}, as in the suite's own runs")
     _text("prompt without a chat template", seen.prompt, seen.own_text)
     if chat and seen.chat_prompt is not None:
         size = "" if seen.tokens is None else f", {seen.tokens:,} tokens"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.words import say
-from medtasks_ext.runner.plan_model import ready_files
+from medtasks_ext.runner.plan_model import PlannedModel, known_to_think
 
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -14,29 +14,25 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
 _UNKNOWN = (
-    "note: nothing says whether the model reasons before it answers, so open-ended answers may be longer "
+    "note: nothing says whether the model reasons before it answers, so answers may be longer "
     """than in the suites' own runs; --metadata '{"thinking": false}' asks with the suites' budgets"""
 )
 
 
 def reasons(config: EvaluatorConfig) -> bool | None:
-    """Whether the model reasons before it answers; None where nobody says.
-
-    A switch that is off goes first, then `metadata.thinking` of the configuration, then that of the ready
-    file of the same model.
+    """Whether the model of a run reasons before it answers; None where nobody says.
 
     Raises:
         MedtasksError: `thinking` is neither true nor false.
     """
-    from medtasks_ext.prompts.load import flag
+    return known_to_think(config.model_args, config.metadata)
 
-    if config.model_args.get("enable_thinking") is False:
-        return False
-    if (said := config.metadata.get("thinking")) is not None:
-        return flag(said, "thinking")
+
+def context_of(config: EvaluatorConfig) -> int | None:
+    """Tokens of prompt and answer that the model takes together; None where nobody says."""
     named = config.model_args.get("pretrained") or config.model_args.get("model")
-    files = ready_files(str(named)) if named else []
-    return bool(files[0].metadata["thinking"]) if files else None
+    content = {"model": config.model, "model_args": config.model_args}
+    return PlannedModel(str(named), None, content).context() if named else None
 
 
 def say_budget(config: EvaluatorConfig, tasks: Registry, names: Iterable[str]) -> None:

@@ -23,7 +23,7 @@ from medtasks_ext.cli.arguments import (
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import create_model, highest_cost, output_folder
 from medtasks_ext.cli.prompts import say_wording
-from medtasks_ext.cli.reasons import reasons, say_budget
+from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
@@ -458,6 +458,7 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     # lm-eval merges model arguments into metadata: only what no model argument says is ours
     ours = {key: value for key, value in config.metadata.items() if key not in config.model_args}
     gen_kwargs = config.gen_kwargs or {}
+    official = "max_gen_toks" not in gen_kwargs and reasons(config) is False
     return Settings(
         num_fewshot=config.num_fewshot,
         apply_chat_template=config.apply_chat_template,
@@ -469,7 +470,8 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
         layout=_layout(ours.get("layout"), config),
-        official_budget="max_gen_toks" not in gen_kwargs and reasons(config) is False,
+        official_budget=official,
+        context=context_of(config) if official else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.official import AnswerBudget
 from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.registry.suites import Suite, vocabulary
 from medtasks_ext.registry.tasks import (
@@ -14,6 +15,7 @@ from medtasks_ext.registry.tasks import (
 __all__ = [
     "STRATEGIES",
     "SUFFIX",
+    "AnswerBudget",
     "Dataset",
     "Metadata",
     "Registry",

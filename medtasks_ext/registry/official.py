@@ -25,6 +25,29 @@ def _plain_path(value: str) -> str:
 InsidePath = Annotated[str, AfterValidator(_plain_path)]
 
 
+class AnswerBudget(Strict):
+    """Tokens that an answer may have in a suite's own runs."""
+
+    at_most: Annotated[int, Field(ge=1)]
+    share_of_context: Annotated[float, Field(gt=0, lt=1)] | None = None  # no more than this
+
+    def tokens(self, context: int | None) -> int:
+        """The tokens for a model.
+
+        Args:
+            context: tokens that it takes of prompt and answer together; None where nobody knows.
+        """
+        if context is None or self.share_of_context is None:
+            return self.at_most
+        return max(1, min(self.at_most, int(context * self.share_of_context)))
+
+    @property
+    def words(self) -> str:
+        """The budget as a reader sees it."""
+        at_most, share = f"{self.at_most:,} tokens", self.share_of_context
+        return f"{at_most}, or {share:.1%} of its context if that is less" if share else at_most
+
+
 class Artefact(Strict):
     """A file that the suite's authors released, pinned.
 

@@ -31,7 +31,7 @@ from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.languages import code_of, three_letter_name
-from medtasks_ext.registry.official import SuiteOfficial
+from medtasks_ext.registry.official import AnswerBudget, SuiteOfficial
 from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.strict import Strict
 
@@ -223,6 +223,7 @@ class Suite(Strict):
     jury: str | None = None  # the bundled jury for open-ended answers
     official_files: bool = False  # whether the authors' file of rows is named as each dataset of the paper
     official: SuiteOfficial | None = None  # where its own words stand, and how they become prompts
+    official_budget: AnswerBudget | None = None  # of answers to datasets that have no figure of their own
     release: Release | None = None  # where inputs of open datasets are published without gold
     official_interval: bool = False  # whether the paper's own interval stands beside ours
     departments: bool = False  # whether rows may name departments

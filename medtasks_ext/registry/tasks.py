@@ -19,6 +19,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.metadata import Facts, Metadata
+from medtasks_ext.registry.official import AnswerBudget
 from medtasks_ext.registry.strategies import STRATEGIES, dataset_and_strategy, suffix_of
 from medtasks_ext.registry.suites import (
     NO_SUITE,
@@ -124,6 +125,12 @@ class Dataset:
     def of_paper(self) -> bool:
         """Whether the suite's paper has it; any other was added to the suite later."""
         return self.suite.lists(self.key)
+
+    @property
+    def official_budget(self) -> AnswerBudget | None:
+        """Tokens of an answer in the suite's own runs: the dataset's figure, else the suite's rule."""
+        own = self.metadata.official_budget
+        return AnswerBudget(at_most=own) if own else self.suite.official_budget
 
     @cached_property
     def n_documents(self) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.evaluator import evaluate as lm_eval_evaluate
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, Registry
+from medtasks_ext.registry import AnswerBudget, Dataset, Registry
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.task import MedicalTask
 
@@ -43,6 +43,7 @@ class Settings:
     #: whether answers have the tokens that they have in the suites' own runs of models that do not reason
     #: (`official_budget`), where `gen_kwargs` do not say
     official_budget: bool = False
+    context: int | None = None  # tokens of prompt and answer, on which that budget may depend
     layout: str | None = None  # a chat template in Jinja for models that have none and read plain text
 
     @property
@@ -70,17 +71,19 @@ class TaskResult:
     loaded: dict[str, Any]  # what was loaded (origin, revision, prompt hash, counts)
 
 
-def official_budget(dataset: Dataset, strategy: str) -> int | None:
-    """Tokens that an answer may have where a run keeps to the suite's own budget; None where it does not.
+def official_budget(dataset: Dataset, strategy: str) -> AnswerBudget | None:
+    """What an answer may have where a run keeps to the suite's own budget; None where it does not.
 
-    Asking to reason first is ours and takes more. The first token of a longer response is what a budget
-    of one token would have left of it. A file that states `max_gen_toks` is kept to.
+    The figure of a dataset is that of an answer at once: asking to reason first is ours and takes more. The
+    first token of a longer response is what a budget of one token would have left of it. A file that states
+    `max_gen_toks` is kept to.
     """
     config = dataset.config
     stated = "max_gen_toks" in (config.get("generation_kwargs") or {})
-    if strategy == "cot" or stated or config["answer"]["kind"] == _CUT_BACK:
+    ours = strategy == "cot" and dataset.metadata.official_budget is not None
+    if ours or stated or config["answer"]["kind"] == _CUT_BACK:
         return None
-    return dataset.metadata.official_budget
+    return dataset.official_budget
 
 
 def build_task(registry: Registry, name: str, settings: Settings) -> Task:
@@ -96,7 +99,8 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     dataset, strategy = registry.tasks[name]
     task = MedicalTask.of(dataset, strategy, metadata)
     if settings.official_budget and (budget := official_budget(dataset, strategy)):
-        task.set_config("generation_kwargs", {"max_gen_toks": budget}, update=True)
+        tokens = budget.tokens(settings.context)
+        task.set_config("generation_kwargs", {"max_gen_toks": tokens}, update=True)
     if settings.gen_kwargs:
         task.set_config("generation_kwargs", dict(settings.gen_kwargs), update=True)
     fixed = task.get_config("num_fewshot")

@@ -58,6 +58,9 @@ class OutputRule:
 
     reasons: bool = False  # whether it reasons by itself before it answers
     budget: int | None = None  # tokens that an answer may have at most; None for the task's own
+    official: bool = (
+        False  # whether a run keeps to the suite's own budget, as it does where it knows `reasons`
+    )
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class CountedTask:
 
     def plan(self, rule: OutputRule, context: Context | None) -> TaskPlan:
         """What the task takes by a rule of its output, within a context."""
-        budget = rule.budget or (None if rule.reasons else self.official_budget) or self.budget
+        budget = rule.budget or (self.official_budget if rule.official else None) or self.budget
         before = TRACE if rule.reasons else STEP_BY_STEP if self.steps else 0
         plan = TaskPlan(
             task=self.task,
@@ -169,6 +172,7 @@ def count_task(
         MedtasksError: local data that is malformed.
     """
     dataset, strategy = registry.tasks[name]
+    official = official_budget(dataset, strategy)
     task, at_hand = _built(registry, name, settings)
     chosen = _drawn(task.eval_docs)
     prompts = count([str(rendered_prompt(task, item, settings, chat_template)) for item in chosen])
@@ -183,7 +187,7 @@ def count_task(
         answers=_answers(chosen, count),
         steps=bool(chosen[0]["cot"]),
         budget=int(task.config.generation_kwargs["max_gen_toks"]),
-        official_budget=official_budget(dataset, strategy),
+        official_budget=official.tokens(settings.context) if official else None,
         at_hand=at_hand,
         wording=chosen[0].loaded.instruction,
         lengths="rows" if at_hand else "sample",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -133,6 +134,30 @@ def ready_files(hub_id: str) -> list[PlannedModel]:
     """A model by each ready file of its own, the one that leaves thinking on before the other."""
     found = _ready_files().get(hub_id.lower(), [])
     return sorted(found, key=lambda model: model.arguments.get("enable_thinking") is False)
+
+
+def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool | None:
+    """Whether a run takes a model for one that reasons before it answers; None where nobody says.
+
+    A switch that is off goes first, then `metadata.thinking` of the configuration, then that of the ready
+    file of the same model.
+
+    Args:
+        arguments: `model_args` of the run.
+        metadata: of its configuration.
+
+    Raises:
+        MedtasksError: `thinking` is neither true nor false.
+    """
+    from medtasks_ext.prompts.load import flag
+
+    if arguments.get("enable_thinking") is False:
+        return False
+    if (said := metadata.get("thinking")) is not None:
+        return flag(said, "thinking")
+    named = arguments.get("pretrained") or arguments.get("model")
+    files = ready_files(str(named)) if named else []
+    return bool(files[0].metadata["thinking"]) if files else None
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from medtasks_ext.batching import BATCHING_MODELS
-from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, ready_files
+from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, known_to_think, ready_files
 
 _PROBE = [{"role": "user", "content": "user probe"}]
 #: The switch of chat templates for which lm-eval's models have an argument.
@@ -27,6 +27,12 @@ class Way:
     def switches(self) -> dict[str, Any]:
         """The changes that a chat template sees."""
         return {key: value for key, value in self.changes.items() if key == _SWITCH}
+
+    @property
+    def direct(self) -> bool:
+        """Whether a run knows that the model does not reason, and asks with the suites' budgets then."""
+        arguments = self.model.arguments or {"pretrained": self.model.name}
+        return known_to_think({**arguments, **self.changes}, self.model.metadata) is False
 
     @property
     def flag(self) -> str:

@@ -68,9 +68,8 @@ class Preview:
     shots: int  # examples in the prompt
     generation: dict[str, Any]  # lm-eval's settings of the request
     judged: bool  # whether judges give the score
-    #: tokens that the answer of a model that does not reason may have in a run; None where they are those of
-    #: `generation`
-    official_budget: int | None = None
+    #: tokens for a model that does not reason, in words; empty where they are those of `generation`
+    official_budget: str = ""
     trial: int | None = None  # which of several askings of one question this is
     chat_prompt: str | None = None  # with the chat template, if one is given
     #: whether the template takes a system turn; else the instruction is in the first user turn
@@ -127,7 +126,7 @@ def preview(
         shots=int(task.config.num_fewshot or 0),
         generation=dict(task.config.generation_kwargs or {}),
         judged=bool(dataset.blocks.get("judge")),
-        official_budget=official_budget(dataset, strategy),
+        official_budget=budget.words if (budget := official_budget(dataset, strategy)) else "",
         trial=document.get("trial"),
         answers=[_answer(task, settings, place, title, model) for title, model in models.items()],
     )

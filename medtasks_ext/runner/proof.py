@@ -128,8 +128,8 @@ def _verdict(registry: Registry, dataset: Dataset, proof: _Proof, ways: Collecti
             judged = [digest(turns) for turns in _jury_messages(dataset, task.eval_docs)]
             same_jury, n_jury = _alike(judged, proof.jury), max(len(judged), len(proof.jury))
         stop = list(task.config.generation_kwargs["until"])
-    budget = dataset.metadata.official_budget
-    said = None if proof.max_tokens is None else budget == proof.max_tokens
+    budget = dataset.official_budget
+    said = None if proof.max_tokens is None else budget is not None and budget.at_most == proof.max_tokens
     return Verdict(dataset.id, same, n, same_jury, n_jury, said, stop == proof.stop)
 
 

@@ -6,6 +6,7 @@ import random
 import shlex
 import struct
 import sys
+from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -262,7 +263,7 @@ def test_a_provider_costs_what_its_file_says(medtasks, plan, chip_ctc):
     total = record["total"]
     assert record["gpu_hours"] is None and record["gpus"] is None
     assert record["cost"] == pytest.approx((total["prompt_tokens"] * 2.5 + total["output_tokens"] * 10) / 1e6)
-    assert record["most_cost"] == pytest.approx((total["prompt_tokens"] * 2.5 + 8 * 4000 * 10) / 1e6)
+    assert record["most_cost"] == pytest.approx((total["prompt_tokens"] * 2.5 + 8 * 3072 * 10) / 1e6)
 
 
 def test_a_batch_costs_its_share_where_the_provider_takes_batches(medtasks, plan):
@@ -364,6 +365,11 @@ def test_each_way_has_the_suites_own_budget(plan):
     other = plan("Qwen/Qwen3-8B", "--tasks", "medhelm_aci_bench", "--no-thinking")
     assert one["thinking"] and one["tasks"][0]["most_output_tokens"] == 120 * 16_384
     assert one["other"]["total"]["most_output_tokens"] == other["total"]["most_output_tokens"] == 120 * 768
+    for context, tokens in ((4096, 512), (40_960, 3072)):
+        few = plan("Qwen/Qwen3-8B", "--tasks", "bridge_mie", "--no-thinking", "--max_model_len", context)
+        (task,) = few["tasks"]
+        assert task["most_output_tokens"] == task["documents"] * tokens
+        assert task["room"] == context - tokens
 
 
 def test_prompts_are_counted_in_the_words_that_a_run_would_ask(medtasks, plan, tokenizers, helm, monkeypatch):
@@ -472,7 +478,9 @@ MINE = {
 )
 def test_the_command_runs_what_was_planned(plan, tokenizers, tmp_path, arguments):
     from medtasks_ext.cli.arguments import requested_tasks
-    from medtasks_ext.cli.run import _parse
+    from medtasks_ext.cli.run import _parse, _settings
+    from medtasks_ext.registry import registry
+    from medtasks_ext.runner.evaluate import build_task
 
     tokenizers["ORG/Model-80B"] = Characters()
     tokenizers["ORG/Switch-8B"], tokenizers["ORG/Off-8B"] = Switchable(on=True), Switchable(on=False)
@@ -483,16 +491,21 @@ def test_the_command_runs_what_was_planned(plan, tokenizers, tmp_path, arguments
     assert (program, command) == ("medtasks", "run")
     if words[-1] == "[--apply_chat_template]":
         words[-1] = "--apply_chat_template"
-    _, config = _parse(words)
+    own, config = _parse(words)
     leaves = {leaf for names in requested_tasks(config)[1].values() for leaf in names}
     assert leaves == {task["task"] for task in record["tasks"]}
     given = dict(pairwise(arguments))
     context = config.model_args.get("max_model_len") or config.model_args.get("max_length")
     assert context == record["context"] and str(context) == given.get("--max_model_len", str(context))
-    budget = config.gen_kwargs.get("max_gen_toks", 4000)
-    assert {task["most_output_tokens"] for task in record["tasks"]} == {
-        budget * task["documents"] for task in record["tasks"]
-    } and str(budget) == given.get("--max_gen_toks", str(budget))  # fmt: skip
+    settings = _settings(own, config)
+    most = {
+        task["task"]: build_task(registry(), task["task"], replace(settings, data="sample"))
+        .config.generation_kwargs["max_gen_toks"] * task["documents"]
+        for task in record["tasks"]
+    }  # fmt: skip
+    assert {task["task"]: task["most_output_tokens"] for task in record["tasks"]} == most
+    budget = config.gen_kwargs.get("max_gen_toks")
+    assert str(budget) == given.get("--max_gen_toks", str(budget))
     gpus = config.model_args.get("tensor_parallel_size", 1)
     assert record["gpus"] in (None, gpus) and str(gpus) == given.get("--gpus", str(gpus))
     if "Qwen" in record["model"] or "Switch" in record["model"]:

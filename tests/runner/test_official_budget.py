@@ -1,6 +1,7 @@
 """Answers have the tokens of the suite's own runs where the model is known not to reason."""
 
 import json
+from pathlib import Path
 
 import pytest
 from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -58,8 +59,33 @@ def test_a_run_asks_with_the_suites_budget_and_records_it(medtasks, tmp_path):
     assert [record["conditions"]["budget"] for record in stored] == [80, 4000]
 
 
+@pytest.mark.parametrize("suffix", ["", "_cot"])
+@pytest.mark.parametrize(
+    ("context", "tokens"), [(4096, 512), (8192, 1024), (24_576, 3072), (131_072, 3072), (None, 3072)]
+)
+def test_a_suites_rule_gives_each_model_its_share_of_the_context(medtasks, tmp_path, context, tokens, suffix):
+    """BRIDGE's: an eighth, at most 3,072. The figures are those of its release 1.0.0 for these contexts."""
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps({"max_position_embeddings": context} if context else {}))
+    done = medtasks("run", "--tasks", f"bridge_mie{suffix}", "--data", "sample", "--model", "oracle",
+                    "--model_args", f"pretrained={model}", "--metadata", '{"thinking": false}',
+                    "--output_path", "run")  # fmt: skip
+    assert done.code == 0, done.text
+    record = json.loads(Path("run", "tasks", f"bridge_mie{suffix}.json").read_text())
+    assert record["conditions"]["budget"] == tokens
+
+
+def test_a_model_that_reasons_or_may_reason_keeps_the_longer_budget():
+    assert budget("bridge_mie") == budget("bridge_mie", context=8192) == 4000
+
+
 def test_the_budget_is_shown(medtasks):
     shown = medtasks("preview", DIALOG, "--data", "sample").out
     assert "a model that does not reason has 80 tokens" in shown
     (record,) = json.loads(medtasks("ls", DIALOG, "--json").out)
     assert record["official_budget"] == 80
+    shown = " ".join(medtasks("preview", "bridge_mie", "--data", "sample").out.split())
+    assert "has 3,072 tokens, or 12.5% of its context if that is less, as in the suite's own runs" in shown
+    (record,) = json.loads(medtasks("ls", "bridge_mie", "--json").out)
+    assert record["official_budget"] == 3072
