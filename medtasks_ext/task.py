@@ -24,6 +24,7 @@ from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.choice import wish_of
 from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
+from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
 from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
@@ -165,8 +166,11 @@ class MedicalTask(ConfigurableTask):
         """The prompt of a document.
 
         lm-eval joins turns without a separator where no chat template is applied: a blank line then follows
-        the instruction.
+        the instruction. `metadata.layout` of a model's configuration lays the turns out in its place.
         """
+        if (layout := self.config.metadata.get("layout")) and not kwargs.get("apply_chat_template"):
+            template = layout_template(layout)
+            kwargs |= {"apply_chat_template": True, "fewshot_as_multiturn": True, "chat_template": template}
         if doc["system"] and not kwargs.get("apply_chat_template"):
             doc = Document(doc, system=f"{doc['system']}\n\n")
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)

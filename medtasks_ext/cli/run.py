@@ -481,14 +481,12 @@ def _layout(given: object, config: EvaluatorConfig) -> str | None:
     Raises:
         MedtasksError: it is no template, or stands beside the model's own chat template.
     """
-    from medtasks_ext.runner.chat import layout_chat
+    from medtasks_ext.prompts.template import layout_template
 
     if given is None or config.apply_chat_template:
         return None
-    if not isinstance(given, str):
-        raise MedtasksError("is no text", where="metadata.layout", remedy="write a chat template in Jinja")
-    layout_chat(given)
-    return given
+    layout_template(given)
+    return str(given)
 
 
 def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import jinja2
-import jinja2.ext
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from jinja2 import nodes
-    from jinja2.parser import Parser
-
+from medtasks_ext.prompts.template import rendering
 
 #: Texts -> the number of tokens of each, without special tokens.
 Counter = Callable[[Sequence[str]], list[int]]
@@ -124,69 +114,7 @@ def file_chat(file: Path) -> Chat:
         MedtasksError: there is none, or it is no valid Jinja.
     """
     text, tokens = read_template(file)
-    return Chat(str(file), _rendering(text, tokens, f"--chat-template {file}"))
-
-
-@lru_cache(maxsize=8)
-def layout_chat(text: str) -> Chat:
-    """A chat template of a configuration file, `metadata.layout`.
-
-    Raises:
-        MedtasksError: it is no valid Jinja.
-    """
-    return Chat("metadata.layout", _rendering(text, {}, "metadata.layout"))
-
-
-def _rendering(text: str, tokens: Mapping[str, str], where: str) -> Callable[..., str]:
-    try:
-        template = _environment().from_string(text)
-    except jinja2.TemplateSyntaxError as error:
-        raise MedtasksError(
-            f"no valid Jinja in line {error.lineno}: {error.message}", where=where, remedy="mend the template"
-        ) from None
-
-    def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-        return template.render(
-            messages=turns, tools=None, documents=None, add_generation_prompt=add_generation_prompt, **tokens
-        )
-
-    return render
-
-
-class _Generation(jinja2.ext.Extension):
-    """`{% generation %}` marks what the assistant says; the text is left as it is."""
-
-    tags = {"generation"}  # noqa: RUF012  as jinja2 declares it
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
-    )
-    environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = _refuse
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    return environment
-
-
-def _to_json(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
-
-
-def _refuse(message: str) -> None:
-    raise jinja2.TemplateError(message)
+    return Chat(str(file), rendering(text, tokens, f"--chat-template {file}"))
 
 
 def counter_of(tokenizer: Any) -> Counter | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.runner.chat import layout_chat
+from medtasks_ext.prompts.template import layout_template
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
@@ -32,7 +32,7 @@ def rendered_prompt(
     Returns:
         Text, or what an API model wraps a conversation in.
     """
-    template = layout_chat(settings.layout).render if settings.layout else chat_template
+    template = layout_template(settings.layout) if settings.layout else chat_template
     return task.fewshot_context(
         document,
         num_fewshot=int(task.config.num_fewshot or 0) if shots is None else shots,

@@ -48,6 +48,21 @@ def test_the_text_is_the_one_that_bridges_code_makes(asked, model, strategy, dat
     assert found == LAYOUTS[dataset][model][strategy]
 
 
+@pytest.mark.parametrize("strategy", SUFFIX)
+@pytest.mark.parametrize("model", ["meditron-7b", "MeLLaMA-13B-chat"])
+def test_plain_lm_eval_asks_with_the_same_layout(asked, built_tasks, model, strategy):
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    metadata = yaml.safe_load((ROOT / f"model_configs/open/{model}.yaml").read_text())["metadata"]
+    prompts = asked(model, "mie", strategy)
+    manager = TaskManager(include_defaults=False, metadata=metadata)
+    file = built_tasks / "bridge/mie" / ("task.yaml" if strategy == "zero_shot" else f"{strategy}.yaml")
+    found = simple_evaluate("dummy", tasks=[str(file)], task_manager=manager, bootstrap_iters=0)
+    (samples,) = found["samples"].values()
+    assert [sample["arguments"][0][0] for sample in samples] == prompts
+
+
 def test_the_layout_is_a_condition_of_the_result(asked):
     asked("meditron-7b", "mie", "zero_shot")
     record = json.loads(Path("run/tasks/bridge_mie.json").read_text())

@@ -1,0 +1,99 @@
+"""Chat templates in Jinja: those of files, and the layout that a model's configuration holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import jinja2.ext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from jinja2 import nodes
+    from jinja2.parser import Parser
+
+_LAYOUT = "metadata.layout"
+
+
+def layout_template(given: object) -> Callable[..., str]:
+    """What lays turns out as plain text, by `metadata.layout` of a model's configuration.
+
+    Raises:
+        MedtasksError: it is no text, or no valid Jinja.
+    """
+    if not isinstance(given, str):
+        raise MedtasksError("is no text", where=_LAYOUT, remedy="write a chat template in Jinja")
+    return _layout(given)
+
+
+@lru_cache(maxsize=8)
+def _layout(text: str) -> Callable[..., str]:
+    return rendering(text, {}, _LAYOUT)
+
+
+def rendering(text: str, tokens: Mapping[str, str], where: str) -> Callable[..., str]:
+    """What renders turns by a chat template as transformers does (`utils/chat_template_utils.py`).
+
+    Args:
+        text: in Jinja.
+        tokens: special tokens that it may name, such as `bos_token`.
+        where: it stands, for messages.
+
+    Raises:
+        MedtasksError: it is no valid Jinja.
+    """
+    try:
+        template = _environment().from_string(text)
+    except jinja2.TemplateSyntaxError as error:
+        raise MedtasksError(
+            f"no valid Jinja in line {error.lineno}: {error.message}", where=where, remedy="mend the template"
+        ) from None
+
+    def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        return template.render(
+            messages=turns, tools=None, documents=None, add_generation_prompt=add_generation_prompt, **tokens
+        )
+
+    return render
+
+
+class _Generation(jinja2.ext.Extension):
+    """`{% generation %}` marks what the assistant says; the text is left as it is."""
+
+    tags = {"generation"}  # noqa: RUF012  as jinja2 declares it
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+def _refuse(message: str) -> None:
+    raise jinja2.TemplateError(message)
