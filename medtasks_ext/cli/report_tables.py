@@ -149,14 +149,19 @@ def _heading(report: Report) -> str:
 
 def _cells(row: GroupScore) -> list[str]:
     tasks = "" if row.scored is None else f"{row.scored}/{row.group.n_tasks}"
-    marks = " partial" * row.partial + " limited" * row.entry.limited
-    marks += " rows in part" * bool(row.short and not row.limited) + " judged in part" * bool(row.pending)
+    marks = {
+        "partial": row.partial,
+        "limited": row.entry.limited,
+        "rows in part": bool(row.short) and not row.entry.limited,
+        "judged in part": bool(row.pending),
+    }
+    said = ", ".join(mark for mark, holds in marks.items() if holds)
     return [
         _score(row, 4),
         "–" if row.rank is None else f"{row.rank}/{row.of}",
         _share(row.valid),
         _share(row.cut),
-        tasks + marks,
+        f"{tasks} {said}".strip(),
     ]
 
 
