@@ -235,7 +235,8 @@ def _medtasks_task(
             stored["version"],
             stored["loaded"],
             examples=((stored.get("conditions") or {}).get("shots") or {}).get("hash"),
-            jury=stored.get("jury"),
+            # a judged score whose judges nobody recorded is no score that nobody judged
+            jury=stored.get("jury") or ("unknown" if "judged" in metrics else None),
         ),
         loaded=stored["loaded"],
         cut=stored.get("cut") or {},
