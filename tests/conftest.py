@@ -197,7 +197,7 @@ def write_jsonl(path: Path, rows: list[dict]) -> Path:
 
 def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
     """Replace stored answers by document, as if the model had given them."""
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
     from medtasks_ext.engines import Answer
     from medtasks_ext.runs import OutcomeLog, read_outcomes
@@ -210,6 +210,9 @@ def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
             item = replace(item, entry=replace(item.entry, text=answers[item.document]))
         log.copy(item)
     log.close()
+    manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    manifest["tasks"][task]["sealed"] = {log.path.name: asdict(log.seal)}
+    (run / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def sft_row(

@@ -227,7 +227,7 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
     assert float(rows["suite", "wards"]["score"]) == pytest.approx(((greek + italian) / 2 + polish) / 2)
     assert (rows["suite", "wards"]["tasks_scored"], rows["suite", "wards"]["tasks"]) == ("3", "3")
     assert {row["value"] for row in table if row["suite"] == "wards" and row["axis"] == "unit"} == {
-        "emergency", "outpatient",
+        "emergency", "outpatient", "average",
     }  # fmt: skip
     assert {row["suite"] for row in table} == {"", "wards", "own"}
     page = (folder.parent / "report" / "report.html").read_text(encoding="utf-8")

@@ -45,6 +45,10 @@ def print_report(report: Report, *, files: bool) -> None:
     whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row)) > 1]
     sections = _sections([*report.tasks.suites, "all"], [*suites, *whole])
     console().print(_main_table(report, sections))
+    if not sections:
+        console().print(
+            "no scores of single tasks are published; `medtasks reproduce` lists what the papers print"
+        )
     console().print(
         "rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget",
         style="dim",
@@ -68,13 +72,18 @@ def print_report(report: Report, *, files: bool) -> None:
 
 
 def _best(report: Report) -> list[GroupScore]:
-    """The best published models of each suite and strategy, for a report without a run."""
-    of_suites = [
-        row
-        for row in report.groups
-        if row.group.axis == "suite" and row.group.value == row.entry.settings["published"]
-    ]
-    return [row for row in of_suites if not row.partial and (row.rank or _BEST + 1) <= _BEST]
+    """The best published models of each suite and strategy, of those with the most tasks, without a run."""
+    sections: dict[tuple[str, str], list[GroupScore]] = {}
+    for row in report.groups:
+        if row.group.axis == "suite" and row.group.value == row.entry.settings["published"] and row.scored:
+            sections.setdefault((row.group.value, row.strategy), []).append(row)
+    found: list[GroupScore] = []
+    for rows in sections.values():
+        most = max(row.scored or 0 for row in rows)
+        found += sorted((row for row in rows if row.scored == most), key=lambda row: -(row.score or 0))[
+            :_BEST
+        ]
+    return found
 
 
 def _suites_of(row: GroupScore) -> set[str]:
@@ -140,14 +149,19 @@ def _heading(report: Report) -> str:
 
 def _cells(row: GroupScore) -> list[str]:
     tasks = "" if row.scored is None else f"{row.scored}/{row.group.n_tasks}"
-    marks = " partial" * row.partial + " limited" * row.entry.limited
-    marks += " rows in part" * bool(row.short and not row.limited) + " judged in part" * bool(row.pending)
+    marks = {
+        "partial": row.partial,
+        "limited": row.entry.limited,
+        "rows in part": bool(row.short) and not row.entry.limited,
+        "judged in part": bool(row.pending),
+    }
+    said = ", ".join(mark for mark, holds in marks.items() if holds)
     return [
         _score(row, 4),
         "–" if row.rank is None else f"{row.rank}/{row.of}",
         _share(row.valid),
         _share(row.cut),
-        tasks + marks,
+        f"{tasks} {said}".strip(),
     ]
 
 

@@ -20,7 +20,7 @@ from medtasks_ext.results.prices import prices
 from medtasks_ext.results.suite_figures import Price
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from medtasks_ext.report.atlas.spec import Item
     from medtasks_ext.results.experiments import Entry
@@ -174,21 +174,41 @@ def _print_table(item: Item, cells: Sequence[Cell]) -> None:
         console().print(table, markup=False)
         return
     columns, rows = wide(cells)
-    table = new_table([""], columns, pad_edge=False)
-    for name, found in list(rows.items())[:_SHOWN]:
-        own = any(cell.own for cell in found.values())
-        table.add_row(f"{name} (yours)" if own else name, *(_shown(found.get(column)) for column in columns))
+    lines = {
+        f"{name} (yours)" if any(cell.own for cell in found.values()) else name: [
+            _shown(found.get(column), item.tolerance) for column in columns
+        ]
+        for name, found in list(rows.items())[:_SHOWN]
+    }
+    n = _columns_that_fit(columns, lines)
+    table = new_table([""], columns[:n], pad_edge=False, collapse_padding=True)
+    for name, figures in lines.items():
+        table.add_row(name, *figures[:n])
     console().print(table, markup=False)
-    if len(rows) > _SHOWN:
-        typer.echo(f"and {len(rows) - _SHOWN} rows more; -o OUT writes all")
+    left = [f"{len(rows) - _SHOWN} rows"] * (len(rows) > _SHOWN) + [f"{len(columns) - n} columns"] * (
+        n < len(columns)
+    )
+    if left:
+        typer.echo(f"and {' and '.join(left)} more; -o OUT writes all")
     if item.note:
         typer.echo(item.note)
 
 
-def _shown(cell: Cell | None) -> str:
+def _columns_that_fit(columns: Sequence[str], lines: Mapping[str, Sequence[str]]) -> int:
+    """How many columns of figures a terminal has room for, beside the names; at least one."""
+    room = console().width - max(map(len, lines), default=0) - 2
+    for place, column in enumerate(columns):
+        room -= max(len(column), *(len(figures[place]) for figures in lines.values()), 0) + 2
+        if room < 0:
+            return max(place, 1)
+    return len(columns)
+
+
+def _shown(cell: Cell | None, tolerance: float) -> str:
+    """The printed figure, and beside it the recomputed one where rounding does not explain the difference."""
     if cell is None:
         return ""
-    if cell.printed is not None and cell.recomputed is not None:
+    if cell.deviation is not None and cell.deviation > tolerance:
         return f"{text(cell.printed)} | {text(cell.recomputed)}"
     value = cell.recomputed if cell.printed is None else cell.printed
     return text(value) + (f" ({cell.note})" if cell.note else "")

@@ -144,7 +144,7 @@ class Standing:
             first, last = self.places
             lines.append(f"how sure: place {self.place}, between {first} and {last} within the 95 % interval")
         lines += [self.among_peers] if self.among_peers else []
-        if len(self.strips) > 1:
+        if len(self.strips) > 1 and self.tasks > 1:
             lines += [
                 f"{words}: {', '.join(strip.words for strip in some)}"
                 for words, some in (("strongest", self.strong), ("weakest", self.weak))

@@ -843,9 +843,6 @@ def test_text_does_not_leave_for_an_adjudicator_elsewhere_unasked(answered, medt
 
 FAULTS = [
     ([], None, "no scoring points"),
-    (None, None, "no scoring points"),
-    ("指出风险", None, "no scoring points"),
-    (["指出风险"], None, "point 1 is no object"),
     ([{"text": "甲", "weight": 1}, {"text": " ", "weight": 1}], None, "point 2 has no text"),
     ([{"text": "甲"}], None, "the weight of point 1 is None"),
     ([{"text": "甲", "weight": -1}], None, "the weight of point 1 is -1"),
@@ -857,8 +854,14 @@ FAULTS = [
     (points(3, 3, 3), 10, "the weights add up to 9, not to 10"),
     (points(0.3, 0.3), 1, "the weights add up to 0.6, not to 1"),
     (points(1), 0, "the total of the weights is 0"),
-    (points(1), "1", "the total of the weights is '1'"),
 ]  # fmt: skip
+#: cells that are no list of objects, or no number, are said like those of any column
+CELLS = [
+    (None, None, "column points holds nothing, expected a list of objects"),
+    ("指出风险", None, "column points holds"),
+    (["指出风险"], None, "expected a list of objects"),
+    (points(1), "eins", "column total holds"),
+]
 
 
 @pytest.mark.parametrize(("value", "total", "message"), FAULTS)
@@ -870,6 +873,13 @@ def test_a_rubric_that_cannot_be_scored_is_named_by_file_and_row(
     assert outcome.code == 2 and f"test row 2 (id d1): {message}" in outcome.err
     assert "test.jsonl" in outcome.err and "mend the scoring points" in outcome.err
     assert outcome.err.count("scoring points of these rows") == 1
+
+
+@pytest.mark.parametrize(("value", "total", "message"), CELLS)
+def test_a_cell_that_is_no_rubric_is_named_by_column(case_task, medtasks, data_dir, value, total, message):
+    case_task([row(0), {**row(1), "points": value, **({} if total is None else {"total": total})}])
+    outcome = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
+    assert outcome.code == 2 and "test.jsonl: test row 2" in outcome.err and message in outcome.err
 
 
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=12), st.sampled_from([1, 10, 100, 1000]))

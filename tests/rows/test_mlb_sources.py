@@ -135,8 +135,8 @@ def test_the_template_for_the_owner_lists_required_and_optional_columns(medtasks
     outcome = medtasks("data", "template", "mlb_maeesymp", "-o", tmp_path)
     readme = (tmp_path / "mlb" / "maeesymp" / "README.md").read_text(encoding="utf-8")
     assert outcome.code == 0
-    assert "| `entities` | list |" in readme
-    assert "| `department` | list |" in readme and "(optional)" in readme
+    assert "| `entities` | a list of objects |" in readme
+    assert "| `department` | text or a list of texts |" in readme and "(optional)" in readme
 
 
 # ---------------------------------------------------------------- objects as JSON text

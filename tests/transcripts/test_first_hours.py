@@ -11,7 +11,7 @@ from tests.transcripts.console import PAGES, Shell, agrees, check, fresh, steps
 
 
 @pytest.mark.install
-@pytest.mark.parametrize("page", ["hospital", "contributor"])
+@pytest.mark.parametrize("page", ["hospital", "contributor", "researcher"])
 def test_the_page_shows_what_the_commands_print(page, tmp_path):
     check(PAGES / f"{page}.md", fresh(tmp_path))
 
