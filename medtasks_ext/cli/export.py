@@ -19,8 +19,15 @@ def export(
     suite: Annotated[str, typer.Argument(help="Suite with a leaderboard, such as bridge.")],
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
     out: Annotated[str, typer.Option("-o", "--out", help="Where the folder `result` goes.")] = ".",
+    own_words: Annotated[
+        bool,
+        typer.Option("--own-words", help="Also tasks that were asked in other words; each row says so."),
+    ] = False,
 ) -> int:
     """Write the layout that a leaderboard takes.
+
+    Tasks that the leaderboard does not take are left out and named: rebuilt or synthetic rows, a part of the
+    rows, other words, other numbers of examples, sampled answers.
 
     Example: medtasks export bridge runs/MODEL -o submission
     """
@@ -33,8 +40,11 @@ def export(
             remedy=f"use: {', '.join(layouts)}",
         )
     export = function(tasks.suites[suite], layouts[suite])
-    written: list[Exported] = export(Path(folder), Path(out), tasks, tasks.suites[suite])
+    written: list[Exported]
+    refused: list[MedtasksError]
+    written, refused = export(Path(folder), Path(out), tasks, tasks.suites[suite], own_words=own_words)
     for item in written:
-        note = f"  ({'; '.join(item.unlike)})" if item.unlike else ""
-        typer.echo(f"{item.path}: {item.n} rows{note}")
-    return 0
+        typer.echo(f"{item.path}: {item.n} rows{item.notes and f'  ({item.notes})'}")
+    for error in refused:
+        typer.echo(f"left out: {error}", err=True)
+    return 1 if refused else 0

@@ -228,7 +228,7 @@ class Suite(Strict):
     official_interval: bool = False  # whether the paper's own interval stands beside ours
     departments: bool = False  # whether rows may name departments
     published: Published | None = None  # what the paper prints of models
-    #: function of (run, out, registry, suite) that writes the layout of a leaderboard
+    #: function of (run, out, registry, suite, *, own_words) that writes the layout of a leaderboard
     leaderboard: Reference | None = None
     #: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's own groups
     #: are the means over these

@@ -1,7 +1,8 @@
 """Under which conditions a result came about, and whether two results may stand side by side.
 
 `asked` gives what is known of an experiment, whatever its origin; None stands for what nobody recorded.
-`comparable` is the one place that decides: labels, ranks, tests and published comparisons follow from it.
+`comparable` is the one place that decides: labels, joining, ranks, tests and published comparisons follow
+from it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Asked:
     prompt: str | None = None  # hash of the prompt's templates
     examples: str | None = None  # hash of the examples in the prompt
     examples_cut: bool | None = None  # whether prompts carry fewer examples than asked for, to fit
-    source: str | None = None  # synthetic, suite (the suite's own rows) or rebuilt (from the original source)
+    #: synthetic, suite (the suite's own rows) or rebuilt (from the original source); of a run as a whole real
+    source: str | None = None
     revision: str | None = None  # of a download
     rows: str | None = None  # hash of the rows
     documents: str | None = None  # which of them were asked, in words; `all`
@@ -160,6 +162,26 @@ def comparable(one: Asked, other: Asked) -> Comparability:
     return Comparability(worst, tuple(found))
 
 
+def kept_apart(one: Asked, other: Asked) -> tuple[Difference, ...]:
+    """What keeps two results of one model from being joined: each difference, and what one side alone states.
+
+    Harmless differences count, too: a template is part of its model, and yet one model is asked with and
+    without. Answers that nobody judged have no jury to differ in.
+    """
+    found = {(item.condition, item.grade): item for item in comparable(one, other).differences}
+    for rule in RULES:
+        values = getattr(one, rule.field), getattr(other, rule.field)
+        key: tuple[str, Grade] = (rule.title, "close")
+        if values[0] == values[1] or None not in values:
+            continue
+        if rule.field in ("jury", "protocol"):
+            found.pop(key, None)
+        else:
+            mine, theirs = (_shown(rule.field, value) for value in values)
+            found.setdefault(key, Difference(rule.title, "close", mine, theirs, rule.why))
+    return tuple(found.values())
+
+
 #: What follows from a hash is said by it: field -> the field of the hash.
 _SAID_BY = {"revision": "rows", "artefact": "prompt"}
 
@@ -205,7 +227,7 @@ def _shown(field: str, value: Any) -> str:
     if field in ("budget", "context"):
         return f"{value:,} tokens"
     if field == "source":
-        return {"synthetic": "synthetic rows", "suite": "the suite's rows", "rebuilt": "rows rebuilt"}[value]
+        return {"suite": "the suite's rows", "rebuilt": "rows rebuilt"}.get(value, f"{value} rows")
     if field == "judged":
         return "all there" if value == 1 else f"{1 - value:.0%} pending"
     if field in ("inputs_cut", "examples_cut"):
@@ -262,6 +284,27 @@ def asked(item: Experiment, settings: Mapping[str, str]) -> Asked:
         judged=item.covered,
         engine=settings.get("backend"),
         versions=_versions(facts.get("versions") or {}),
+    )
+
+
+def of_run(settings: Mapping[str, str]) -> Asked:
+    """What is known of a run as a whole: what its settings fix for all its tasks.
+
+    Args:
+        settings: of its entry.
+    """
+    jury, _, protocol = settings.get("jury", "").partition("; ")
+    return Asked(
+        strategy="",  # a run may hold several
+        source=settings.get("rows"),
+        documents=settings.get("documents"),
+        decoding=settings.get("decoding"),
+        template=settings.get("chat template"),
+        system=_joined(settings, "instruction in", "system instruction"),
+        turns=settings.get("shots as turns"),
+        jury=jury or None,
+        protocol=protocol or None,
+        engine=settings.get("backend"),
     )
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from medtasks_ext.results.conditions import Asked, asked
+from medtasks_ext.results.conditions import Asked, Difference, asked, kept_apart, of_run
 from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
@@ -246,18 +247,38 @@ def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
     return [name for name in names if len({item.get(name, "") for item in settings}) > 1]
 
 
-def told_apart(entries: list[Entry]) -> None:
-    """Give each entry a label of its own: the model, and the settings in which its namesakes differ."""
+def unlike_runs(one: Entry, other: Entry) -> tuple[Difference, ...]:
+    """What keeps two runs of one model apart as a whole; arguments are part of a model."""
+    mine, theirs = (item.settings.get("model arguments") or "none" for item in (one, other))
+    found = [
+        Difference("model arguments", "close", mine, theirs, "other arguments make another model"),
+        Difference("results of", "close", one.kind, other.kind, "each tool records other conditions"),
+    ]
+    return (
+        *(item for item in found if item.one != item.other),
+        *kept_apart(of_run(one.settings), of_run(other.settings)),
+    )
+
+
+def unlike_tasks(one: Entry, other: Entry) -> dict[str, tuple[Difference, ...]]:
+    """Task of both -> what differs in how it was asked; none of those that were asked alike."""
+    pairs = ((name, item.asked, other.experiments.get(name)) for name, item in one.experiments.items())
+    found = {name: kept_apart(mine, theirs.asked) for name, mine, theirs in pairs if theirs is not None}
+    return {name: differences for name, differences in found.items() if differences}
+
+
+def told_apart(entries: Sequence[Entry]) -> None:
+    """Give each entry a label of its own: the model, and the conditions in which its namesakes differ."""
     by_model: dict[str, list[Entry]] = {}
     for entry in entries:
         by_model.setdefault(entry.model, []).append(entry)
     for model, same in by_model.items():
-        names = differing([{**item.settings, "": item.kind} for item in same])
         taken: dict[str, int] = {}
         for entry in same:
-            parts = [f"{name}: {entry.settings.get(name, '–')}" for name in names if name]
-            if "" in names and entry.kind != "medtasks":
-                parts.append("published" if entry.kind == "published" else "lm_eval")
-            label = f"{model} ({'; '.join(parts)})" if parts else model
+            parts: dict[str, str] = {}
+            for other in (item for item in same if item is not entry):
+                for item in unlike_runs(entry, other) or chain(*unlike_tasks(entry, other).values()):
+                    parts.setdefault(item.condition, item.one)
+            label = f"{model} ({'; '.join(map(': '.join, parts.items()))})" if parts else model
             taken[label] = taken.get(label, 0) + 1
             entry.label = label if taken[label] == 1 else f"{label} #{taken[label]}"

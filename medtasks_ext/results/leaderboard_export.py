@@ -21,12 +21,16 @@ from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import iter_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from medtasks_ext.registry import Dataset, Registry, Suite
+    from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import Sample, TaskRecord
 
 MODES = {"zero_shot": "direct", "cot": "cot", "five_shot": "direct-5-shot"}
 #: the leaderboard's seed, which names its files; nothing is drawn where answers are the likeliest ones
 SEED = 42
+_IN_SUITES_WORDS = "asked in the suite's own words alone, as the leaderboard's models were"
 
 
 @dataclass(frozen=True)
@@ -35,63 +39,90 @@ class Exported:
 
     path: Path  # where it lies
     n: int  # rows
-    unlike: list[str]  # what differs from how the leaderboard's models were asked, in words
+    notes: str  # what differs from how the leaderboard's models were asked, as its rows say; mostly empty
 
 
-def export_run(run: Path, out: Path, registry: Registry, suite: Suite) -> list[Exported]:
-    """Write all tasks of the suite that a run holds.
+def export_run(
+    run: Path, out: Path, registry: Registry, suite: Suite, *, own_words: bool = False
+) -> tuple[list[Exported], list[MedtasksError]]:
+    """Write the tasks of the suite that a run holds, as far as the leaderboard takes them.
 
     Args:
         run: folder of a run.
         out: where the folder `result` goes.
         registry: for the official names of the tasks.
         suite: whose tasks are written.
+        own_words: write what was asked in other words, too; each row says so.
 
     Returns:
-        The written files.
+        The written files, and why other tasks were left out.
 
     Raises:
-        MedtasksError: no run, no finished task of the suite, sample rows, or a task that was cut short.
+        MedtasksError: no run, no finished task of the suite, or none that the leaderboard takes.
     """
     manifest = Manifest.read_whole(run)
     model = manifest.identity.model_name.rstrip("/").rpartition("/")[2]
-    written = []
+    written, refused = [], []
     for name, entry in manifest.tasks.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
         if entry.state is not TaskState.DONE or dataset is None or dataset.suite.id != suite.id:
             continue
-        if not entry.choice.whole:
-            raise MedtasksError(
-                f"{name} covers a part of the test rows ({entry.choice.words})",
-                where=run,
-                remedy="run it in the same folder without --limit and --samples; only the rest is asked",
-            )
-        written.append(_export_task(run, out, name, dataset, strategy, model))
+        try:
+            stored = RunFolder(run).read_task(name)
+            mode = _mode(run, name, strategy, stored)
+            _check_rows(run, name, entry.choice, stored, own_words=own_words)
+            written.append(_export_task(run, out, name, dataset, model, mode, stored["loaded"]))
+        except MedtasksError as error:
+            refused.append(error)
+    if refused and not written:
+        raise refused[0]
     if not written:
         raise MedtasksError(
             f"holds no finished {suite.title} task", where=run, remedy=f"run a task of `{suite.id}` first"
         )
-    return written
+    return written, refused
 
 
-def _export_task(run: Path, out: Path, name: str, dataset: Dataset, strategy: str, model: str) -> Exported:
-    files = RunFolder(run)
-    stored = files.read_task(name)
+def _check_rows(run: Path, name: str, choice: Choice, stored: TaskRecord, *, own_words: bool) -> None:
+    """Refuse other rows and other words than the leaderboard's."""
     loaded = stored["loaded"]
-    mode = _mode(run, name, strategy, stored)
+    if not choice.whole:
+        raise MedtasksError(
+            f"{name} covers a part of the test rows ({choice.words})",
+            where=run,
+            remedy="run it in the same folder without --limit and --samples; only the rest is asked",
+        )
     if loaded["origin"] == "sample":
         raise MedtasksError(
             f"{name} was run on synthetic sample rows", where=run, remedy="run it on the official files"
         )
+    if loaded["rebuilt"]:
+        raise MedtasksError(
+            f"{name} was run on rows rebuilt from their source; the leaderboard takes the official test rows",
+            where=run,
+            remedy="run it on the official files",
+        )
+    if loaded["instruction"] != "official" and not own_words:
+        raise MedtasksError(
+            f"{name} was not {_IN_SUITES_WORDS}",
+            where=run,
+            remedy="run it with --prompts official, or export with --own-words: each row then says so",
+        )
+
+
+def _export_task(
+    run: Path, out: Path, name: str, dataset: Dataset, model: str, mode: str, loaded: Mapping[str, Any]
+) -> Exported:
     official = dataset.blocks["rows"]["official_name"]
     path = out / "result" / official / model / f"{official}-{mode}.result.json"
-    rows = [_row(sample, official, dataset) for sample in iter_samples(files.samples_file(name))]
-    unlike = ["rows rebuilt from the source: not the official test rows"] if loaded["rebuilt"] else []
-    if loaded["instruction"] != "official":
-        unlike.append("not asked in the suite's own words alone, as the leaderboard's models were")
+    notes = "" if loaded["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
+    rows = [
+        {**_row(sample, official, dataset), **({"notes": notes} if notes else {})}
+        for sample in iter_samples(RunFolder(run).samples_file(name))
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=4), encoding="utf-8")
-    return Exported(path, len(rows), unlike)
+    return Exported(path, len(rows), notes)
 
 
 def _mode(run: Path, name: str, strategy: str, stored: TaskRecord) -> str:

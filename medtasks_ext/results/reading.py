@@ -25,6 +25,8 @@ from medtasks_ext.results.experiments import (
     Fault,
     task_settings,
     told_apart,
+    unlike_runs,
+    unlike_tasks,
     without_nan,
 )
 from medtasks_ext.results.resampled import load_resampled
@@ -64,7 +66,7 @@ class Results:
 def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     """Read runs, of whatever kind each path holds.
 
-    Runs of one model with the same settings become one entry; where they disagree about a task, both stay,
+    Runs of one model under the same conditions become one entry; where they disagree about a task, both stay,
     as entries of their own.
 
     Args:
@@ -137,7 +139,7 @@ def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
     joined: list[Entry] = []
     for entry in entries:
         for known in joined:
-            if (known.model, known.kind) != (entry.model, entry.kind) or not _alike(known, entry):
+            if known.model != entry.model or unlike_runs(known, entry):
                 continue
             if conflict := _disagreement(known, entry):
                 faults.append(conflict)
@@ -152,27 +154,22 @@ def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
     return joined
 
 
-def _alike(one: Entry, other: Entry) -> bool:
-    """Whether the settings are; a run that nobody judged has no jury to differ in."""
-    names = (one.settings.keys() | other.settings.keys()) - {"jury"}
-    shared = names | (one.settings.keys() & other.settings.keys())
-    return all(one.settings.get(name) == other.settings.get(name) for name in shared)
-
-
 def _disagreement(one: Entry, other: Entry) -> Fault | None:
     shared = [name for name in one.experiments if name in other.experiments]
+    asked_otherwise = unlike_tasks(other, one)
     unlike = [
         name
         for name in shared
-        if one.experiments[name].metrics != other.experiments[name].metrics
-        or one.experiments[name].settings != other.experiments[name].settings
+        if name in asked_otherwise or one.experiments[name].metrics != other.experiments[name].metrics
     ]
     if not unlike:
         return None
+    first = next(iter(asked_otherwise), unlike[0])
+    why = "; ".join(map(str, asked_otherwise.get(first, ()))) or "although model and conditions are the same"
     return Fault(
         ", ".join(map(str, other.folders)),
         f"disagrees with {', '.join(map(str, one.folders))} about {len(unlike)} of {len(shared)} tasks that "
-        f"both hold (first: {unlike[0]}), although model and settings are the same; both are shown",
+        f"both hold (first: {first}), {why}; both are shown",
         "leave one of the two runs out",
         skipped=False,
     )
@@ -238,7 +235,8 @@ def _medtasks_task(
             stored["version"],
             stored["loaded"],
             examples=((stored.get("conditions") or {}).get("shots") or {}).get("hash"),
-            jury=stored.get("jury"),
+            # a judged score whose judges nobody recorded is no score that nobody judged
+            jury=stored.get("jury") or ("unknown" if "judged" in metrics else None),
         ),
         loaded=stored["loaded"],
         cut=stored.get("cut") or {},

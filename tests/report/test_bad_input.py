@@ -72,6 +72,7 @@ def test_runs_that_disagree_are_both_shown(medtasks, run, tmp_path):
     outcome = medtasks("report", "run", "again", "--published", "none")
     assert "disagrees with run about 1 of 2 tasks" in outcome.out and outcome.code == 0
     assert "ORG/a #2" in outcome.out
+    assert scores_by_entry(medtasks, "run", "again") == {"ORG/a": {0.8}, "ORG/a #2": {0.4}}
 
 
 def test_tasks_of_another_registry_are_named_and_left_out(medtasks, run):
@@ -176,6 +177,68 @@ def test_a_run_whose_judge_file_names_another_jury_is_an_entry_of_its_own(medtas
     assert len(found["entries"]) == 2 and found["pairs"] == []
     assert any("nobody knows" in entry["entry"] for entry in found["entries"])
     assert {row["rank_of"] for row in found["groups"]} == {1}
+
+
+def scores_by_entry(medtasks, *runs):
+    """Label -> scores of its suites; what is kept apart has those that its run alone gives."""
+    found = json.loads(medtasks("report", *runs, "--published", "none", "--json").out)
+    assert len(found["entries"]) == len(runs)
+    return {
+        entry["entry"]: {
+            row["score"]
+            for row in found["groups"]
+            if (row["entry"], row["axis"]) == (entry["entry"], "suite")
+        }
+        for entry in found["entries"]
+    }
+
+
+@pytest.mark.parametrize("values", [GOOD, GOOD[::-1], [0.0] * 10], ids=["same", "others", "worse"])
+def test_a_run_of_an_older_version_is_never_averaged_with_a_newer_one(medtasks, run, tmp_path, values):
+    write_run(tmp_path / "old", "ORG/a", {OPEN: values, GATED: GOOD})
+    for file in (tmp_path / "old" / "tasks").glob("*.json"):
+        record = json.loads(file.read_text())
+        del record["conditions"], record["loaded"]["prompt_hash"], record["loaded"]["rows_hash"]
+        file.write_text(json.dumps(record))
+    newer, older = scores_by_entry(medtasks, "run", "old")
+    assert "wording: hash p1" in newer and "wording: unknown" in older
+    scores = list(scores_by_entry(medtasks, "run", "old").values())
+    assert scores == [{0.8}, {(sum(values) / 10 + 0.8) / 2}]
+    assert "old: disagrees with run" in medtasks("report", "run", "old", "--published", "none").out
+
+
+def plain(folder, score, model="ORG/a"):
+    """Results of plain lm_eval without samples."""
+    content = {
+        "results": {OPEN: {"score,answer": score}},
+        "configs": {OPEN: {"num_fewshot": 0}},
+        "config": {"model": "hf", "model_args": f"pretrained={model}"},
+    }
+    folder.mkdir()
+    (folder / "results_2026-01-01.json").write_text(json.dumps(content))
+
+
+def test_plain_lm_eval_output_without_samples_is_never_averaged_with_a_run(medtasks, run, tmp_path):
+    plain(tmp_path / "plain", 0.2)
+    plain(tmp_path / "again", 0.4)
+    found = scores_by_entry(medtasks, "run", "plain", "again")
+    assert list(found.values()) == [{0.8}, {0.2}, {0.4}]
+    assert ["results of: lm_eval" in label for label in found] == [False, True, True]
+    said = medtasks("report", "plain", "again", "--published", "none").out
+    assert "no samples file" in said and "disagrees with" in said
+
+
+def test_results_whose_jury_nobody_recorded_are_never_averaged_with_those_of_a_known_one(medtasks, tmp_path):
+    metrics = {"score": 0.8, "judged": 1.0}
+    write_run(tmp_path / "known", "ORG/a", {OPEN: GOOD}, record={"jury": "gpt-4o", "metrics": metrics})
+    write_run(tmp_path / "unknown", "ORG/a", {GATED: GOOD}, record={"metrics": metrics})
+    assert set(scores_by_entry(medtasks, "known", "unknown")) == {
+        "ORG/a (jury: gpt-4o)",
+        "ORG/a (jury: unknown)",
+    }
+    write_run(tmp_path / "other", "ORG/b", {OPEN: GOOD}, record={"metrics": metrics})
+    outcome = medtasks("compare", "known", "other")
+    assert outcome.code == 2 and "judged by different juries (gpt-4o | unknown)" in outcome.text
 
 
 def test_plain_lm_eval_output_with_a_cut_samples_file_is_reported_without_intervals(medtasks, tmp_path):

@@ -165,7 +165,7 @@ def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtas
 def test_a_run_on_some_documents_or_on_rebuilt_rows_is_called_so(medtasks, runs):
     write_run(runs / "few", "ORG/few", {OPEN: GOOD}, settings={"limit": 20}, loaded={"rebuilt": True})
     outcome = medtasks("report", "few", "--published", "none")
-    assert "1/87 partial limited" in outcome.out
+    assert "1/87 partial, limited" in outcome.out
     assert "ORG/few: only the first 20 of each task were asked" in outcome.out
     assert f"BRIDGE, zero-shot: rows rebuilt from the source, not the suite's own: {OPEN}" in outcome.out
 

@@ -144,8 +144,10 @@ def test_a_run_that_was_asked_otherwise_has_no_win_rate(medtasks, tmp_path, cond
     [
         ({"record": {"config": {"num_fewshot": 3}}}, 2, "asked 3-shot, which the leaderboard does not take"),
         ({"record": {"config": {"generation_kwargs": {"temperature": 0.7}}}}, 2, "sampled answers"),
-        ({"loaded": {"instruction": "official", "rebuilt": True}}, 0, "rows rebuilt from the source"),
-        ({}, 0, "not asked in the suite's own words"),
+        ({"loaded": {"instruction": "official", "rebuilt": True}}, 2, "rows rebuilt from their source"),
+        ({"sample": True}, 2, "synthetic sample rows"),
+        ({"settings": {"limit": 5}}, 2, "covers a part of the test rows"),
+        ({}, 2, "was not asked in the suite's own words alone"),
         ({"loaded": {"instruction": "official"}}, 0, "CHIP-CTC-direct-greedy-42.result.json: 40 rows\n"),
     ],
 )
@@ -156,7 +158,78 @@ def test_the_export_says_or_refuses_what_differs(medtasks, tmp_path, changes, co
 
 
 def test_five_examples_by_num_fewshot_are_exported_as_five(medtasks, tmp_path):
-    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, record={"config": {"num_fewshot": 5}})
+    record, loaded = {"config": {"num_fewshot": 5}}, {"instruction": "official"}
+    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, record=record, loaded=loaded)
     assert (
         "CHIP-CTC-direct-5-shot-greedy-42.result.json" in medtasks("export", "bridge", "a", "-o", "out").out
     )
+
+
+@pytest.mark.parametrize("instruction", ["own", "official, own strategy line"])
+def test_the_export_takes_other_words_where_that_is_asked_for_and_each_row_says_so(
+    medtasks, tmp_path, instruction
+):
+    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, loaded={"instruction": instruction})
+    outcome = medtasks("export", "bridge", "a", "-o", "out", "--own-words")
+    assert outcome.code == 0 and "not asked in the suite's own words" in outcome.out
+    rows = json.loads(next((tmp_path / "out").rglob("*.json")).read_text(encoding="utf-8"))
+    assert len(rows) == 40 and all("not asked in the suite's own words" in row["notes"] for row in rows)
+
+
+def test_the_export_keeps_to_what_the_leaderboard_takes_and_names_the_rest(medtasks, tmp_path):
+    """Official rows in official words have the fields of the official code alone."""
+    run = write_run(
+        tmp_path / "a",
+        "ORG/a",
+        {TASK: GOOD, "bridge_ade_identification": GOOD},
+        loaded={"instruction": "official"},
+    )
+    file = run / "tasks" / "bridge_ade_identification.json"
+    record = json.loads(file.read_text())
+    record["loaded"]["rebuilt"] = True
+    file.write_text(json.dumps(record))
+    outcome = medtasks("export", "bridge", "a", "-o", "out", "--own-words")
+    assert (
+        outcome.code == 1 and "left out: a: bridge_ade_identification was run on rows rebuilt" in outcome.err
+    )
+    [path] = (tmp_path / "out").rglob("*.json")
+    assert path.name == "CHIP-CTC-direct-greedy-42.result.json"
+    assert "notes" not in json.loads(path.read_text(encoding="utf-8"))[0]
+
+
+@pytest.mark.parametrize("condition", [*MOVING, *CLOSE])
+def test_runs_of_one_model_that_differ_in_a_condition_are_not_joined_though_scores_agree(
+    medtasks, tmp_path, condition
+):
+    write(tmp_path / "one", "base", GOOD, {})
+    write(tmp_path / "twin", "base", GOOD, {})
+    other = write(tmp_path / "other", "base", GOOD, {**MOVING, **CLOSE}[condition]) / "run.json"
+    other.write_text(other.read_text().replace("2026-01-02", "2026-01-03"))  # a store keeps both
+    medtasks("ingest", "one/base", "other/base", "--store", "store")
+    command = ("report", "--published", "none", "--json")
+    [alone] = json.loads(medtasks(*command, "one/base", "twin/base").out)["entries"]
+    assert alone["entry"] == "ORG/base"
+    for places in (("one/base", "twin/base", "other/base"), ("store",)):
+        labels = [entry["entry"] for entry in json.loads(medtasks(*command, *places).out)["entries"]]
+        assert len(labels) == 2 and len(set(labels)) == 2
+        assert all(f"{condition.partition(',')[0]}: " in label for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("settings", "condition"),
+    [
+        ({"apply_chat_template": True, "fewshot_as_multiturn": False}, "chat template"),
+        ({"fewshot_as_multiturn": True}, "examples as turns"),
+        ({"system_instruction": "Answer briefly."}, "system turn"),
+        ({"gen_kwargs": {"temperature": 0.7}}, "decoding"),
+        ({"limit": 5}, "documents"),
+    ],
+)
+def test_runs_whose_settings_differ_are_not_joined_though_they_share_no_task(
+    medtasks, tmp_path, settings, condition
+):
+    write(tmp_path / "one", "base", GOOD, {})
+    write_run(tmp_path / "other", "ORG/base", {"bridge_ade_identification": GOOD}, settings=settings)
+    found = json.loads(medtasks("report", "one/base", "other", "--published", "none", "--json").out)
+    assert len(found["entries"]) == 2 and not [item for item in found["faults"] if "disagrees" in str(item)]
+    assert all(f"{condition}: " in entry["entry"] for entry in found["entries"])

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-FIELDS = ["task", "language", "task type", "id", "split", "instruction", "input", "output", "pred"]
 RUN = ("run", "--model", "oracle", "--output_path", "run", "--tasks")
 
 
@@ -20,7 +19,7 @@ def test_each_strategy_is_written_where_the_official_code_would_write_it(
     medtasks, chip_ctc, tmp_path, task, mode
 ):
     medtasks(*RUN, task)
-    assert medtasks("export", "bridge", "run", "-o", "out").code == 0
+    assert medtasks("export", "bridge", "run", "-o", "out", "--own-words").code == 0
     path = tmp_path / "out" / "result" / "CHIP-CTC" / "oracle" / f"CHIP-CTC-{mode}-greedy-42.result.json"
     rows = json.loads(path.read_text())
     assert len(rows) == 8
@@ -34,6 +33,7 @@ def test_each_strategy_is_written_where_the_official_code_would_write_it(
         "input",
         "output",
         "pred",
+        "notes",
     }
     assert rows[0]["id"] == "test-0" and rows[0]["input"] == "入组标准第0条"
     assert rows[0]["pred"].endswith(rows[0]["output"])
@@ -43,7 +43,7 @@ def test_rows_without_gold_are_exported(medtasks, chip_ctc, tmp_path):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
     medtasks(*RUN, "bridge_chip_ctc")
-    assert medtasks("export", "bridge", "run", "-o", "out").code == 0
+    assert medtasks("export", "bridge", "run", "-o", "out", "--own-words").code == 0
     rows = json.loads(next((tmp_path / "out").rglob("*.json")).read_text())
     assert {row["output"] for row in rows} == {""}
 

@@ -162,7 +162,7 @@ def test_a_merged_run_goes_on_as_any_other(medtasks, split, chip_ctc, tmp_path):
     assert medtasks("rescore", "merged").code == 0 and files(tmp_path / "merged") == before
     assert "1 of 1 tasks are done already" in medtasks(*CHIP_CTC[:-1], "merged").err
     for run in ("run", "merged"):
-        assert medtasks("export", "bridge", run, "-o", f"{run}-out").code == 0
+        assert medtasks("export", "bridge", run, "-o", f"{run}-out", "--own-words").code == 0
     assert files(tmp_path / "run-out") == files(tmp_path / "merged-out")
 
 
