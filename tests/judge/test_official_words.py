@@ -125,7 +125,7 @@ def test_scores_in_other_words_are_of_another_grade(wheel, run, jury, medtasks, 
         run("qa", folder=folder)
         assert medtasks("judge", folder, "--jury", jury("one"), "--prompts", words).code == 0
     compared = medtasks("compare", "one", "two")
-    assert "jury: one; likert_jury in official words, " in compared.text
+    assert "likert_jury in official words, " in compared.text
 
 
 def test_judging_goes_on_in_the_words_in_which_it_began(

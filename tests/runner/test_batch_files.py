@@ -138,7 +138,7 @@ def test_the_price_is_said_as_it_is_and_as_a_batch(medtasks):
     )  # fmt: skip
     full, most, half, half_of_most = map(float, said.groups())
     assert half == pytest.approx(full / 2, abs=0.01) and half_of_most == pytest.approx(most / 2, abs=0.01)
-    assert most == pytest.approx(full + 52 * 4000 * 10 / 1e6, abs=0.01)
+    assert most == pytest.approx(full + 52 * 3072 * 10 / 1e6, abs=0.01)
 
 
 def test_files_keep_the_limits_of_providers_and_make_way_for_the_next(medtasks, monkeypatch, tmp_path):
