@@ -169,7 +169,7 @@ def _formats(rows: Sequence[GroupScore]) -> list[str]:
     """What an entry's score would be if every readable answer counted."""
     return [
         f"{row.entry.label}, {title(row.group.axis, row.group.value)}, {strategy_title(row.strategy)}: "
-        + readable_line(row.valid, row.readable, row.score, row.if_readable)
+        + readable_line(row.valid, row.readable, row.score, row.if_readable, sample=row.sample)
         for row in rows
         if None not in (row.readable, row.score)
     ]

@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from medtasks_ext.cli.words import counted, readable_line
+from medtasks_ext.cli.words import counted, readable_line, readable_shares
 from medtasks_ext.prompts.documents import kept_of
 from medtasks_ext.registry import registry
 from medtasks_ext.results.rollup import mean
@@ -234,13 +234,24 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
 
 
 def _of_format(results: Mapping[str, Any]) -> str:
-    """How much of the scores is format: means over tasks that have a score of either reading."""
+    """How much of the scores is format: means over tasks that have a score of either reading.
+
+    Scores of several suites, or of several strategies, have no mean: then only the shares are said.
+    """
     found = [item["metrics"] for item in results.values() if "score_repaired" in item["metrics"]]
     names = ("valid", "readable_repaired", "score", "score_repaired")
     valid, readable, score, repaired = (mean(item[name] for item in found) for name in names)
     if not found:
         return ""
-    return readable_line(valid, readable, score, repaired) + f" (means of {counted(len(found), 'task')})"
+    sample = any("SAMPLE_DATA" in item for item in found)
+    named = [registry().asked(item["loaded"]["task"]) for item in results.values()]
+    alike = len({(known[0].suite.id, known[1]) for known in named if known}) == 1
+    line = (
+        readable_line(valid, readable, score, repaired, sample=sample)
+        if alike
+        else readable_shares(valid, readable)
+    )
+    return f"{line} (means of {counted(len(found), 'task')})"
 
 
 def waits_for_judges(results: Mapping[str, Any]) -> list[str]:

@@ -52,13 +52,23 @@ def near_options(given: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else ""
 
 
+def readable_shares(valid: float | None, readable: float | None) -> str:
+    """How many answers could be read, in words."""
+    shares = ["–" if share is None else f"{share:.1%}" for share in (valid, readable)]
+    return f"readable {shares[0]} as scored, {shares[1]} by the repaired reading"
+
+
 def readable_line(
-    valid: float | None, readable: float | None, score: float | None, if_readable: float | None
+    valid: float | None,
+    readable: float | None,
+    score: float | None,
+    if_readable: float | None,
+    *,
+    sample: bool,
 ) -> str:
     """How much of a score is format, in words."""
-    shares = ["–" if share is None else f"{share:.1%}" for share in (valid, readable)]
     scores = ["–" if value is None else f"{value:.4f}" for value in (score, if_readable)]
     return (
-        f"readable {shares[0]} as scored, {shares[1]} by the repaired reading;"
-        f" score {scores[0]}, {scores[1]} if every readable answer counted"
+        f"{readable_shares(valid, readable)}; {'SAMPLE ' * sample}score {scores[0]},"
+        f" {scores[1]} if every readable answer counted"
     )

@@ -12,12 +12,8 @@ SAID = (
 )
 
 
-def task(**metrics):
-    return {
-        "metrics": metrics,
-        "cut": {},
-        "loaded": {"n_held_out": 0, "rebuilt": False, "task": "bridge_mie"},
-    }
+def task(name="bridge_mie", **metrics):
+    return {"metrics": metrics, "cut": {}, "loaded": {"n_held_out": 0, "rebuilt": False, "task": name}}
 
 
 def test_the_end_of_a_run_says_both_readings_of_all_its_tasks():
@@ -27,6 +23,15 @@ def test_the_end_of_a_run_says_both_readings_of_all_its_tasks():
     [line] = remarks({"a": read, "b": unread, "c": judged})
     assert line == f"{SAID} (means of 2 tasks)"
     assert remarks({"c": judged}) == []
+
+
+def test_scores_of_several_suites_or_strategies_have_no_mean_and_sample_scores_are_marked():
+    figures = {"valid": 0.5, "readable_repaired": 1.0, "score": 0.4, "score_repaired": 0.8}
+    for other in ("mlb_maexam", "bridge_mie_cot"):
+        [line] = remarks({"a": task(**figures), "b": task(other, **figures)})
+        assert line == "readable 50.0% as scored, 100.0% by the repaired reading (means of 2 tasks)"
+    [line] = remarks({"a": task(**figures, SAMPLE_DATA=1.0)})
+    assert "; SAMPLE score 0.4000, 0.8000 if" in line
 
 
 def test_a_report_says_it_for_each_suite_and_its_table_has_the_figures(medtasks, tmp_path):
