@@ -84,8 +84,8 @@ class AnswerFormat(Strict):
     has_label_pool: ClassVar[bool] = False
     #: When the suite has released a reader of its own; else the repaired reading is the score.
     released: ClassVar[Literal["always", "direct", "never"]] = "always"
-    #: Characters of a response that are read, half of them from its beginning and half from its end. What
-    #: lies between is a model's loop, or the middle of a long trace.
+    #: Characters of a response that the repaired reading sees, half of them from its beginning and half from
+    #: its end. What lies between is a model's loop, or the middle of a long trace. Released readers see all.
     most_read: ClassVar[int] = 40_000
     #: Whether the suite replaces an invalid answer by a label drawn from that space.
     draws_invalid: ClassVar[bool] = False
@@ -113,6 +113,8 @@ class AnswerFormat(Strict):
             row: the document (its `options`, where the format needs them).
             cot: whether the response answers the chain-of-thought prompt.
         """
+        if self.has_released_reader(cot=cot):  # to the digit, whatever the length
+            return self._read(text, row, cot=cot)
         found = self._read(shortened(text, self.most_read), row, cot=cot)
         return found._replace(span=_place_in(text, self.most_read, found.span))
 

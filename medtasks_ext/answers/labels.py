@@ -156,7 +156,7 @@ class LabelList(_List):
         """For each comma piece the first (longest) label that it contains; none at all is invalid."""
         named = {
             next((label for label in self._known if label in piece), None)
-            for piece in self._predicted(text, cot=cot)
+            for piece in set(self._predicted(text, cot=cot))
         } - {None}
         return Reading(sorted(filter(None, named)), True) if named else Reading(None, False)
 
