@@ -1,8 +1,8 @@
 """Texts in Python source, folded from its syntax tree. The source is never imported and nothing of it runs.
 
 A closed set of nodes is understood: string constants, f-strings, sums, products of a constant, names of
-local and module constants, `str.format`, `str.replace`, and classes whose constructor hands one text to its base. Anything
-else must be a slot, which a row fills, or is an error that names it.
+local and module constants, `str.format`, `str.replace`, and classes whose constructor hands one text to its
+base. Anything else must be a slot, which a row fills, or is an error that names it.
 """
 
 from __future__ import annotations
@@ -129,9 +129,10 @@ class Source:
         if len(found) > 1 and place.nth is None:
             raise self._error(f"{named}: {len(found)} texts; say which by `nth`")
         # a text that is made of the one before it, `text = text.replace(…)`
-        before = found[place.nth - 1] if place.nth else None
-        bound = {place.take: self.folded(before, _Scope(slots, function))} if before else {}
-        template = self.folded(found[place.nth or 0], _Scope(slots, function, bound))
+        node, bound = found[place.nth or 0], dict[str, Template]()
+        if place.nth and any(isinstance(part, ast.Name) and part.id == place.take for part in ast.walk(node)):
+            bound[place.take] = self.folded(found[place.nth - 1], _Scope(slots, function))
+        template = self.folded(node, _Scope(slots, function, bound))
         if not (place.braces or place.marks):
             return template
         text = template.text
@@ -356,7 +357,7 @@ class Source:
 
 
 def _taken(function: ast.FunctionDef | ast.Module, take: str) -> Iterator[ast.expr]:
-    """What a function, or a module, assigns to a name, returns, or hands to a call, in the order of the source."""
+    """What a function or module assigns to a name, returns, or hands to a call, in order."""
     for node in _in_order(function):
         if (
             (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == take)
