@@ -14,7 +14,7 @@ from medtasks_ext.strict import Strict
 _HERE = Path(__file__).parent
 
 Language = Literal["en", "zh"]
-KindName = Literal["pairwise", "points"]
+KindName = Literal["pairwise", "points", "likert", "review", "survey"]
 
 
 class Words(Strict):
@@ -45,10 +45,15 @@ class Question(Strict):
 
 
 class Option(Strict):
-    """One of the answers to every question."""
+    """One of the answers to a question."""
 
     value: str
     label: Words
+
+    @classmethod
+    def named(cls, value: str, label: str | None = None) -> Option:
+        """An option that is called alike in all languages; by default as files hold it."""
+        return cls(value=value, label=Words(en=label or value, zh=label or value))
 
 
 class Kind(Strict):
@@ -62,19 +67,16 @@ class Kind(Strict):
     introduction: Words
     texts: list[ShownText] = Field(min_length=1)
     questions: list[Question] = Field(min_length=1)
-    options: list[Option] = Field(min_length=2)
+    options: list[Option] = Field(default=[])  # answers to every question; none where each row brings its own
+    record: list[str] = Field(default=[])  # what the key holds besides the forms
 
     @property
     def values(self) -> list[str]:
         """The answers that a question may have, as files hold them."""
         return [option.value for option in self.options]
 
-    def header(self, question: Question) -> str:
-        """The column of a question; it names the answers for those who fill the CSV itself."""
-        return f"{question.id} [{'|'.join(self.values)}]"
 
-
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def load_kind(name: KindName) -> Kind:
     """A kind by its name."""
     return Kind(**yaml.safe_load((_HERE / "kinds" / f"{name}.yaml").read_text(encoding="utf-8")))
