@@ -226,7 +226,9 @@ def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[s
     words = {name: item.of(language) for name, item in page_words().items()}
     options = list(dict.fromkeys(_labelled(item, kind, language) for _, _, item in rows))
     values = {_values(item, kind) for _, _, item in rows}
-    prompt = next((text.id for text in kind.texts if text.place == "prompt"), None)
+    prompt, below = (
+        next((text.id for text in kind.texts if text.place == place), None) for place in ("prompt", "help")
+    )
     pages = []
     for _, group in groupby(rows, key=lambda row: row[2].page):
         members = list(group)
@@ -244,7 +246,7 @@ def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[s
                 "row": row,
                 "question": question.id,
                 "label": item.texts[prompt] if prompt else question.label.of(language),
-                "help": "" if prompt else question.help.of(language),
+                "help": item.texts[below] if below else "" if prompt else question.help.of(language),
                 "options": options.index(_labelled(item, kind, language)),
             }
             for row, _, item in members

@@ -29,10 +29,10 @@ class Words(Strict):
 
 
 class ShownText(Strict):
-    """A text that the expert reads: above the answers, as an answer, or as what is asked about."""
+    """A text that the expert reads: above the answers, as an answer, as what is asked, or below that."""
 
     id: str
-    place: Literal["above", "answer", "prompt"]
+    place: Literal["above", "answer", "prompt", "help"]
     label: Words
 
 
@@ -60,7 +60,7 @@ class Kind(Strict):
     """One file of `medtasks_ext/human/kinds`.
 
     A form is a list of rows. A row has the texts of its kind and is asked every question; rows that
-    share all but the text with place `prompt` stand on one page.
+    share all but the texts with place `prompt` and `help` stand on one page.
     """
 
     title: Words
