@@ -37,11 +37,11 @@ PANELS = {
     "Results": ("report", "compare", "reproduce", "card", "cite", "export", "ingest"),
     "Judges": ("judge", "human", "judge-calibrate", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
-    "Studies": ("contamination", "difficulty", "sample"),
+    "Studies": ("contamination", "difficulty", "departments", "sample"),
     "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
 }
 #: Commands whose next call goes on where an interrupted one ended.
-_RESUMABLE = frozenset({"run", "contamination", "judge", "judge-eval"})
+_RESUMABLE = frozenset({"run", "contamination", "judge", "judge-eval", "departments"})
 #: What to write in place of an option that is no more.
 _GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 
