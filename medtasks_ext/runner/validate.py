@@ -21,9 +21,10 @@ from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
 from medtasks_ext.registry.citations import BESIDE, entries_of
+from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.suites import NO_SUITE, near
-from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
+from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, describe
 from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
