@@ -17,7 +17,7 @@ else:
     _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-#: Bytes of a file, values in it (one that aliases repeat counts each time), keys of a mapping with merges, levels.
+#: Bytes of a file, values in it (aliases count each time), keys of a mapping with merges, levels.
 _BYTES, _VALUES, _MERGED, _DEPTH = 8 << 20, 1_000_000, 10_000, 100
 
 
