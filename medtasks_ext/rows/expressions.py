@@ -63,8 +63,9 @@ _environment = Declared(
 )
 
 
+@lru_cache(maxsize=4096)
 def parsed(text: str) -> nodes.Template:
-    """The syntax tree of a template."""
+    """The syntax tree of a template, to be read only."""
     return _environment.parse(text)
 
 
