@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.judge.cases import response_hash
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.cases import Case, JudgedTask
 
 COLUMNS = ("task", "document", "rater", "axis", "score")
 
@@ -22,7 +23,8 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
     """Read ratings and check them against what was judged.
 
     Args:
-        path: CSV with the columns task, document, rater, axis, score, and run where several are judged.
+        path: CSV with the columns task, document, rater, axis, score, and run where several are judged;
+            with `response` (`response_hash` of judgements), ratings of another answer are refused.
         runs: run folder as given -> its judged tasks.
 
     Raises:
@@ -32,7 +34,9 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
     wanted = (*COLUMNS, "run") if len(runs) > 1 else COLUMNS
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
+            header = file.readline()
+            file.seek(0)
+            reader = csv.DictReader(file, delimiter=max(",;\t", key=header.count))
             if absent := [name for name in wanted if name not in (reader.fieldnames or ())]:
                 raise MedtasksError(
                     f"columns are missing: {', '.join(absent)}",
@@ -45,18 +49,20 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
     except (UnicodeDecodeError, csv.Error) as error:
         raise MedtasksError(f"not a CSV file in UTF-8 ({error})", where=path, remedy="save it so") from None
     known = {
-        (run, task.name): (task, {case.document for case in task.cases})
+        (run, task.name): (task, {case.document: case for case in task.cases})
         for run, tasks in runs.items()
         for task in tasks
     }
     only = next(iter(runs)) if len(runs) == 1 else None
+    given = {Path(run).resolve(): run for run in runs}
     ratings: Ratings = {}
     faults: list[str] = []
     for number, row in enumerate(rows, start=2):
-        run = only or (row["run"] or "").rstrip("/")
+        named = (row.get("run") or "").rstrip("/")
+        run = only if only and not named else given.get(Path(named).resolve(), named)
         place = (run, row["task"], row["document"])
-        task, documents = known.get((run, row["task"]), (None, set()))
-        if fault := _fault(row, run, runs, task, documents):
+        task, cases = known.get((run, row["task"]), (None, {}))
+        if fault := _fault(row, run, runs, task, cases):
             faults.append(f"line {number}: {fault}")
         elif row["axis"] in ratings.setdefault(place, {}).setdefault(row["rater"], {}):
             faults.append(f"line {number}: {row['rater']} rates {row['axis']} of {row['document']} twice")
@@ -83,14 +89,17 @@ def _fault(
     run: str,
     runs: Mapping[str, Sequence[JudgedTask]],
     task: JudgedTask | None,
-    documents: set[str],
+    cases: Mapping[str, Case],
 ) -> str:
     if run not in runs:
         return f"run {run!r} is not among those given"
     if task is None:
         return f"task {row['task']!r} is not judged in this run"
-    if row["document"] not in documents:
-        return f"unknown document {row['document']!r}"
+    case = cases.get(row["document"] or "")
+    if case is None:
+        return f"no answer to document {row['document']!r} is in this run"
+    if row.get("response") and row["response"] != response_hash(case):
+        return f"the answer to {row['document']} is another one than was rated"
     if task.rubric.judging.points:
         return f"{task.name} has scoring points in place of axes (`medtasks human export --kind points`)"
     if row["axis"] not in task.rubric.axes:

@@ -805,7 +805,7 @@ def test_agreement_with_clinicians(run, jury, medtasks, server, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([(TASK, "d99", "ann", "clarity", 3)], "line 2: unknown document 'd99'"),
+        ([(TASK, "d99", "ann", "clarity", 3)], "line 2: no answer to document 'd99' is in this run"),
         ([("bridge_mie", "d1", "ann", "clarity", 3)], "task 'bridge_mie' is not judged in this run"),
         ([(TASK, "d1", "ann", "beauty", 3)], "unknown axis 'beauty' (axes: accuracy, completeness, clarity)"),
         ([(TASK, "d1", "ann", "clarity", 6)], "score '6' is not on the scale 1 to 5"),
