@@ -7,18 +7,20 @@ that includes another one and changes a part is a task of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.choice import wish_of
@@ -171,9 +173,42 @@ class MedicalTask(ConfigurableTask):
         if (layout := self.config.metadata.get("layout")) and not kwargs.get("apply_chat_template"):
             template = layout_template(layout)
             kwargs |= {"apply_chat_template": True, "fewshot_as_multiturn": True, "chat_template": template}
+        if self.own["prompt"].get("messages"):
+            return self._dialogue(doc, num_fewshot, **kwargs)
         if doc["system"] and not kwargs.get("apply_chat_template"):
             doc = Document(doc, system=f"{doc['system']}\n\n")
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
+
+    def _dialogue(
+        self,
+        document: dict[str, Any],
+        num_fewshot: int,
+        system_instruction: str | None = None,
+        apply_chat_template: bool = False,
+        chat_template: Callable[..., Any] | None = None,
+        **_: object,
+    ) -> Any:
+        """The turns of a dialogue, after those of its shots. They stay turns, also where shots else are text.
+
+        Raises:
+            MedtasksError: the chat template refuses such turns.
+        """
+        system = "\n\n".join(filter(None, (system_instruction, document["system"])))
+        turns: list[Turn] = [{"role": "system", "content": system}] if system else []
+        for shot in self.sampler.sample(num_fewshot, eval_doc=document) if num_fewshot else ():
+            turns += own_turns(shot)
+            turns.append({"role": "assistant", "content": shot["target"]})
+        turns += own_turns(document)
+        if not apply_chat_template or chat_template is None:
+            return as_text(turns)
+        try:
+            return chat_template(turns, add_generation_prompt=True)
+        except TemplateError as error:
+            raise MedtasksError(
+                f"the chat template refuses the turns of document {document['id']}: {error}",
+                where=self.config.task,
+                remedy="choose a template that takes such roles, or lay turns out as text (metadata.layout)",
+            ) from None
 
     def dump_config(self) -> dict[str, Any]:
         """The task as results record it: lm-eval's keys and those of the file."""

@@ -19,6 +19,7 @@ from medtasks_ext.cli.judging import (
     ask_all,
     money_words,
     number,
+    print_bound,
     print_estimates,
     warn_withheld,
 )
@@ -107,6 +108,7 @@ def judge(
     from medtasks_ext.runs.lease import Lease
 
     jury, egress, wish = load_jury(jury_name), Egress.of(allow_host or []), wish_of(prompts)
+    check_prices(jury, max_cost)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
@@ -136,10 +138,10 @@ def judge(
         _say_wording([task for item in to_judge.values() for task in item.tasks])
         asks = engine.pending()
         possible = engine.possible(asks)
-        check_prices(jury, max_cost)
         if dry_run:
             warn_withheld(engine, [*asks, *possible])
             print_estimates(engine.estimates([*asks, *possible]), engine.budget)
+            print_bound(jury, runs.values(), to_judge)
             if possible:
                 typer.echo(
                     f"of them {len(possible):,} at most to {jury.adjudicator_name}, for disputed cases"
@@ -324,7 +326,10 @@ def _finish(
     for name, run in runs.items():
         tasks, store = to_judge[name]
         scored[name] = [(task, document_scores(task, jury, store, stopped)) for task in tasks]
-        metrics = {task.name: keep_scores(run, task, jury, scores) for task, scores in scored[name]}
+        metrics = {
+            task.name: keep_scores(run, task, jury, scores, store.spent(task.name))
+            for task, scores in scored[name]
+        }
         run.write_results()
         _print_scores(name if len(runs) > 1 else "", jury, scored[name], metrics)
     common: list[Figure] = [
