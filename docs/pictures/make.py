@@ -126,7 +126,7 @@ def main() -> None:
             page = folder / "pages" / f"{dataset}.html"
             browser.call("Page.navigate", url=f"{page.as_uri()}#{address}")
             browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
-            browser.js("document.querySelector('.detail-head, .columns-table').scrollIntoView()")
+            browser.js("document.querySelector('.parts').scrollIntoView()")
             browser.screenshot(Path(__file__).with_name(f"{picture}.png"))
         browser.close()
 

@@ -101,9 +101,9 @@ def _text(value: Any) -> str:
 def near_misses(kind: str, items: Items) -> list[Near]:
     """Pairs of a missed and a spurious item that nearly agree; an item is in one pair at most.
 
-    Codes of ICD-10 are near with the same category. Other items are near where what they are about is the
-    same and something said of it differs (attribute), or where what they are about overlaps and all else is
-    the same (boundary).
+    Codes of ICD-10 are near with the same category. Other items are near where every text in which they
+    differ overlaps (boundary), or where what they are about is the same and something said of it differs
+    (attribute).
     """
     left, pairs = list(items.spurious), []
     for missed in items.missed:
@@ -123,12 +123,9 @@ def _near(kind: str, one: Item, other: Item) -> NearKind | None:
     if kind not in IN_TEXT or len(one) != len(other):
         return None
     differ = [place for place, (mine, theirs) in enumerate(zip(one, other, strict=True)) if mine != theirs]
-    about = SUBJECTS[kind]
-    if all(place >= about for place in differ):
-        return "attribute"
-    return (
-        "boundary" if all(place < about and overlap(one[place], other[place]) for place in differ) else None
-    )
+    if all(overlap(one[place], other[place]) for place in differ):
+        return "boundary"
+    return "attribute" if all(place >= SUBJECTS[kind] for place in differ) else None
 
 
 def overlap(one: str, other: str) -> bool:

@@ -31,6 +31,7 @@ from medtasks_ext.results.error_clusters import (
     right_value,
 )
 from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.judgements import Judgement, JudgementLog
 from medtasks_ext.runs.outcomes import outcome_files
 from medtasks_ext.runs.samples import RESCORE, SampleFile
 from medtasks_ext.stats.statistic import mean
@@ -38,6 +39,8 @@ from medtasks_ext.stats.statistic import mean
 if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample
 
+#: Mean ratings of two judges that disagree differ by as much.
+_APART = 1.0
 #: Records between two looks at the clock.
 _STEP = 64
 #: Clusters as the numbers that are kept.
@@ -79,6 +82,7 @@ class Column:
         self._live = None if answers.scored else _live_samples(answers)
         self._kind = str(answers.dataset.config["answer"]["kind"])
         self._judged = _judged(answers)
+        self._disputed = _disputed(answers, self._judged or {})
         self._statistic = score_statistic(answers.dataset) if "score" in answers.metrics else mean
         self._cut_off: frozenset[str] | None = None  # keys of requests whose budget ran out
         self.keys: list[str] = []  # of the documents, in the order of the file
@@ -139,7 +143,7 @@ class Column:
                 flags |= Flag.RIGHT
             elif self._kind not in TEXTS:
                 flags |= Flag.WRONG
-        if self._judged and self._judged.get(key, {}).get("disputed"):
+        if key in self._disputed:
             flags |= Flag.DISPUTED
         answered = Answered(
             document, parsed, response, None if math.isnan(score) else score, cut=bool(flags & Flag.CUT)
@@ -247,6 +251,27 @@ def _judged(answers: Answers) -> dict[str, dict[str, Any]] | None:
         return None
     file = RunFolder(answers.folder).judged_file(answers.task)
     return {item["document"]: item for item in read_json(file)["documents"]} if file.is_file() else None
+
+
+def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """Documents about which judges disagree.
+
+    A protocol with an adjudicator says which. Of other juries: where the mean ratings of two judges are a
+    step of the scale apart, or more.
+    """
+    if any("disputed" in item for item in judged.values()):
+        return frozenset(key for key, item in judged.items() if item.get("disputed"))
+    ratings: dict[str, dict[str, list[float]]] = {}
+    if judged and answers.folder is not None:
+        for said in JudgementLog(RunFolder(answers.folder).judgements, answers.task).read():
+            if isinstance(said.entry, Judgement):
+                judges = ratings.setdefault(said.about.document, {})
+                judges.setdefault(said.about.judge, []).extend(said.entry.ratings.values())
+    means = {
+        key: [sum(values) / len(values) for values in judges.values() if values]
+        for key, judges in ratings.items()
+    }
+    return frozenset(key for key, found in means.items() if found and max(found) - min(found) >= _APART)
 
 
 # ---------------------------------------------------------------------- outcomes

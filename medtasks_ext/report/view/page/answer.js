@@ -29,6 +29,7 @@ function textBox(content, label, className = "") {
   return box;
 }
 
+// The turns of a prompt. A system turn is alike in all documents, so it is folded where others follow.
 function promptOf(response, title) {
   const length = response.turns.reduce((sum, turn) => sum + turn.length, 0);
   const settings = Object.entries(response.settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
@@ -36,18 +37,18 @@ function promptOf(response, title) {
     `${title}: ${plural(response.turns.length, "turn")}, ${count(length)} characters`,
     () => [
       ...response.turns.map((turn) =>
-        make(
-          "div",
-          { className: `turn ${turn.role}` },
-          text("h4", "role", turn.role === "text" ? "as text" : turn.role),
-          textBox(turn.text, `Turn of ${turn.role}`),
-        ),
+        turn.role === "system" && response.turns.length > 1
+          ? folded(`System, ${count(turn.length)} characters`, () => turnBox(turn), { className: "turn system" })
+          : make("div", { className: `turn ${turn.role}` }, text("h4", "role", roleName(turn)), turnBox(turn)),
       ),
       settings.length ? text("p", "note", `Settings: ${settings.join(", ")}`) : null,
     ],
     { open: true, className: "prompt plain" },
   );
 }
+
+const roleName = (turn) => (turn.role === "text" ? "as text" : turn.role);
+const turnBox = (turn) => textBox(turn.text, `Turn of ${roleName(turn)}`);
 
 function answerOf(head, column, response, place, view, whole) {
   const box = make("section", { className: "answer", "aria-label": column.label });
