@@ -76,20 +76,14 @@ def card(
 
 def _verify(entry: Entry) -> None:
     """Refuse to publish what the run did not write; older runs carry no chain."""
-    from medtasks_ext.runner.verify import verify
+    from medtasks_ext.runner.verify import refuse_changed
     from medtasks_ext.runs.folder import RunFolder
     from medtasks_ext.runs.manifest import RUN_SCHEMA, Manifest
 
     for folder in entry.folders:
         if not RunFolder(folder).manifest.is_file() or Manifest.read(folder).schema_version < RUN_SCHEMA:
             continue
-        if changes := verify(folder, registry()).changes:
-            raise MedtasksError(
-                f"{changes[0].file}: {changes[0].what}",
-                where=folder,
-                remedy="`medtasks verify RUN` names all that was changed; `medtasks rescore RUN` writes what "
-                "follows from the answers anew",
-            )
+        refuse_changed(folder, registry())
 
 
 def _only(entries: list[Entry]) -> Entry:

@@ -19,7 +19,7 @@ from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.normalise import strip_reasoning
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import Document, Loaded
-from medtasks_ext.registry.yamlfile import function_named
+from medtasks_ext.registry.functions import function_named
 from medtasks_ext.results.extracted import items_of, near_misses
 from medtasks_ext.results.reply_language import in_another_language, language_of
 
@@ -201,7 +201,7 @@ def right_value(dataset: Dataset, sample: Sample) -> Any | None:
     )  # fmt: skip
     try:
         parsed = ParseAnswer(dict(dataset.config["answer"])).apply([[document["target"]]], [row])
-        values = function_named(dataset.process_results)(row, parsed)
+        values = function_named(dataset.process_results, where=dataset.file)(row, parsed)
     except (KeyError, TypeError, ValueError, AttributeError, MedtasksError) as error:
         _log.debug("no score of the gold answer: %s", type(error).__name__)
         return None

@@ -99,6 +99,21 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
     return found
 
 
+def refuse_changed(folder: Path, registry: Registry) -> None:
+    """Refuse to publish what the run did not write.
+
+    Raises:
+        MedtasksError: something was changed, or as for `verify`.
+    """
+    if changes := verify(folder, registry).changes:
+        raise MedtasksError(
+            f"{changes[0].file}: {changes[0].what}",
+            where=folder,
+            remedy="`medtasks verify RUN` names all that was changed; `medtasks rescore RUN` writes what "
+            "follows from the answers anew",
+        )
+
+
 @contextmanager
 def _noting(found: Verified, files: RunFolder) -> Iterator[None]:
     """A file that cannot be read is a change like others."""

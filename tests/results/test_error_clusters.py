@@ -42,7 +42,7 @@ def cluster(task, response, *, score=0.0, cut=False):
         (LABEL, "抱歉，我无法回答这个问题。", Cluster.REFUSAL),
         (LABEL, "根据这些信息，两个句子之间的关系还需要进一步讨论。", Cluster.LANGUAGE),
         (LABEL, "relation: unrelated", Cluster.OUTSIDE),
-        (LABEL, "There is much to be said about both of the statements, and each of them has a point.", Cluster.FORMAT),
+        (LABEL, "There is much to be said about both of them, and each has a point.", Cluster.FORMAT),
         (EVENTS, "drug: ibuprofen, adverse effect: rash;", Cluster.ATTRIBUTE),
         (EVENTS, "drug: the ibuprofen, adverse effect: severe nausea;", Cluster.BOUNDARY),
         (EVENTS, "drug: aspirin, adverse effect: bleeding;", Cluster.OTHER),

@@ -1,0 +1,264 @@
+"""What a submission says: `submission.json`. Every text is one short line; unknown keys are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, Field, TypeAdapter, ValidationError, field_validator, model_validator
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
+from medtasks_ext.results.conditions import SCHEMA as CONDITIONS_SCHEMA
+from medtasks_ext.results.conditions import Asked
+from medtasks_ext.strict import Strict
+
+#: Version of the format, of both files.
+SCHEMA: Literal[1] = 1
+RECORD, DOCUMENTS = "submission.json", "documents.parquet"
+FILES = (RECORD, DOCUMENTS)
+#: Bytes of the record at most: a run of 489 tasks takes half a megabyte.
+MOST_BYTES = 8_000_000
+#: Characters of a text at most: what is longer is no name and no setting.
+LONGEST = 240
+
+#: A line of names, numbers and signs.
+_LINE = re.compile(rf"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]{{0,{LONGEST}}}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,95}"
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_ASKED = {item.name for item in fields(Asked)}
+_asked = TypeAdapter(Asked)
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a submission lies: `…/ORG/MODEL/DATE`."""
+
+    folder: Path
+    model: str  # ORG/MODEL
+    date: str  # YYYY-MM-DD
+
+    @classmethod
+    def of(cls, folder: Path) -> Place:
+        """The place that a path names.
+
+        Raises:
+            MedtasksError: its last three parts are no organisation, model and date.
+        """
+        parts = folder.absolute().parts[-3:]
+        names = len(parts) == 3 and all(re.fullmatch(_NAME, part) for part in parts[:2])
+        if not names or not _is_date(parts[2]):
+            raise MedtasksError(
+                "is not ORG/MODEL/DATE",
+                where=folder,
+                remedy="such as results/submissions/Qwen/Qwen3-8B/2026-05-01",
+            )
+        return cls(folder, "/".join(parts[:2]), parts[2])
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(re.fullmatch(_DATE, text)) and bool(time.strptime(text, "%Y-%m-%d"))
+    except ValueError:
+        return False
+
+
+class Spread(Strict):
+    """How sure a score is: documents resampled."""
+
+    low: float  # lower end of the 95 % interval
+    high: float  # upper end
+    sd: Annotated[float, Field(ge=0)]  # of the score on the resamples
+
+
+class RowFacts(Strict):
+    """Which rows a score stands on, as `results.experiments.Coverage` counts them."""
+
+    origin: Literal["local", "hub", "release"]
+    rebuilt: bool  # from the original source
+    here: Count  # documents of the test file
+    held_out: Count = 0  # test rows that serve as examples
+    dropped: Count = 0  # test rows without gold that the suite leaves out
+    of_suite: Count  # documents that the suite states; 0 where it states none
+
+
+class TaskResult(Strict):
+    """One task: its score, and what that follows from.
+
+    Attributes:
+        version: `N-X` of the task.
+        n: documents that were answered: rows of `documents.parquet`.
+        statistic: how the score follows from the counts of documents.
+        sums: column sums of these counts, where the counts of single documents are not public.
+        score: 0-1; None without a gold answer or a judge's word.
+        valid: share of readable answers.
+        unclosed: share of answers whose reasoning never ended.
+        judged: share of the answers that all judges judged; 1 where nobody judges.
+        spread: of the score; None where there are fewer than two documents.
+        rows: which they are.
+        asked: the conditions (`results.conditions.Asked`).
+        cut: kind of cut -> prompts or answers that did not fit.
+        tokens: of prompts and answers.
+    """
+
+    version: Annotated[str, Field(pattern=r"^\d+-[A-Za-z0-9]+$")]
+    n: Annotated[int, Field(gt=0)]
+    statistic: str
+    sums: list[float] | None = None
+    score: Share | None = None
+    valid: Share | None = None
+    unclosed: Share | None = None
+    judged: Share = 1.0
+    spread: Spread | None = None
+    rows: RowFacts
+    asked: dict[str, str | bool | int | float]
+    cut: dict[str, Count] = Field(default_factory=dict)
+    tokens: dict[Literal["input", "output"], Count] | None = None
+
+    @field_validator("asked")
+    @classmethod
+    def _known_conditions(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if unknown := sorted(given.keys() - _ASKED - {"schema"}):
+            raise ValueError(f"no condition is called {unknown[0]}")
+        if given.get("schema") != CONDITIONS_SCHEMA:
+            raise ValueError(f"conditions of schema {given.get('schema')}, known: {CONDITIONS_SCHEMA}")
+        _asked.validate_python({name: value for name, value in given.items() if name != "schema"})
+        return given
+
+    @property
+    def conditions(self) -> Asked:
+        """The conditions."""
+        return Asked(**{name: value for name, value in self.asked.items() if name != "schema"})  # type: ignore[arg-type]
+
+
+class GroupResult(Strict):
+    """A suite's score."""
+
+    score: Share
+    tasks: Count  # that have a score
+    of: Count  # that the suite's score is taken over
+
+
+class About(Strict):
+    """What is said of the model itself."""
+
+    parameters_b: Annotated[float, Field(gt=0, lt=1e5)] | None = None  # billions of parameters
+    access: Literal["open", "proprietary"] | None = None  # of its weights
+    domain: Literal["general", "medical"] | None = None
+    reasoning: Literal["yes", "no"] | None = None
+    release_date: Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")] | None = None
+    license: str | None = None
+    hub_id: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")] | None = None
+
+
+class Submission(Strict):
+    """The record of a submission.
+
+    Attributes:
+        schema_version: of the format.
+        model: ORG/MODEL.
+        date: of the submission.
+        called: what the run called the model; None where that was a path.
+        about: the model itself.
+        invented: why its scores are no scores; None of real ones.
+        settings: what all tasks of the run share, in words (`results.reading.run_settings`).
+        versions: of the packages that answers and scores depend on.
+        started: when the run began.
+        tasks: task -> its result, in the order of the rows of `documents.parquet`.
+        groups: suite, with the suffix of a strategy -> its score.
+        heads: file of the run -> the chain of its last line: `medtasks verify RUN --against` compares them.
+    """
+
+    schema_version: Literal[1] = Field(
+        default=SCHEMA,
+        validation_alias=AliasChoices("schema", "schema_version"),
+        serialization_alias="schema",
+    )
+    model: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")]
+    date: Annotated[str, Field(pattern=rf"^{_DATE}$")]
+    called: str | None = None
+    about: About = About()
+    invented: str | None = None
+    settings: dict[str, str]
+    versions: dict[str, str] = Field(default_factory=dict)
+    started: str | None = None
+    tasks: Annotated[dict[str, TaskResult], Field(min_length=1)]
+    groups: dict[str, GroupResult] = Field(default_factory=dict)
+    heads: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_lines(cls, content: Any) -> Any:
+        for key, value in _texts(content):
+            if not _LINE.fullmatch(value):
+                raise ValueError(
+                    f"{key or 'a key'} holds a text of {len(value):,} characters or of several lines"
+                )
+        return content
+
+    def write(self, folder: Path) -> None:
+        """Write it; what is not known is left out."""
+        write_json(folder / RECORD, self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _texts(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Key -> text of every text in it, keys themselves among them."""
+    if isinstance(content, str):
+        yield key, content
+    elif isinstance(content, Mapping):
+        for name, value in content.items():
+            yield key, str(name)
+            yield from _texts(value, f"{key}.{name}".lstrip(".") if _LINE.fullmatch(str(name)) else key)
+    elif isinstance(content, list):
+        for number, value in enumerate(content):
+            yield from _texts(value, f"{key}[{number}]")
+
+
+def read_record(folder: Path) -> Submission:
+    """The record of a submission.
+
+    Raises:
+        MedtasksError: there is none, or it is too large, of another version, or not of this format.
+    """
+    path = folder / RECORD
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise MedtasksError(
+                f"is larger than {MOST_BYTES:,} bytes", where=path, remedy="write it with `medtasks submit`"
+            )
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise MedtasksError("no such file", where=path, remedy="write it with `medtasks submit`") from None
+    except (OSError, ValueError, RecursionError):
+        raise MedtasksError("is no JSON", where=path, remedy="write it with `medtasks submit`") from None
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if schema != SCHEMA:
+        raise MedtasksError(
+            f"schema: is {_short(schema)}, and this version reads {SCHEMA}",
+            where=path,
+            remedy="`medtasks submit` of this version writes it anew from the run",
+        )
+    try:
+        return Submission.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(_short(part) for part in first["loc"]) or "the whole"
+        raise MedtasksError(
+            f"{place}: {first['msg'].removeprefix('Value error, ').lower()}",
+            where=path,
+            remedy="the file is written by `medtasks submit`, never by hand",
+        ) from None
+
+
+def _short(value: object) -> str:
+    """A value of somebody else's file in a message."""
+    text = repr(value) if not isinstance(value, str) else value
+    return re.sub(r"[^\x20-\x7e]", "?", text)[:80]

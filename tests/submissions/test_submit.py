@@ -1,0 +1,129 @@
+"""`medtasks submit`: what of a run may be public, and nothing else."""
+
+import json
+
+import pytest
+from pyarrow import parquet
+
+from medtasks_ext.runs.manifest import Manifest
+from tests.submissions.conftest import CLOSED_COUNTS, OPEN_COUNTS, PLACE, SECRET_TEXT, TASKS
+
+
+def record_of(folder):
+    return json.loads((folder / "submission.json").read_text())
+
+
+def test_scores_conditions_and_heads_are_those_of_the_run(submission, tmp_path):
+    record, manifest = record_of(submission), Manifest.read(tmp_path / "run")
+    assert sorted(record["tasks"]) == sorted(TASKS)
+    for task, item in record["tasks"].items():
+        stored = json.loads((tmp_path / "run" / "tasks" / f"{task}.json").read_text())
+        assert item["score"] == pytest.approx(stored["metrics"]["score"], abs=1e-12)
+        assert item["valid"] == stored["metrics"]["valid"] and item["n"] == stored["n"]
+        assert item["asked"]["wording"] == "own" and item["asked"]["n_of_suite"] > item["n"]
+    assert record["heads"] == manifest.heads and len(record["heads"]) == 4
+    assert (record["model"], record["called"], record["date"]) == (
+        "Org/random-label",
+        "random-label",
+        "2026-05-01",
+    )
+    assert record["groups"].keys() == {"bridge", "medhelm"}
+
+
+def test_it_passes_its_own_check_and_the_run_verifies_against_it(medtasks, submission):
+    checked = medtasks("check-submission", PLACE)
+    assert checked.code == 0 and "✓" in checked.out and "4 tasks from 39 documents" in checked.out
+    assert medtasks("verify", "run", "--against", f"{PLACE}/submission.json").code == 0
+
+
+def test_no_text_no_id_and_no_hash_of_a_row_is_in_it(submission):
+    table = parquet.read_table(submission / "documents.parquet")
+    assert table.column_names == ["unit", "scored", "score", "valid", "unclosed", "counts"]
+    for file in submission.iterdir():
+        content = file.read_bytes()
+        for text in (SECRET_TEXT, "test-1", "fentanyl", "issue:"):
+            assert text.encode() not in content
+    assert SECRET_TEXT not in str(table.to_pylist())
+
+
+def test_rows_that_are_not_open_cannot_be_told_apart(submission):
+    tasks = record_of(submission)["tasks"]
+    assert [task for task, item in tasks.items() if "sums" in item] == [CLOSED_COUNTS]
+    rows = iter(parquet.read_table(submission / "documents.parquet").to_pylist())
+    found = {task: [next(rows) for _ in range(item["n"])] for task, item in tasks.items()}
+    assert all(row["counts"] == [] for row in found[CLOSED_COUNTS])
+    assert all(row["counts"] for row in found[OPEN_COUNTS])
+    for task in (CLOSED_COUNTS, "medhelm_hospice_referral"):
+        scores = [-1.0 if row["score"] != row["score"] else row["score"] for row in found[task]]
+        assert scores == sorted(scores)
+
+
+def test_what_a_user_wrote_freely_and_places_stay_at_home(medtasks, run, tmp_path):
+    run(
+        "run",
+        "--system_instruction",
+        f"You help {SECRET_TEXT}.",
+        "--model_args",
+        "adapter=/home/me/secret,k=2",
+    )
+    assert medtasks("submit", "run", "-o", PLACE).code == 0
+    text = (tmp_path / PLACE / "submission.json").read_text()
+    assert SECRET_TEXT not in text and "/home/me" not in text and str(tmp_path) not in text
+    assert "text-" in text
+
+
+def test_a_key_of_the_environment_is_never_written(medtasks, run, monkeypatch, tmp_path):
+    run("run", "--model_args", "note=hunter2hunter2")
+    monkeypatch.setenv("SOME_API_KEY", "hunter2hunter2")
+    refused = medtasks("submit", "run", "-o", PLACE)
+    assert refused.code == 2 and "$SOME_API_KEY" in refused.err and not (tmp_path / PLACE).exists()
+
+
+def test_own_words_and_a_part_of_the_rows_are_said_by_the_conditions(medtasks, run, tmp_path):
+    run("run", "--limit", "5")
+    assert medtasks("submit", "run", "-o", PLACE).code == 0
+    for item in record_of(tmp_path / PLACE)["tasks"].values():
+        assert (item["asked"]["documents"], item["asked"]["wording"], item["n"]) == ("the first 5", "own", 5)
+
+
+REFUSED = {
+    "sample rows": (("--data", "sample"), PLACE, "synthetic sample rows"),
+    "another model": ((), "submissions/Org/gpt-9/2026-05-01", "is a run of random-label"),
+    "no date": ((), "submissions/Org/random-label/yesterday", "is not ORG/MODEL/DATE"),
+    "a date that is none": ((), "submissions/Org/random-label/2026-02-30", "is not ORG/MODEL/DATE"),
+    "a name that is none": ((), "submissions/<b>/random-label/2026-02-03", "is not ORG/MODEL/DATE"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_submitted_is_refused_and_nothing_is_left(medtasks, run, tmp_path, case):
+    more, place, words = REFUSED[case]
+    run("run", *more)
+    refused = medtasks("submit", "run", "-o", place)
+    assert refused.code == 2 and words in refused.err and "→" in refused.err
+    assert not list(tmp_path.glob("submissions/*/*/*"))
+
+
+def test_a_run_that_does_not_verify_is_refused(medtasks, run, tmp_path):
+    file = run() / "tasks" / f"{OPEN_COUNTS}.json"
+    content = json.loads(file.read_text())
+    content["metrics"]["score"] = 0.99
+    file.write_text(json.dumps(content))
+    refused = medtasks("submit", "run", "-o", PLACE)
+    assert refused.code == 2 and OPEN_COUNTS in refused.err and not (tmp_path / PLACE).exists()
+
+
+def test_a_place_that_is_taken_is_kept(medtasks, submission):
+    before = record_of(submission)
+    assert medtasks("submit", "run", "-o", PLACE).code == 2
+    assert record_of(submission) == before
+
+
+def test_facts_of_the_model_are_taken_and_unknown_ones_refused(medtasks, run, tmp_path):
+    run()
+    assert "names: parameters_b" in medtasks("submit", "run", "-o", PLACE, "--about", "colour=red").err
+    assert (
+        medtasks("submit", "run", "-o", PLACE, "--about", "parameters_b=8", "--about", "access=open").code
+        == 0
+    )
+    assert record_of(tmp_path / PLACE)["about"] == {"parameters_b": 8.0, "access": "open"}
