@@ -20,6 +20,7 @@ def offline_page(
     template: Path,
     *,
     style: Path,
+    more_style: Sequence[Path] = (),
     scripts: Sequence[Path],
     data: Mapping[str, Any],
     language: str,
@@ -33,6 +34,7 @@ def offline_page(
     Args:
         template: HTML with the names that are filled in below, as `$title`.
         style: its CSS.
+        more_style: further CSS, after it.
         scripts: its JavaScript. It reads the data as JSON and must show texts as text nodes.
         data: any JSON.
         language: of the page, as in `<html lang>`.
@@ -40,7 +42,7 @@ def offline_page(
     Raises:
         ValueError: a number in the data is NaN or infinite, which is no JSON.
     """
-    css = f"\n{style.read_text(encoding='utf-8')}"
+    css = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in (style, *more_style))
     script = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in scripts)
     content = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # in a script element only < could end the data
