@@ -7,18 +7,20 @@ that includes another one and changes a part is a task of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.choice import wish_of
@@ -26,9 +28,9 @@ from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
+from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
 from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
-from medtasks_ext.registry.yamlfile import function_named
 from medtasks_ext.rows.sources import forced_origin
 
 #: Keys that lm-eval does not know.
@@ -86,7 +88,7 @@ class MedicalTask(ConfigurableTask):
             MedtasksError: as for the constructor.
         """
         said = dict(dataset.config)
-        made = _function(said.get("class", cls))
+        made = _function(said.get("class", cls), dataset.file)
         said |= {
             "task": dataset.task(strategy),
             "strategy": strategy,
@@ -104,6 +106,9 @@ class MedicalTask(ConfigurableTask):
                 where=source,
                 remedy="tasks/README.md lists the keys of a task file",
             )
+        for fault in unsafe_keys(config):
+            what, _, remedy = fault.partition(" → ")
+            raise MedtasksError(what, where=source, remedy=remedy)
         for key in ("dataset", "prompt", "answer", "about"):  # `rows` may follow from the suite
             if key not in config:
                 raise MedtasksError(
@@ -136,9 +141,11 @@ class MedicalTask(ConfigurableTask):
             **said,
             "generation_kwargs": {**_GENERATION, **(said.get("generation_kwargs") or {})},
         }
-        complete["process_results"] = _function(complete["process_results"])
+        file = dataset.file
+        complete["process_results"] = _function(complete["process_results"], file)
         complete["metric_list"] = [
-            {key: _function(value) for key, value in metric.items()} for metric in complete["metric_list"]
+            {key: _function(value, file) for key, value in metric.items()}
+            for metric in complete["metric_list"]
         ]
         complete["metadata"] = dict(complete["metadata"])
         return complete
@@ -171,17 +178,50 @@ class MedicalTask(ConfigurableTask):
         if (layout := self.config.metadata.get("layout")) and not kwargs.get("apply_chat_template"):
             template = layout_template(layout)
             kwargs |= {"apply_chat_template": True, "fewshot_as_multiturn": True, "chat_template": template}
+        if self.own["prompt"].get("messages"):
+            return self._dialogue(doc, num_fewshot, **kwargs)
         if doc["system"] and not kwargs.get("apply_chat_template"):
             doc = Document(doc, system=f"{doc['system']}\n\n")
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
+
+    def _dialogue(
+        self,
+        document: dict[str, Any],
+        num_fewshot: int,
+        system_instruction: str | None = None,
+        apply_chat_template: bool = False,
+        chat_template: Callable[..., Any] | None = None,
+        **_: object,
+    ) -> Any:
+        """The turns of a dialogue, after those of its shots. They stay turns, also where shots else are text.
+
+        Raises:
+            MedtasksError: the chat template refuses such turns.
+        """
+        system = "\n\n".join(filter(None, (system_instruction, document["system"])))
+        turns: list[Turn] = [{"role": "system", "content": system}] if system else []
+        for shot in self.sampler.sample(num_fewshot, eval_doc=document) if num_fewshot else ():
+            turns += own_turns(shot)
+            turns.append({"role": "assistant", "content": shot["target"]})
+        turns += own_turns(document)
+        if not apply_chat_template or chat_template is None:
+            return as_text(turns)
+        try:
+            return chat_template(turns, add_generation_prompt=True)
+        except TemplateError as error:
+            raise MedtasksError(
+                f"the chat template refuses the turns of document {document['id']}: {error}",
+                where=self.config.task,
+                remedy="choose a template that takes such roles, or lay turns out as text (metadata.layout)",
+            ) from None
 
     def dump_config(self) -> dict[str, Any]:
         """The task as results record it: lm-eval's keys and those of the file."""
         return {**super().dump_config(), **self.own}
 
 
-def _function(value: Any) -> Any:
-    return function_named(value) if isinstance(value, str) and value.startswith("!function ") else value
+def _function(value: Any, where: Path) -> Any:
+    return function_named(value, where=where) if isinstance(value, str) and value.startswith(MARK) else value
 
 
 def _dataset(config: Mapping[str, Any], strategy: str, source: Path) -> Dataset:

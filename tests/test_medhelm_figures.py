@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.registry import registry
+from medtasks_ext.results.prices import Price
 from medtasks_ext.results.suite_figures import (
-    Price,
+    JudgePrice,
     cost_bound,
+    jury_cost_bound,
     minimum_detectable_effect,
     normalised,
     suite_figures,
@@ -138,6 +140,7 @@ BUDGETS = {
     "MedicationQA": 512, "PatientInstruct": 256, "MedDialog": 80, "MEDIQA": 1024, "MentalHealth": 512,
     "EHRSQL": 1024, "MedHallu": 5, "MIMIC-IV Billing Code": 256,
 }  # fmt: skip
+JUDGES = [JudgePrice(Price(*prices)) for prices in ((2.5, 10.0), (3.0, 15.0), (0.71, 0.71))]
 REASONING = {"DeepSeek R1", "o3-mini (2025-01-31)"}
 #: Rounding of the printed costs to a cent in each of 37 or 13 benchmarks.
 CENTS = 0.005
@@ -175,6 +178,21 @@ def test_published_costs_follow_from_tokens_and_prices(row):
     written = sum(documents[name] * budget[name] for name in documents)
     total = cost_bound(price, int(row["benchmark_tokens"]) - written, 1, written)
     assert total == pytest.approx(float(row["benchmark_cost_usd"]), abs=37 * CENTS)
+
+    judged = [item["benchmark"] for item in read("medhelm_benchmarks.csv") if item["metric"] == "Jury Score"]
+    assert len(judged) == 13
+    n = sum(documents[name] for name in judged)
+    assert n == int(row["judged_documents"])
+    read_by_judges = int(row["jury_tokens"]) - n * 4096
+    assert jury_cost_bound(JUDGES, read_by_judges, n, 0) == pytest.approx(
+        float(row["jury_cost_usd"]), abs=13 * CENTS
+    )
+
+
+def test_every_judge_reads_prompt_and_full_answer_and_fills_its_own_reply():
+    judges = [JudgePrice(Price(1.0, 0.0)), JudgePrice(Price(2.0, 4.0)), JudgePrice(Price(0.0, 10.0), 100)]
+    # 1.05 million tokens read by each, 100 x 4,096 and 100 x 100 written
+    assert jury_cost_bound(judges, 1_000_000, 100, 500) == pytest.approx(1.05 * 3 + 0.4096 * 4 + 0.01 * 10)
 
 
 def test_every_published_benchmark_is_a_dataset_of_the_registry():

@@ -20,6 +20,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder
+from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.model_configs import find_config
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def lm_eval_config(
     for name, why in refused.items():
         if getattr(config, name) if in_files else name in given:
             raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
+    price_of(config.metadata, "--config")  # a price that is none is said before anything is done
     return config
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,20 +18,16 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
-    from medtasks_ext.human.agreement import Agreement
     from medtasks_ext.human.forms import Export
-    from medtasks_ext.human.ingest import Ingested
     from medtasks_ext.human.jury import JuryFigures
     from medtasks_ext.human.pairs import Drawn
-    from medtasks_ext.human.results import Criterion
     from medtasks_ext.judge.engine import Outcome
-    from medtasks_ext.stats.rates import Rate
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 app = command_app()
 
-_Tasks = Annotated[str | None, typer.Option(help="Tasks, groups or tags that both runs have finished.")]
+_Tasks = Annotated[str | None, typer.Option(help="Tasks, groups or tags that the runs have finished.")]
 _Documents = Annotated[
     int | None, typer.Option("-n", "--documents", min=1, help="Documents per task.  [default: 100]")
 ]
@@ -45,18 +42,24 @@ def human() -> None:
 def export(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="RUN_A RUN_B", help="Two runs; with --kind points one JSONL file of cases."),
+        typer.Argument(metavar="SOURCE...", help="Runs; with --kind points one JSONL file of cases."),
     ],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for forms and key.")],
     kind: Annotated[
         str,
-        typer.Option(help="pairwise: two answers, four questions; points: one answer, its scoring points."),
+        typer.Option(
+            help="pairwise: answers of two runs, four questions; points: one answer, its scoring points; "
+            "likert: answers of runs, rated on the axes of their jury."
+        ),
     ] = "pairwise",
     tasks: _Tasks = None,
     documents: _Documents = None,
     experts: Annotated[
         int | None,
-        typer.Option(min=1, max=99, help="Forms.  [default: 3; with --kind points 1]"),
+        typer.Option(min=1, max=99, help="Forms.  [default: 3; points 1; likert 2]"),
+    ] = None,
+    raters: Annotated[
+        int | None, typer.Option(min=1, help="likert: experts who rate an answer.  [default: all]")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,
 ) -> None:
@@ -67,21 +70,12 @@ def export(
     Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
     """
     from medtasks_ext.human.forms import write_forms
-    from medtasks_ext.human.pairs import EXPERTS, pairwise_export
-    from medtasks_ext.human.points import points_export
 
-    if kind == "pairwise":
-        made = pairwise_export(_drawn(sources, tasks, documents, seed), experts=experts or EXPERTS)
-    elif kind == "points":
-        if len(sources) != 1 or tasks or documents:
-            raise MedtasksError(
-                "points come from one JSONL file of cases, all of which are asked",
-                where="--kind points",
-                remedy="medtasks human export --kind points QUEUE.jsonl -o DIR",
-            )
-        made = points_export(Path(sources[0]), experts=experts or 1, seed=seed)
-    else:
-        raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy="use pairwise or points")
+    if kind not in _KINDS:
+        raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=f"use {', '.join(_KINDS)}")
+    if raters and kind != "likert":
+        raise MedtasksError("every expert rates all", where="--raters", remedy="leave it out")
+    made = _KINDS[kind](_Wish(sources, tasks, documents, experts, raters, seed))
     for path in write_forms(made, Path(out)):
         typer.echo(f"wrote {path}")
     _say_export(made, Path(out))
@@ -102,15 +96,10 @@ def ingest(
 
     Example: medtasks human ingest forms/*.csv --key forms/key.json -o results
     """
+    from medtasks_ext.cli.human_tables import TAKEN, say_read
     from medtasks_ext.human.forms import read_key
     from medtasks_ext.human.ingest import ingest as read_filled
-    from medtasks_ext.human.results import (
-        criteria,
-        decisions,
-        point_agreement,
-        write_pairwise,
-        write_points,
-    )
+    from medtasks_ext.human.results import check_earlier
 
     key, folder = read_key(Path(key_file)), Path(out)
     if folder.resolve() == Path(key_file).resolve().parent:
@@ -121,20 +110,9 @@ def ingest(
         )
     out_folder(folder)
     read = read_filled([Path(file) for file in files], key, partial=partial)
-    _say_read(read, key)
-    if key["kind"] == "pairwise":
-        found = criteria(read.rows, key)
-        write_pairwise(folder, found, read, key)
-        _print_rates("human evaluation", found, key)
-        _print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in found])
-    else:
-        decided = decisions(read.rows, key)
-        write_points(folder, decided, read, key)
-        counts = {value: sum(item.met is value for item in decided) for value in (True, False, None)}
-        typer.echo(
-            f"{len(decided)} points: {counts[True]} met, {counts[False]} not met, {counts[None]} undecided"
-        )
-        _print_agreement([("points", point_agreement(decided))])
+    check_earlier(folder, read, key)
+    say_read(read, key)
+    TAKEN[key["kind"]](folder, read, key)
     typer.echo(f"results: {folder}")
 
 
@@ -162,6 +140,7 @@ def jury(
     Exit code 1: comparisons are missing.
     """
     from medtasks_ext.cli import judging as asking
+    from medtasks_ext.cli.human_tables import print_agreement, print_rates
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
     from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
@@ -194,8 +173,8 @@ def jury(
         write_jury(folder, found, drawn, judges)
     title = "jury of models (not a human evaluation)"
     criteria = [item.criterion for item in found.verdicts]
-    _print_rates(title, criteria, drawn.record)
-    _print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
+    print_rates(title, criteria, drawn.record)
+    print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
     raise typer.Exit(_end_of_jury(found, outcome, folder))
 
 
@@ -223,20 +202,81 @@ def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> i
 # ---------------------------------------------------------------------- export
 
 
-def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> Drawn:
+@dataclass(frozen=True)
+class _Wish:
+    """What is to be exported, as given."""
+
+    sources: list[str]
+    tasks: str | None
+    documents: int | None
+    experts: int | None
+    raters: int | None
+    seed: int
+
+
+def _pairwise(wish: _Wish) -> Export:
+    from medtasks_ext.human.pairs import EXPERTS, pairwise_export
+
+    drawn = _drawn(wish.sources, wish.tasks, wish.documents, wish.seed)
+    return pairwise_export(drawn, experts=wish.experts or EXPERTS)
+
+
+def _points(wish: _Wish) -> Export:
+    from medtasks_ext.human.points import points_export
+
+    if len(wish.sources) != 1 or wish.tasks or wish.documents:
+        raise MedtasksError(
+            "points come from one JSONL file of cases, all of which are asked",
+            where="--kind points",
+            remedy="medtasks human export --kind points QUEUE.jsonl -o DIR",
+        )
+    return points_export(Path(wish.sources[0]), experts=wish.experts or 1, seed=wish.seed)
+
+
+def _likert(wish: _Wish) -> Export:
+    names = _names(wish.tasks)
+    from medtasks_ext.human.likert import RATERS, likert_export
+    from medtasks_ext.human.pairs import DOCUMENTS
+    from medtasks_ext.registry import registry
+
+    return likert_export(
+        [Path(folder) for folder in wish.sources],
+        names,
+        registry(),
+        documents=wish.documents or DOCUMENTS,
+        experts=wish.experts or max(RATERS, wish.raters or 0),
+        raters=wish.raters,
+        seed=wish.seed,
+    )
+
+
+_KINDS: Mapping[str, Callable[[_Wish], Export]] = {
+    "pairwise": _pairwise,
+    "points": _points,
+    "likert": _likert,
+}
+
+
+def _names(tasks: str | None) -> list[str]:
     from medtasks_ext.cli.arguments import quiet
+
+    names = names_in(tasks)
+    if not names:
+        raise MedtasksError(
+            "no tasks given", where="--tasks", remedy="name tasks that the runs have finished"
+        )
+    quiet()
+    return names
+
+
+def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> Drawn:
     from medtasks_ext.registry import registry
 
     if len(sources) != 2:
         raise MedtasksError(
             f"{len(sources)} folders given", where="medtasks human", remedy="name two runs: RUN_A RUN_B"
         )
-    names = names_in(tasks)
-    if not names:
-        raise MedtasksError(
-            "no tasks given", where="--tasks", remedy="name tasks that both runs have finished"
-        )
-    quiet()
+    names = _names(tasks)
     from medtasks_ext.human.pairs import DOCUMENTS, draw_pairs
 
     folders = (Path(sources[0]), Path(sources[1]))
@@ -257,74 +297,3 @@ def _say_export(made: Export, folder: Path) -> None:
     if "gated" in made.notices:
         say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
     typer.echo(f"keep {folder / KEY_FILE} to yourself: it says which answer is whose")
-
-
-# ---------------------------------------------------------------------- ingest
-
-
-def _say_read(read: Ingested, key: Mapping[str, Any]) -> None:
-    for path in read.empty:
-        say(f"{path}: no answers in it; left aside")
-    for form, rows in key["forms"].items():
-        absent, part = len(read.absent.get(form, ())), len(read.incomplete.get(form, ()))
-        if absent or part:
-            say(
-                f"{form}: {len(rows) - absent - part} of {len(rows)} rows; {absent} without answers "
-                f"and {part} filled in part are missing from all figures"
-            )
-
-
-def _print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:
-    from rich.text import Text
-
-    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-
-    first, second = (run["folder"] for run in record["runs"])
-    title = f"{what}, percent: {first} against {second}"
-    if record.get("SAMPLE_DATA"):
-        title = f"{SAMPLE_DATA}\n{title}"
-    figures = ["documents", "win", "tie", "loss"]
-    table = new_table(["task", "criterion"], figures, title, title_style="bold")
-    several = any(len(item.rates) > 1 for item in found)
-    table.add_column("win + tie" + (", mean" if several else ""), no_wrap=True)
-    if several:
-        table.add_column("win + tie, majority", no_wrap=True)
-        table.add_column("win + tie, each", no_wrap=True)
-    for item in found:
-        *experts, mean, most = item.rates if len(item.rates) > 1 else [*item.rates] * 2
-        cells = [item.task, item.criterion, str(mean.n)]
-        cells += [f"{100 * mean.shares[name]:.1f}" for name in ("win", "tie", "loss")]
-        cells += [_win_tie(mean)]
-        if several:
-            cells += [_win_tie(most), "  ".join(f"{100 * one.shares['win_tie']:.1f}" for one in experts)]
-        table.add_row(*map(Text, cells))
-    console().print(table)
-    split = sum(rate.undecided for item in found for rate in item.rates)
-    if several:
-        typer.echo(
-            "win, tie, loss, mean: share of all votes; majority: what more of them chose than anything else"
-            + (f" ({split} comparisons without one count as ties)" if split else "")
-        )
-
-
-def _print_agreement(found: Sequence[tuple[str, Sequence[Agreement]]]) -> None:
-    from medtasks_ext.cli.tables import console, new_table
-
-    found = [(name, agreements) for name, agreements in found if agreements]
-    if not found:
-        return
-    figures = ["Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"]
-    table = new_table(["of"], figures, "agreement", title_style="bold")
-    for name, (all_of_them, *pairs) in found:
-        values = [pair.value for pair in pairs if pair.value is not None]
-        cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
-        fleiss = "–" if all_of_them.value is None else f"{all_of_them.value:.3f}"
-        equal = "–" if all_of_them.observed is None else f"{100 * all_of_them.observed:.1f} %"
-        table.add_row(name, fleiss, cohen, equal, str(all_of_them.n))
-    console().print(table)
-
-
-def _win_tie(rate: Rate) -> str:
-    interval = rate.intervals["win_tie"]
-    around = f"{100 * interval.low:.1f}, {100 * interval.high:.1f}" if interval else "–"
-    return f"{100 * rate.shares['win_tie']:.1f} [{around}]"

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,14 +14,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from medtasks_ext.cli.cost_words import JURY_RULE, bound_words
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.cost import jury_bound
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.asks import Ask
+    from medtasks_ext.judge.asks import Ask, RunToJudge
     from medtasks_ext.judge.budget import Budget, Estimate
     from medtasks_ext.judge.engine import Engine, Outcome
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.runner.run import Run
 
 LINE_SECONDS = 10.0
 
@@ -37,9 +41,14 @@ def warn_withheld(engine: Engine, asks: Sequence[Ask]) -> None:
 def money_words(budget: Budget) -> str:
     """What was spent, in this call and before, and what may have been; nothing where nothing was."""
     if not budget.spent and not budget.unsure:
-        return ""
+        return f"not known: {_without_price(budget)}" if budget.unpriced else ""
     unsure = f", and up to {budget.unsure:,.2f} for requests whose reply never came" if budget.unsure else ""
-    return f"{budget.spent:,.2f} USD{unsure}"
+    more = f", without {_without_price(budget)}" if budget.unpriced else ""
+    return f"{budget.spent:,.2f} USD{unsure}{more}"
+
+
+def _without_price(budget: Budget) -> str:
+    return f"{counted(budget.unpriced, 'judgement')} by judges without a price"
 
 
 def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
@@ -53,16 +62,14 @@ def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
             f"{item.requests:,}",
             f"{'' if item.measured else '~'}{item.prompt_tokens:,}",
             f"{item.completion_tokens:,}",
-            "no price" if item.cost is None else f"{item.cost:,.2f}",
+            _usd([item.cost] if item.requests else []),
             *([number(item.batch_cost, 2)] if batches else []),
         )
-    costs = [sum(item.cost or 0 for item in estimates)]
+    asked = [item for item in estimates if item.requests]
+    costs = [_usd([item.cost for item in asked])]
     if batches:  # the others are asked one by one, at the full price
-        costs.append(
-            sum(item.cost or 0 if item.batch_cost is None else item.batch_cost for item in estimates)
-        )
-    requests = sum(item.requests for item in estimates)
-    table.add_row("all", f"{requests:,}", "", "", *(f"{cost:,.2f}" for cost in costs))
+        costs.append(_usd([item.cost if item.batch_cost is None else item.batch_cost for item in asked]))
+    table.add_row("all", f"{sum(item.requests for item in asked):,}", "", "", *costs)
     console().print(table)
     if any(not item.measured and item.requests for item in estimates):
         typer.echo(
@@ -71,6 +78,29 @@ def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     if words := money_words(budget):
         typer.echo(f"spent on these runs so far: {words}")
     typer.echo("nothing was asked (--dry-run)")
+
+
+def print_bound(jury: Jury, runs: Iterable[Run], to_judge: Mapping[str, RunToJudge]) -> None:
+    """What judging all answers of the runs costs at most by MedHELM's rule, where it can be said."""
+    total, n = None, 0
+    for run, chosen in zip(runs, to_judge.values(), strict=True):
+        for task in chosen.tasks:
+            stored = run.files.read_task(task.name)
+            tokens, budget = stored.get("tokens"), stored["config"]["generation_kwargs"]["max_gen_toks"]
+            found = jury_bound(jury, tokens["input"], stored["n"], int(budget)) if tokens else None
+            if found is not None:
+                total, n = found if total is None else total + found, n + 1
+    if total is not None:
+        of = f"all answers of {counted(n, 'task')} whose tokens were counted"
+        typer.echo(f"{of}: {bound_words(total)}; {JURY_RULE}")
+
+
+def _usd(costs: Sequence[float | None]) -> str:
+    """A sum of costs, some of which may not be known; what nobody charges is no 0.00."""
+    known = [cost for cost in costs if cost is not None]
+    if costs and not known:
+        return "no price"
+    return f"{sum(known):,.2f}" + (" and more" if len(known) < len(costs) else "")
 
 
 class _Progress:

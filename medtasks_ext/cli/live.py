@@ -137,7 +137,8 @@ def money_words(tally: Tally) -> str:
         return ""
     words = f"{tally.spent:,.2f} USD in this call"
     if tally.uncounted:
-        words += f" without {counted(tally.uncounted, 'answer')} whose tokens nobody counts"
+        nobody = f"{counted(tally.uncounted, 'answer')} whose tokens nobody counts"
+        words = f"{words} without {nobody}" if tally.tokens else f"not known for {nobody}"
     return words + (
         f", and up to {tally.unsure:,.2f} for requests whose reply never came" if tally.unsure else ""
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
+    from medtasks_ext.results.prices import Price
 
 
-def highest_cost(price: Mapping[str, float] | None, engine: Engine) -> Callable[[Request], float] | None:
+def highest_cost(price: Price | None, engine: Engine) -> Callable[[Request], float] | None:
     """US dollars that a request may cost at most; None where no price is known, or nobody charges.
 
     Args:
-        price: `input` and `output`, per million tokens.
+        price: of the model.
     """
-    if not price or engine.local:
+    if price is None or engine.local:
         return None
 
     def cost(request: Request) -> float:
@@ -35,7 +36,7 @@ def highest_cost(price: Mapping[str, float] | None, engine: Engine) -> Callable[
         texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
         n_bytes = sum(len(text.encode(errors="replace")) for text in texts)  # a token covers a byte at least
         budget = int(request.settings.get("max_gen_toks") or 0)
-        return (n_bytes * price["input"] + budget * price["output"]) / 1e6
+        return price.of(n_bytes, budget)
 
     return cost
 

@@ -6,17 +6,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from math import isfinite
 from typing import Annotated, Any
 
 import typer
 
 from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.arguments import quiet, say_faults
+from medtasks_ext.cli.plan_judging import judging_of, judging_words
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import PROMPTS, names_in
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.jury import load_jury
 from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.runner.evaluate import Settings
@@ -45,6 +48,7 @@ class Options:
     max_model_len: int | None = None
     thinking: bool | None = None
     prompts: Wish = "auto"
+    jury: str | None = None  # whose prices count for judging
     as_json: bool = False
 
 
@@ -98,6 +102,10 @@ def plan(
         float | None,
         typer.Option("--throughput", min=1.0, help="Measured tokens per second, prompt and output together."),
     ] = None,
+    jury: Annotated[
+        str | None,
+        typer.Option("--jury", help="Whose prices count for judging; by default each suite's own jury."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Estimate what a run takes: documents, tokens, GPU hours, cost.
@@ -116,9 +124,18 @@ def plan(
         thinking=thinking,
         prompts=wish_of(prompts),
         hardware=Hardware(gpus, gpu_hour_price, throughput),
+        jury=jury,
         as_json=as_json,
     )
     quiet()
+    if jury is not None:
+        load_jury(jury)  # a wrong one is said before tokens are counted
+    if gpu_hour_price is not None and not isfinite(gpu_hour_price):
+        raise MedtasksError(
+            f"{gpu_hour_price:g} is no price",
+            where="--gpu-hour-price",
+            remedy="give USD for an hour of one GPU",
+        )
     known = registry()
     names = _chosen(known, options)
     found = find_model(model)
@@ -128,10 +145,15 @@ def plan(
     say_faults(faults, stop=not counted)
     plan = _plan(reasoning.planned, counted, tokenizer, options)
     other = _plan(reasoning.other, counted, tokenizer, options) if reasoning.other else None
-    lines = [*rules_of(plan, reasoning, tokenizer, asked=options.thinking is not None), plan.total.rule]
+    judging = judging_of(known, plan.tasks, options.jury)
+    lines = [
+        *rules_of(plan, reasoning, tokenizer, asked=options.thinking is not None),
+        plan.total.rule,
+        *judging_words(judging),
+    ]
     command = _command(known, names, plan, tokenizer, options)
     if options.as_json:
-        record = _record(plan, other, lines, command)
+        record = _record(plan, other, lines, command) | {"judging": [asdict(item) for item in judging]}
         typer.echo(json.dumps(record, ensure_ascii=False, indent=1))
     else:
         _print(plan, other, lines, command)

@@ -136,6 +136,9 @@ def _summary(report: Report) -> dict[str, Any]:
                 "tokens": cost.tokens,
                 "usd": cost.usd,
                 "price": cost.rule,
+                "usd_batch": cost.batch,
+                "usd_bound": cost.bound,
+                "jury": cost.jury.record() if cost.jury else None,
             }
             for entry, cost in zip(report.entries, report.costs, strict=True)
         ],

@@ -10,6 +10,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from medtasks_ext.cli.cost_words import answers_words, jury_words
 from medtasks_ext.cli.standing import print_standings
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted, readable_line
@@ -361,11 +362,15 @@ def _lacking(report: Report) -> list[str]:
 
 
 def _costs(report: Report) -> list[str]:
-    return [
-        f"{entry.label}: " + (f"{cost.usd:,.2f} USD: " if cost.usd is not None else "") + cost.rule
-        for entry, cost in zip(report.entries, report.costs, strict=True)
-        if entry.kind != "published" and cost.tokens
-    ]
+    lines = []
+    for entry, cost in zip(report.entries, report.costs, strict=True):
+        if entry.kind == "published":
+            continue
+        if cost.tokens:
+            lines.append(f"{entry.label}: {answers_words(cost)}{cost.rule}")
+        if cost.jury:
+            lines.append(f"{entry.label}, jury: {jury_words(cost.jury)}")
+    return lines
 
 
 def _print_lines(heading: str, lines: Sequence[str]) -> None:

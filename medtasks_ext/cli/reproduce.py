@@ -16,8 +16,7 @@ from medtasks_ext.report.atlas.models import own_models, published_models
 from medtasks_ext.report.atlas.spec import Atlas, atlases
 from medtasks_ext.report.atlas.statistics import cells_of, holds, largest_deviation
 from medtasks_ext.report.atlas.write import text, wide, write_all, write_item
-from medtasks_ext.results.prices import prices
-from medtasks_ext.results.suite_figures import Price
+from medtasks_ext.results.prices import Price, prices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,8 +55,9 @@ def reproduce(
         _list(known)
         return 0
     chosen = _chosen(names[0], known)
+    given = [_price(text) for text in price or []]
     entries = _entries(names[1:])
-    prices_of = _prices(entries, price or [])
+    prices_of = _prices(entries, given)
     folder = Path(out) if out else None
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def _entries(paths: Sequence[str]) -> list[Entry]:
     return results.entries
 
 
-def _prices(entries: Sequence[Entry], given: Sequence[str]) -> dict[str, Price]:
+def _prices(entries: Sequence[Entry], given: Sequence[Price]) -> dict[str, Price]:
     if given and len(given) != len(entries):
         raise MedtasksError(
             f"{counted(len(given), 'price')} for {counted(len(entries), 'run')}",
@@ -135,7 +135,7 @@ def _prices(entries: Sequence[Entry], given: Sequence[str]) -> dict[str, Price]:
             remedy="give one for each run, in their order",
         )
     if given:
-        return {entry.label: _price(text) for entry, text in zip(entries, given, strict=True)}
+        return {entry.label: one for entry, one in zip(entries, given, strict=True)}
     known = prices()
     return {entry.label: known[entry.model] for entry in entries if entry.model in known}
 

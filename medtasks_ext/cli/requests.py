@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from medtasks_ext.cli.run import REFUSED, Wanted, check_conversations, finish, f
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.manifest import TaskState
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI
 
     from medtasks_ext.engines.batch import Interface, Written
+    from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.batch import Amount
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.tally import Tally
@@ -109,7 +111,7 @@ def _say_written(
         f"{counted(len(files), 'file')}:"
     )
     say_files(files)
-    if price := config.metadata.get("price"):
+    if price := price_of(config.metadata, "--config"):
         _say_price(amount, price)
     typer.echo("next:")
     paths = [item.path for item in files]
@@ -139,12 +141,12 @@ def _check_model(config: EvaluatorConfig) -> None:
         )
 
 
-def _say_price(amount: Amount, price: Mapping[str, float]) -> None:
+def _say_price(amount: Amount, price: Price) -> None:
     """What the requests cost, four bytes of a prompt for one token."""
-    prompts = amount.prompt_bytes / BYTES_PER_TOKEN * price["input"] / 1e6
-    most = prompts + amount.most_tokens * price["output"] / 1e6
-    share = price.get("batch")
-    batch = f"; as a batch {prompts * share:,.2f} and {most * share:,.2f} USD" if share else ""
+    tokens = amount.prompt_bytes / BYTES_PER_TOKEN
+    prompts, most = price.of(tokens, 0), price.of(tokens, amount.most_tokens)
+    halves = (price.in_batch(prompts), price.in_batch(most))
+    batch = f"; as a batch {halves[0]:,.2f} and {halves[1]:,.2f} USD" if price.batch else ""
     typer.echo(f"about {prompts:,.2f} USD for the prompts, at most {most:,.2f} USD with the answers{batch}")
 
 

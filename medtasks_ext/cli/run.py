@@ -28,6 +28,7 @@ from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
+from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Fault
     from medtasks_ext.registry import Registry
+    from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.ranks import Ranks
     from medtasks_ext.runner.run import Run
@@ -303,7 +305,7 @@ def _execute(
     built_in = _is_built_in(model)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings)
-    return ranks, _stream(run, model, engine, ranks, waiting, settings, config.metadata.get("price"))
+    return ranks, _stream(run, model, engine, ranks, waiting, settings, price_of(config.metadata, "--config"))
 
 
 def _stream(
@@ -313,7 +315,7 @@ def _stream(
     ranks: Ranks,
     tasks: dict[str, Any],
     settings: Settings,
-    price: dict[str, float] | None,
+    price: Price | None,
 ) -> Fault | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
     from medtasks_ext.cli.live import money_words
@@ -321,12 +323,12 @@ def _stream(
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runner.stream import Stream
-    from medtasks_ext.runner.tally import Price, Tally
+    from medtasks_ext.runner.tally import Tally
 
     built_in, most = _is_built_in(model), highest_cost(price, engine)
     asked = {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items()}
-    tally = Tally(asked, readers, Price.of(price) if most else None, most)
+    tally = Tally(asked, readers, price if most else None, most)
     alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store

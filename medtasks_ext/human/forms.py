@@ -14,16 +14,18 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.human.kinds import KindName, Language, load_kind, page_words
+from medtasks_ext.human.kinds import Kind, KindName, Language, Option, load_kind, page_words
 from medtasks_ext.human.page import render_page
 from medtasks_ext.jsonfile import read_json, write_json
 
 SCHEMA = 1
 KEY_FILE = "key.json"
+#: Column of a form whose rows have answers of their own.
+OPTIONS = "options"
 #: Excel's limit for a cell is 32,767 characters; it spreads longer ones over the sheet.
 LONGEST_CELL = 32_000
 
@@ -37,6 +39,8 @@ class Item:
     page: str  # rows with the same value stand on one page
     about: Mapping[str, Any]  # what the row is about; it stays in the key
     texts: Mapping[str, str]  # text of the kind -> what is shown
+    #: the answers to it, where the kind has none; without any, words of the expert's own, which may stay out
+    options: Sequence[Option] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,11 @@ def cell(text: str, language: Language) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) or looks_like_value else text
 
 
+def uncelled(text: str) -> str:
+    """What an expert wrote into a cell, without the apostrophe that keeps a text from being a formula."""
+    return text[1:] if text.startswith("'") and cell(text[1:], "en") == text else text
+
+
 def text_digest(text: str) -> str:
     """Identifies the text of a cell, whatever a spreadsheet does to blanks, line breaks and apostrophes."""
     return sha256("".join(text.split()).lstrip("'").casefold().encode()).hexdigest()[:32]
@@ -78,10 +87,12 @@ def row_digest(secret: str, export: str, form: str, row: str, record: Mapping[st
     """What proves that a row is the one that was exported.
 
     HMAC-SHA256 under the key of export, form, row, what the row is about (document and side order
-    included) and its texts. It begins with a letter, so that no spreadsheet takes it for a number.
+    included), its texts and its own options. It begins with a letter, so that no spreadsheet takes it for
+    a number.
     """
+    parts = ("about", "texts", "cells", *(["values"] if "values" in record else []))
     content = json.dumps(
-        [export, form, row, *(record[part] for part in ("about", "texts", "cells"))],
+        [export, form, row, *(record[part] for part in parts)],
         sort_keys=True,
         ensure_ascii=False,
     )
@@ -123,11 +134,13 @@ def write_forms(export: Export, folder: Path) -> list[Path]:
         for place, item in enumerate(items, start=1):
             row = f"E{number}R{place:03d}"
             cells = {name: cell(text, language) for name, text in item.texts.items()}
-            record = {
+            record: dict[str, Any] = {
                 "about": dict(item.about),
                 "texts": {name: text_digest(text) for name, text in item.texts.items()},
                 "cells": {name: text_digest(text) for name, text in cells.items()},
             }
+            if item.options is not None:
+                record["values"] = [option.value for option in item.options]
             rows[row] = {**record, "digest": row_digest(secret, export_id, form, row, record)}
         shown = [
             (row, record["digest"], item) for (row, record), item in zip(rows.items(), items, strict=True)
@@ -154,13 +167,15 @@ def read_key(path: Path) -> dict[str, Any]:
         raise MedtasksError("no such file", where=path, remedy=remedy)
     try:
         key: dict[str, Any] = read_json(path)
-        parts = ("runs", "tasks") if key["kind"] == "pairwise" else ("queue", "cases")
-        if absent := [part for part in (*parts, "export", "language") if part not in key]:
-            raise MedtasksError(f"has no {', '.join(absent)}", where=path, remedy=remedy)
-        if key["schema"] != SCHEMA:
+        if key["schema"] != SCHEMA or key["kind"] not in get_args(KindName):
             raise MedtasksError(
-                f"was written by another version (schema {key['schema']})", where=path, remedy=remedy
+                f"was written by another version (schema {key['schema']}, kind {key['kind']})",
+                where=path,
+                remedy=remedy,
             )
+        parts = (*load_kind(key["kind"]).record, "export", "language")
+        if absent := [part for part in parts if part not in key]:
+            raise MedtasksError(f"has no {', '.join(absent)}", where=path, remedy=remedy)
         for form, rows in key["forms"].items():
             for row, record in rows.items():
                 if row_digest(key["secret"], key["export"], form, row, record) != record["digest"]:
@@ -179,18 +194,41 @@ def _csv(export: Export, form: str, rows: _Rows) -> str:
     file = io.StringIO(newline="")
     writer = csv.writer(file)
     texts = [text.id for text in kind.texts]
-    writer.writerow(["form", "row", "digest", *texts, *map(kind.header, kind.questions)])
+    options = {_values(item, kind) for _, _, item in rows}
+    one = options.pop() if len(options) == 1 else None  # else each row names its own in a column before
+    writer.writerow(["form", "row", "digest", *texts, *([] if one else [OPTIONS]), *_headers(kind, one)])
     for row, digest, item in rows:
         shown = [cell(item.texts[name], export.language) for name in texts]
-        writer.writerow([form, row, digest, *shown, *("" for _ in kind.questions)])
+        own = [] if one else [_values(item, kind) or page_words()["free_text"].of(export.language)]
+        writer.writerow([form, row, digest, *shown, *own, *("" for _ in kind.questions)])
     return file.getvalue()
+
+
+def _values(item: Item, kind: Kind) -> str:
+    """The answers to what a row asks, as a column names them."""
+    return "|".join(kind.values if item.options is None else [option.value for option in item.options])
+
+
+def _labelled(item: Item, kind: Kind, language: Language) -> tuple[tuple[str, str], ...]:
+    """The answers to what a row asks with their labels; none where the expert writes."""
+    options = kind.options if item.options is None else item.options
+    return tuple((option.value, option.label.of(language)) for option in options)
+
+
+def _headers(kind: Kind, values: str | None) -> list[str]:
+    """The columns of the questions; they name the answers for those who fill the CSV itself."""
+    return [f"{question.id} [{values}]" if values else question.id for question in kind.questions]
 
 
 def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[str, Any]:
     """Everything that the page's script needs."""
     kind, language = load_kind(export.kind), export.language
     words = {name: item.of(language) for name, item in page_words().items()}
-    prompt = next((text.id for text in kind.texts if text.place == "prompt"), None)
+    options = list(dict.fromkeys(_labelled(item, kind, language) for _, _, item in rows))
+    values = {_values(item, kind) for _, _, item in rows}
+    prompt, below = (
+        next((text.id for text in kind.texts if text.place == place), None) for place in ("prompt", "help")
+    )
     pages = []
     for _, group in groupby(rows, key=lambda row: row[2].page):
         members = list(group)
@@ -208,7 +246,8 @@ def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[s
                 "row": row,
                 "question": question.id,
                 "label": item.texts[prompt] if prompt else question.label.of(language),
-                "help": "" if prompt else question.help.of(language),
+                "help": item.texts[below] if below else "" if prompt else question.help.of(language),
+                "options": options.index(_labelled(item, kind, language)),
             }
             for row, _, item in members
             for question in kind.questions
@@ -222,8 +261,13 @@ def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[s
         "introduction": kind.introduction.of(language),
         "notices": [words[name] for name in export.notices],
         "words": words,
-        "options": [{"value": item.value, "label": item.label.of(language)} for item in kind.options],
-        "columns": [{"question": item.id, "header": kind.header(item)} for item in kind.questions],
+        "options": [[{"value": value, "label": label} for value, label in own] for own in options],
+        "columns": [
+            {"question": item.id, "header": header}
+            for item, header in zip(
+                kind.questions, _headers(kind, values.pop() if len(values) == 1 else None), strict=True
+            )
+        ],
         "digests": {row: digest for row, digest, _ in rows},
         "pages": pages,
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.human.forms import text_digest
+from medtasks_ext.human.forms import text_digest, uncelled
 from medtasks_ext.human.kinds import Kind, load_kind
 
 _SHOWN = 5  # faults that a message spells out
@@ -47,9 +47,12 @@ class _Fault(NamedTuple):
     place: str
     what: str
     remedy: str
+    #: faults that are alike: faults with the same key are told once
+    alike: str = ""
 
 
 class _Line(NamedTuple):
+    path: Path
     place: str
     export: str
     form: str
@@ -85,14 +88,18 @@ def ingest(paths: Sequence[Path], key: Mapping[str, Any], *, partial: bool = Fal
                 faults.append(fault)
             elif before := given.get((line.form, line.row)):
                 what = f"the row is also in {before.place}"
-                faults.append(_Fault(line.place, what, "keep one of the two and delete the other"))
+                alike = f"{line.form} in {line.path} and {before.path}" if line.path != before.path else ""
+                faults.append(_Fault(line.place, what, "keep one of the two and delete the other", alike))
             else:
                 given[line.form, line.row] = line
     _refuse(faults)
     for form, rows in key["forms"].items():
         for row, record in rows.items():
             answers = given[form, row].answers if (form, row) in given else {}
-            read = {name: _option(value, kind) for name, value in answers.items()}
+            values = _values(record, kind)
+            read = {name: _option(value, values) for name, value in answers.items()}
+            if not values and not any(read.values()):
+                continue  # words of one's own may stay out
             if not any(read.values()):
                 found.absent.setdefault(form, []).append(row)
             elif not all(read.values()):
@@ -124,10 +131,17 @@ def _missing(found: Ingested, key: Mapping[str, Any]) -> list[_Fault]:
 def _refuse(faults: Sequence[_Fault]) -> None:
     if not faults:
         return
-    lines = [f"{fault.place}: {fault.what}" for fault in faults[:_SHOWN]]
-    if len(faults) > _SHOWN:
-        lines.append(f"and {len(faults) - _SHOWN} more")
-    remedies = "; ".join(dict.fromkeys(fault.remedy for fault in faults[:_SHOWN]))
+    told: dict[str, list[_Fault]] = {}
+    for fault in faults:
+        told.setdefault(fault.alike or fault.place, []).append(fault)
+    shown = list(told.values())[:_SHOWN]
+    lines = [
+        f"{first.place}: {first.what}" + (f" (and {len(rest)} more rows alike)" if rest else "")
+        for first, *rest in shown
+    ]
+    if len(told) > _SHOWN:
+        lines.append(f"and {len(told) - _SHOWN} more")
+    remedies = "; ".join(dict.fromkeys(fault.remedy for fault, *_ in shown))
     raise MedtasksError(
         "\n  ".join(lines), remedy=f"{remedies} (nothing was written; the forms are as they were)"
     )
@@ -148,11 +162,11 @@ def _lines(path: Path, kind: Kind) -> Iterator[_Line]:
         ) from None
     header = text.partition("\n")[0]
     separator = max(",;\t", key=header.count)
-    columns = {question.id: (question.id, kind.header(question)) for question in kind.questions}
+    columns = [question.id for question in kind.questions]
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
         names = [(name or "").strip() for name in reader.fieldnames or ()]
-        reader.fieldnames = [_question(name, columns) for name in names]
+        reader.fieldnames = [name.partition(" [")[0] for name in names]  # a question names its answers
         absent = [name for name in ("form", "row", "digest", *columns) if name not in reader.fieldnames]
         if absent:
             raise MedtasksError(
@@ -163,6 +177,7 @@ def _lines(path: Path, kind: Kind) -> Iterator[_Line]:
             if any(cells.values()):
                 export, _, form = cells["form"].partition("/")
                 yield _Line(
+                    path=path,
                     place=f"{path}, row {number} ({cells['row'] or 'no id'})",
                     export=export,
                     form=form,
@@ -174,19 +189,23 @@ def _lines(path: Path, kind: Kind) -> Iterator[_Line]:
         raise MedtasksError(f"not a CSV file ({error})", where=path, remedy=remedy) from None
 
 
-def _question(name: str, columns: Mapping[str, tuple[str, str]]) -> str:
-    return next((question for question, names in columns.items() if name in names), name)
+def _values(record: Mapping[str, Any], kind: Kind) -> list[str]:
+    """The answers to what a row asks; none where the expert writes."""
+    own: list[str] | None = record.get("values")
+    return kind.values if own is None else own
 
 
-def _option(value: str, kind: Kind) -> str | None:
-    return next((option for option in kind.values if option.casefold() == value.casefold()), None)
+def _option(value: str, values: Sequence[str]) -> str | None:
+    if not values:
+        return uncelled(value)
+    return next((option for option in values if option.casefold() == value.casefold()), None)
 
 
 def _fault(line: _Line, key: Mapping[str, Any], kind: Kind) -> _Fault | None:
     """The first thing that is wrong with a row."""
     if line.export != key["export"]:
         what = f"belongs to another export ({line.export or 'none'}, not {key['export']})"
-        return _Fault(line.place, what, "ingest it with the key of its own export")
+        return _Fault(line.place, what, "ingest it with the key of its own export", f"{line.path} {what}")
     record = key["forms"].get(line.form, {}).get(line.row)
     if record is None:
         return _Fault(line.place, f"{line.form or 'the form'} has no such row", _UNDO)
@@ -196,6 +215,7 @@ def _fault(line: _Line, key: Mapping[str, Any], kind: Kind) -> _Fault | None:
         if name in line.cells and text_digest(line.cells[name]) != digest:
             return _Fault(line.place, f"its text {name} was changed", _UNDO)
     for name, value in line.answers.items():
-        if value and _option(value, kind) is None:
-            return _Fault(line.place, f"{name} is {value!r}", f"write one of: {', '.join(kind.values)}")
+        values = _values(record, kind)
+        if value and _option(value, values) is None:
+            return _Fault(line.place, f"{name} is {value!r}", f"write one of: {', '.join(values)}")
     return None

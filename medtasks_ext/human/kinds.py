@@ -14,7 +14,7 @@ from medtasks_ext.strict import Strict
 _HERE = Path(__file__).parent
 
 Language = Literal["en", "zh"]
-KindName = Literal["pairwise", "points"]
+KindName = Literal["pairwise", "points", "likert", "review", "survey"]
 
 
 class Words(Strict):
@@ -29,10 +29,10 @@ class Words(Strict):
 
 
 class ShownText(Strict):
-    """A text that the expert reads: above the answers, as an answer, or as what is asked about."""
+    """A text that the expert reads: above the answers, as an answer, as what is asked, or below that."""
 
     id: str
-    place: Literal["above", "answer", "prompt"]
+    place: Literal["above", "answer", "prompt", "help"]
     label: Words
 
 
@@ -45,36 +45,38 @@ class Question(Strict):
 
 
 class Option(Strict):
-    """One of the answers to every question."""
+    """One of the answers to a question."""
 
     value: str
     label: Words
+
+    @classmethod
+    def named(cls, value: str, label: str | None = None) -> Option:
+        """An option that is called alike in all languages; by default as files hold it."""
+        return cls(value=value, label=Words(en=label or value, zh=label or value))
 
 
 class Kind(Strict):
     """One file of `medtasks_ext/human/kinds`.
 
     A form is a list of rows. A row has the texts of its kind and is asked every question; rows that
-    share all but the text with place `prompt` stand on one page.
+    share all but the texts with place `prompt` and `help` stand on one page.
     """
 
     title: Words
     introduction: Words
     texts: list[ShownText] = Field(min_length=1)
     questions: list[Question] = Field(min_length=1)
-    options: list[Option] = Field(min_length=2)
+    options: list[Option] = Field(default=[])  # answers to every question; none where each row brings its own
+    record: list[str] = Field(default=[])  # what the key holds besides the forms
 
     @property
     def values(self) -> list[str]:
         """The answers that a question may have, as files hold them."""
         return [option.value for option in self.options]
 
-    def header(self, question: Question) -> str:
-        """The column of a question; it names the answers for those who fill the CSV itself."""
-        return f"{question.id} [{'|'.join(self.values)}]"
 
-
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def load_kind(name: KindName) -> Kind:
     """A kind by its name."""
     return Kind(**yaml.safe_load((_HERE / "kinds" / f"{name}.yaml").read_text(encoding="utf-8")))

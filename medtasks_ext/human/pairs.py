@@ -11,6 +11,7 @@ from typing import Any
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import Language, page_words
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import Registry
 from medtasks_ext.runner.run import Run
@@ -165,9 +166,9 @@ def _documents(run: Run, task: str) -> dict[str, Document]:
                 where="--tasks",
                 remedy="choose tasks with free text as answer",
             )
-        whole = "\n\n".join(filter(None, (document["system"], document["prompt"])))
+        whole = "\n\n".join(filter(None, (document["system"], shown(document))))
         compared = {
-            "input": document.get("question") or document["prompt"],
+            "input": document.get("question") or shown(document),
             "reference": document["target"],
             "origin of the data": document["data"],
         }

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.agreement import Agreement, agreements
 from medtasks_ext.human.kinds import load_kind
-from medtasks_ext.jsonfile import write_json
+from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.rates import LOSS, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
 
@@ -129,7 +130,7 @@ def write_pairwise(folder: Path, found: Sequence[Criterion], read: Ingested, key
         folder / "results.json",
         {
             "evaluation": "human experts, blinded pairwise comparison",
-            **_origin(read, key),
+            **origin(read, key),
             "runs": key["runs"],
             "win": "the first run is better",
             "tasks": key["tasks"],
@@ -161,7 +162,7 @@ def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: M
         folder / "results.json",
         {
             "evaluation": "human experts, decisions on scoring points",
-            **_origin(read, key),
+            **origin(read, key),
             "queue": key["queue"],
             "points": len(found),
             "met": sum(item.met is True for item in found),
@@ -172,12 +173,37 @@ def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: M
     )
 
 
-def _origin(read: Ingested, key: Mapping[str, Any]) -> dict[str, Any]:
+def check_earlier(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    """Refuse to write over results that hold more than what is given now.
+
+    Raises:
+        MedtasksError: the folder has results of another export, or of rows that are not given now.
+    """
+    path = folder / "results.json"
+    if not path.is_file():
+        return
+    earlier = read_json(path)
+    if earlier.get("export") != key["export"]:
+        raise MedtasksError(
+            "holds results of another export", where=folder, remedy="name another folder with -o"
+        )
+    now = Counter(row.form for row in read.rows)
+    if gone := [form for form, n in earlier.get("rows_by_expert", {}).items() if n > now[form]]:
+        raise MedtasksError(
+            f"its results rest on rows of {', '.join(gone)} that are not given now",
+            where=folder,
+            remedy="give all forms together, or name another folder with -o (nothing was written)",
+        )
+
+
+def origin(read: Ingested, key: Mapping[str, Any]) -> dict[str, Any]:
+    """What all results say of the forms that they rest on."""
     return {
         "export": key["export"],
         **({"SAMPLE_DATA": True} if key.get("SAMPLE_DATA") else {}),
         "experts": sorted({row.form for row in read.rows}),
         "rows": len(read.rows),
+        "rows_by_expert": Counter(row.form for row in read.rows),
         "rows_missing": read.n_missing,
         "missing": {"absent": read.absent, "incomplete": read.incomplete},
     }

@@ -39,8 +39,7 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
     if counted:
         rate = sum(item.prompt_tokens for item in counted) / sum(item.prompt_bytes for item in counted)
     prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
-    known = judge.price is not None or judge.is_local
-    cost = judge.cost(prompt, completion) if known else None
+    cost = judge.cost(prompt, completion) if judge.price is not None else None
     share = judge.batch_share
     batch_cost = None if cost is None or share is None else cost * share
     return Estimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
@@ -55,10 +54,13 @@ class Budget:
         limit: USD, or None.
         spent: USD that earlier calls spent.
         unsure: USD at most of their requests that were sent and whose reply never came.
+        unpriced: their replies of judges without a price.
     """
 
-    def __init__(self, limit: float | None = None, spent: float = 0.0, unsure: float = 0.0) -> None:
-        self.limit, self.spent, self.unsure = limit, spent, unsure
+    def __init__(
+        self, limit: float | None = None, spent: float = 0.0, unsure: float = 0.0, unpriced: int = 0
+    ) -> None:
+        self.limit, self.spent, self.unsure, self.unpriced = limit, spent, unsure, unpriced
         self.exhausted = False
         self._reserved: list[float] = []
         self._freed = asyncio.Condition()
@@ -77,9 +79,10 @@ class Budget:
             self._reserved.append(amount)
             return True
 
-    async def settle(self, reserved: float, *, spent: float = 0.0, unsure: float = 0.0) -> None:
-        """Give back what was set aside, and count what the request did cost."""
-        self.spent += spent
+    async def settle(self, reserved: float, *, spent: float | None = 0.0, unsure: float = 0.0) -> None:
+        """Give back what was set aside, and count what the request did cost; None where nobody knows."""
+        self.spent += spent or 0.0
+        self.unpriced += spent is None
         self.unsure += unsure
         if self.limit is None:
             return
@@ -102,10 +105,15 @@ def budget_of(limit: float | None, jury: Jury, stores: Iterable[JudgementStore])
     """
     judges = {judge.name: judge for judge in jury.models}
     spent = unsure = 0.0
+    unpriced = 0
     for store in stores:
         unsure += store.unsure
-        for name, replies in store.usage.items():
+        for (_, name), replies in store.usage.items():
             for usage in replies:
                 judge = judges.get(name)
-                spent += usage.cost if usage.cost is not None else judge.spent(usage) if judge else 0.0
-    return Budget(limit, spent, unsure)
+                cost = usage.cost
+                if cost is None and judge is not None:
+                    cost = judge.spent(usage)
+                spent += cost or 0.0
+                unpriced += cost is None
+    return Budget(limit, spent, unsure, unpriced)

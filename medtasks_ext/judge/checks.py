@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
@@ -33,7 +34,9 @@ def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
 
 
 def check_prices(jury: Jury, max_cost: float | None) -> None:
-    """Refuse a cost limit where a judge elsewhere has no price."""
+    """Refuse a cost limit that is none, or one where a judge elsewhere has no price."""
+    if max_cost is not None and not isfinite(max_cost):
+        raise MedtasksError(f"{max_cost} is no limit", where="--max-cost", remedy="give an amount in USD")
     unknown = [judge.name for judge in jury.models if judge.price is None and not judge.is_local]
     if max_cost is not None and unknown:
         raise MedtasksError(

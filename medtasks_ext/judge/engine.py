@@ -127,7 +127,7 @@ class Engine:
             estimate(
                 judge,
                 sizes[judge.name],
-                [usage for run in self.runs for usage in run.store.usage.get(judge.name, ())],
+                [usage for run in self.runs for usage in run.store.usage_of(judge.name)],
             )
             for judge in self.jury.models
         ]

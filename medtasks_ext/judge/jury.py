@@ -14,19 +14,12 @@ from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.results.prices import Price
+from medtasks_ext.results.suite_figures import JudgePrice
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.judgements import Usage
-
-
-class Price(Strict):
-    """USD per million tokens."""
-
-    input: float = Field(ge=0)  # tokens
-    output: float = Field(ge=0)  # tokens
-    #: the share of both that the provider's batch interface costs, where it has one
-    batch: float | None = Field(default=None, gt=0, lt=1)
 
 
 class Judge(Strict):
@@ -70,14 +63,19 @@ class Judge(Strict):
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """USD; 0 where no price is known."""
-        if self.price is None:
-            return 0.0
-        return (prompt_tokens * self.price.input + completion_tokens * self.price.output) / 1e6
+        return self.price.of(prompt_tokens, completion_tokens) if self.price else 0.0
 
-    def spent(self, usage: Usage) -> float:
-        """USD that a reply cost."""
+    def spent(self, usage: Usage) -> float | None:
+        """USD that a reply cost, nothing on this machine; None where no price is known."""
+        if self.price is None:
+            return 0.0 if self.is_local else None
         cost = self.cost(usage.prompt_tokens, usage.completion_tokens)
         return cost * (self.batch_share or 1) if usage.batch else cost
+
+    @property
+    def priced(self) -> JudgePrice | None:
+        """Its price and the length of its replies; None where no price is known."""
+        return JudgePrice(self.price, self.max_tokens) if self.price else None
 
     @property
     def batch_share(self) -> float | None:

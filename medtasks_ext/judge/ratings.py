@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.judge.cases import response_hash
+from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.cases import Case, JudgedTask
 
 COLUMNS = ("task", "document", "rater", "axis", "score")
+_KEPT = (*COLUMNS, "response")
 
 #: (run folder, task, document) -> rater -> axis -> score
 Ratings = dict[tuple[str, str, str], dict[str, dict[str, float]]]
@@ -22,7 +27,8 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
     """Read ratings and check them against what was judged.
 
     Args:
-        path: CSV with the columns task, document, rater, axis, score, and run where several are judged.
+        path: CSV with the columns task, document, rater, axis, score, and run where several are judged;
+            with `response` (`response_hash` of judgements), ratings of another answer are refused.
         runs: run folder as given -> its judged tasks.
 
     Raises:
@@ -32,7 +38,9 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
     wanted = (*COLUMNS, "run") if len(runs) > 1 else COLUMNS
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
+            header = file.readline()
+            file.seek(0)
+            reader = csv.DictReader(file, delimiter=max(",;\t", key=header.count))
             if absent := [name for name in wanted if name not in (reader.fieldnames or ())]:
                 raise MedtasksError(
                     f"columns are missing: {', '.join(absent)}",
@@ -45,18 +53,20 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
     except (UnicodeDecodeError, csv.Error) as error:
         raise MedtasksError(f"not a CSV file in UTF-8 ({error})", where=path, remedy="save it so") from None
     known = {
-        (run, task.name): (task, {case.document for case in task.cases})
+        (run, task.name): (task, {case.document: case for case in task.cases})
         for run, tasks in runs.items()
         for task in tasks
     }
     only = next(iter(runs)) if len(runs) == 1 else None
+    given = {Path(run).resolve(): run for run in runs}
     ratings: Ratings = {}
     faults: list[str] = []
     for number, row in enumerate(rows, start=2):
-        run = only or (row["run"] or "").rstrip("/")
+        named = (row.get("run") or "").rstrip("/")
+        run = only if only and not named else given.get(Path(named).resolve(), named)
         place = (run, row["task"], row["document"])
-        task, documents = known.get((run, row["task"]), (None, set()))
-        if fault := _fault(row, run, runs, task, documents):
+        task, cases = known.get((run, row["task"]), (None, {}))
+        if fault := _fault(row, run, runs, task, cases):
             faults.append(f"line {number}: {fault}")
         elif row["axis"] in ratings.setdefault(place, {}).setdefault(row["rater"], {}):
             faults.append(f"line {number}: {row['rater']} rates {row['axis']} of {row['document']} twice")
@@ -78,19 +88,61 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
     return ratings
 
 
+def keep_ratings(ratings: Ratings, runs: Mapping[str, Sequence[JudgedTask]]) -> None:
+    """Write each run's ratings beside its judgements: the next call compares with them without being told."""
+    for run, tasks in runs.items():
+        hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
+        lines = [
+            (task, document, rater, axis, f"{score:g}", hashes[task, document])
+            for (name, task, document), by_rater in ratings.items()
+            if name == run
+            for rater, axes in by_rater.items()
+            for axis, score in axes.items()
+        ]
+        if lines:
+            content = io.StringIO(newline="")
+            csv.writer(content).writerows([_KEPT, *lines])
+            with atomic_file(RunFolder(Path(run)).ratings_file) as file:
+                file.write(content.getvalue().encode())
+
+
+def kept_ratings(runs: Mapping[str, Sequence[JudgedTask]]) -> tuple[Ratings, int]:
+    """What `keep_ratings` wrote of the tasks at hand, and how many rated answers are others now."""
+    ratings: Ratings = {}
+    changed = set()
+    for run, tasks in runs.items():
+        path = RunFolder(Path(run)).ratings_file
+        if not path.is_file():
+            continue
+        hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
+        chosen = {task.name for task in tasks}
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                place = (row["task"], row["document"])
+                if hashes.get(place) == row["response"]:
+                    by_rater = ratings.setdefault((run, *place), {})
+                    by_rater.setdefault(row["rater"], {})[row["axis"]] = float(row["score"])
+                elif row["task"] in chosen:
+                    changed.add((run, *place))
+    return ratings, len(changed)
+
+
 def _fault(
     row: Mapping[str, str | None],
     run: str,
     runs: Mapping[str, Sequence[JudgedTask]],
     task: JudgedTask | None,
-    documents: set[str],
+    cases: Mapping[str, Case],
 ) -> str:
     if run not in runs:
         return f"run {run!r} is not among those given"
     if task is None:
         return f"task {row['task']!r} is not judged in this run"
-    if row["document"] not in documents:
-        return f"unknown document {row['document']!r}"
+    case = cases.get(row["document"] or "")
+    if case is None:
+        return f"no answer to document {row['document']!r} is in this run"
+    if row.get("response") and row["response"] != response_hash(case):
+        return f"the answer to {row['document']} is another one than was rated"
     if task.rubric.judging.points:
         return f"{task.name} has scoring points in place of axes (`medtasks human export --kind points`)"
     if row["axis"] not in task.rubric.axes:

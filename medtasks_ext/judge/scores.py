@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
+    from medtasks_ext.judge.cost import Spent
     from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.runner.run import Run
 
@@ -193,8 +194,14 @@ def missing_reasons(scores: Sequence[DocumentScore]) -> Counter[tuple[str, str]]
 # ---------------------------------------------------------------------- into the run's results
 
 
-def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore]) -> dict[str, float]:
-    """Write a task's metrics into its results, and the score of each document beside its judgements."""
+def keep_scores(
+    run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore], spent: Spent
+) -> dict[str, float]:
+    """Write a task's metrics into its results, and the score of each document beside its judgements.
+
+    Args:
+        spent: what its judgements cost.
+    """
     dataset, _ = run.registry.tasks[task.name]
     judges = [*jury.names, jury.adjudicator_name]
     metrics, intervals, resampled = figures(scores, task.rubric, judges, dataset.id)
@@ -210,6 +217,7 @@ def keep_scores(run: Run, task: JudgedTask, jury: Jury, scores: Sequence[Documen
             "adjudicator": {**_snapshot(jury.adjudicator), "asks": jury.adjudicator.asks}
             if jury.adjudicator
             else HUMAN,
+            "cost": spent.record(),
             "documents": [
                 {
                     "document": item.case.document,
@@ -260,7 +268,9 @@ def _wording(rubric: Rubric) -> dict[str, str]:
 
 
 def _snapshot(judge: Judge) -> dict[str, Any]:
-    return {**judge.identity(), "base_url": judge.base_url}
+    """Who judged; with its price and the length of its replies, which bound what judging costs."""
+    cost = {"price": asdict(judge.price)} if judge.price else {}
+    return {**judge.identity(), "base_url": judge.base_url, "max_tokens": judge.max_tokens, **cost}
 
 
 def reattach(run: Run) -> None:
@@ -280,4 +290,4 @@ def reattach(run: Run) -> None:
     for task in judged_tasks(run.folder, run.registry, results, words):
         stored = judged[task.name]
         jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator"))
-        keep_scores(run, task, jury, document_scores(task, jury, store))
+        keep_scores(run, task, jury, document_scores(task, jury, store), store.spent(task.name))

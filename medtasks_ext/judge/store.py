@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from medtasks_ext.engines.records import FaultKind
+from medtasks_ext.judge.cost import Spent
 from medtasks_ext.runs.chain import Seal, sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import (
@@ -32,7 +33,7 @@ class JudgementStore:
         self.failed: dict[str, str] = {}  # key -> why the last try gave no verdict
         self.refused: set[str] = set()  # keys of requests in a batch that the server did not take
         self.read_before: set[str] = set()  # the server's numbers of replies in a batch that hold no verdict
-        self.usage: dict[str, list[Usage]] = {}  # judge -> what its replies took
+        self.usage: dict[tuple[str, str], list[Usage]] = {}  # (task, judge) -> what its replies took
         self.wording: dict[str, Wording] = {}  # task -> whose words its judges were asked in last
         self.changed: list[str] = []  # tasks whose files do not hold any more what was sealed
         self._logs: dict[str, JudgementLog] = {}
@@ -54,13 +55,13 @@ class JudgementStore:
             if log.is_old and write:
                 log.renew(said)
             for item in said:
-                self._remember(item)
+                self._remember(task, item)
                 self.wording[task] = item.about.wording
         self.changed = [
             task for task, seal in seals.items() if not sealed_head(self.folder / f"{task}.jsonl", seal)
         ]
 
-    def _remember(self, said: Said) -> None:
+    def _remember(self, task: str, said: Said) -> None:
         about, entry = said.about, said.entry
         if isinstance(entry, Judgement):
             self.by_key[about.key] = entry
@@ -75,7 +76,7 @@ class JudgementStore:
         else:
             return
         if entry.usage is not None:
-            self.usage.setdefault(about.judge, []).append(entry.usage)
+            self.usage.setdefault((task, about.judge), []).append(entry.usage)
 
     def add(self, task: str, about: About, entry: Judgement | Failure | Intent) -> None:
         """Append a line to a task's file.
@@ -85,7 +86,16 @@ class JudgementStore:
         """
         if task not in self._logs:
             self._logs[task] = JudgementLog(self.folder, task)
-        self._remember(self._logs[task].add(about, entry))
+        self._remember(task, self._logs[task].add(about, entry))
+
+    def usage_of(self, judge: str) -> list[Usage]:
+        """What a judge's replies took, over all tasks."""
+        return [usage for (_, name), some in self.usage.items() if name == judge for usage in some]
+
+    def spent(self, task: str) -> Spent:
+        """What the replies about a task cost."""
+        usages = (usage for (name, _), some in self.usage.items() if name == task for usage in some)
+        return Spent.of(usages, self._logs[task].unsure if task in self._logs else 0.0)
 
     @property
     def unsure(self) -> float:

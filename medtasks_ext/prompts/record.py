@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.prompts.documents import Document, Documents, Loaded
 
@@ -40,7 +40,9 @@ def loaded(
     """
     dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
     wording, strategy = renderer.wording, renderer.instructions.strategy
-    prompt = spec.model_dump_json(include={"prompt", "answer"}, exclude={"answer": {"kind"}}) + strategy
+    none = set() if spec.prompt.messages else {"messages"}  # most tasks have no dialogue, and no word of one
+    without: Any = {"answer": {"kind"}, "prompt": none}
+    prompt = spec.model_dump_json(include={"prompt", "answer"}, exclude=without) + strategy
     if renderer.words:
         prompt = renderer.words.shown()
     elif wording != "own":
@@ -86,6 +88,8 @@ def digest(texts: Iterable[str]) -> str:
 
 def _row_text(document: Document) -> str:
     parts = [document["id"], document["prompt"], document["target"]]
+    if "before" in document:
+        parts.append(json.dumps(document["before"], ensure_ascii=False))
     if "points" in document:
         parts.append(json.dumps(document["points"], ensure_ascii=False))
     return "\x1f".join(parts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import RowError
+from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_dialogue
 from medtasks_ext.prompts.documents import Document, Documents
 from medtasks_ext.prompts.golds import Golds
 from medtasks_ext.prompts.instructions import Instructions
@@ -19,11 +20,13 @@ from medtasks_ext.rows.expressions import Expression
 from medtasks_ext.rows.fields import ReadRow, words
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.files import Row
     from medtasks_ext.rows.sources import Rows
-    from medtasks_ext.rows.spec import DatasetSpec
+    from medtasks_ext.rows.spec import DatasetSpec, TurnTemplate
 
 
 class Renderer:
@@ -41,6 +44,7 @@ class Renderer:
         wish: Wish,
     ) -> None:
         self.dataset, self.spec, self.origin, self.cot, self.shots = dataset, spec, rows.origin, cot, shots
+        self.system_role = system_role
         self.in_system = spec.prompt.instruction_role == "system" and system_role
         self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
         self.answers = answer_format(spec.answer, where=dataset.file)  # the answer format
@@ -50,11 +54,13 @@ class Renderer:
             self.words = chosen_words(dataset, spec, wish, cot=cot, shots=shots, fetch=fetch)
         #: whose words the prompts use otherwise
         self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot, wish=wish, fetch=fetch)
+        self.dialogues = spec.prompt.messages and Dialogues(spec.prompt.messages, dataset.file)
         self.input = PromptTemplate("input", spec.prompt.input, dataset.file)
         cue = "" if cot else spec.prompt.cue
         self.cue = cue and PromptTemplate("cue", cue, dataset.file)
         self.golds = Golds(dataset, spec, self.answers)
-        asked = (spec.judge and spec.judge.question) or spec.prompt.input
+        shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
+        asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
         self.cluster = Expression(spec.rows.cluster or "none", dataset.file)
         self.systems: dict[str, str] = {}
@@ -86,6 +92,9 @@ class Renderer:
         values = {**fields, "strategy": self.instructions.strategy, "answer_format": self.spec.answer}
         if self.database:
             values["schema"] = self.database.schema
+        dialogue = self.dialogues.of(row) if self.dialogues else None
+        if dialogue:
+            values |= {"input": dialogue.last, "transcript": dialogue.transcript}
         text = alone = self.input.of(row, values)
         if self.cue:
             text = f"{text}\n{self.cue.of(row, values)}"
@@ -94,7 +103,10 @@ class Renderer:
             instruction, text, instance = self.words.turn(values, row.place, lambda: own_input)
         else:
             instruction = self.instructions.of(row, values)
-        if self.in_first_turn:
+        system, before = instruction if self.in_system else "", list[Turn]()
+        if dialogue:
+            system, before, text = self._turns(dialogue, instruction, text, first=first)
+        elif self.in_first_turn:
             text = f"Input:\n{text}"
             text = f"{instruction}\n\n{text}" if first else text
         elif instruction and not self.in_system:
@@ -102,16 +114,18 @@ class Renderer:
         target, gold = self.golds.of(row, values)
         document = Document(
             id=str(fields["id"]),
-            system=self._system(instruction if self.in_system else ""),
+            system=self._system(system),
             prompt=text,
             target=target,
             gold=gold,
             cot=self.cot,
             data=self.origin,
         )
-        document.input, document.row = alone, row.place
+        if before:
+            document["before"] = before
+        document.input, document.row = dialogue.transcript if dialogue else alone, row.place
         in_system = self.spec.prompt.instruction_role == "system"
-        document.record = "" if in_system else _longest(fields, text)
+        document.record = "" if in_system or dialogue else _longest(fields, text)
         document.keeps_end = self.spec.rows.cut == "start"
         for extra in ("options", "item", "trial"):
             if extra in fields:
@@ -127,9 +141,26 @@ class Renderer:
             document["question"] = instance or self.question.of(row, values)
         if row.points is not None:
             document["points"] = row.points
-        if self.in_first_turn and not self.shots:
+        if (self.in_first_turn or (dialogue and not self.system_role)) and not self.shots:
             document["turn"] = "instruction_in_user_turn"
         return document
+
+    def _turns(
+        self, dialogue: Dialogue, instruction: str, text: str, *, first: bool
+    ) -> tuple[str, list[Turn], str]:
+        """The system turn of a dialogue, the turns before the last one, and the last one."""
+        before = [Turn(**turn) for turn in dialogue.before]
+        if self.spec.prompt.instruction_role == "user":
+            text = _joined(instruction, text)
+            system = dialogue.system
+        else:
+            system = _joined(instruction, dialogue.system)
+        if self.system_role or not (first and system):
+            return system if self.system_role else "", before, text
+        if before and before[0]["role"] == "user":
+            before[0]["content"] = _joined(system, before[0]["content"])
+            return "", before, text
+        return "", before, _joined(system, text)
 
     @property
     def wording(self) -> str:
@@ -145,6 +176,40 @@ class Renderer:
     def _system(self, text: str) -> str:
         """One object for all documents that share the text."""
         return self.systems.setdefault(text, text)
+
+
+class Dialogues:
+    """The dialogues of a dataset's rows."""
+
+    def __init__(self, messages: str | list[TurnTemplate], file: Path) -> None:
+        self._said = Expression(messages, file) if isinstance(messages, str) else None
+        written = () if isinstance(messages, str) else messages
+        self._turns = [(turn.role, PromptTemplate("messages", turn.content, file)) for turn in written]
+
+    def of(self, row: ReadRow) -> Dialogue:
+        """The dialogue of a row.
+
+        Raises:
+            RowError: what the row has is no dialogue that waits for an answer.
+        """
+        if self._said:
+            said = self._said.of_row_or_none(row.fields)
+        else:
+            said = [{"role": role, "content": text.of(row, row.fields)} for role, text in self._turns]
+        try:
+            return read_dialogue(said)
+        except DialogueError as error:
+            raise RowError(
+                f"{row.named}: {error}",
+                row=row.place,
+                column="messages",
+                where=row.where,
+                remedy="a dialogue is a list of objects with role and content, and ends with a user's turn",
+            ) from None
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
 
 
 def _longest(fields: Row, text: str) -> str:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 import jinja2.ext
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Bounded
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -50,15 +50,20 @@ def rendering(text: str, tokens: Mapping[str, str], where: str) -> Callable[...,
     """
     try:
         template = _environment().from_string(text)
-    except jinja2.TemplateSyntaxError as error:
+    except NO_TEMPLATE as error:
+        line = f" in line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
         raise MedtasksError(
-            f"no valid Jinja in line {error.lineno}: {error.message}", where=where, remedy="mend the template"
+            f"no valid Jinja{line}: {error}", where=where, remedy="mend the template"
         ) from None
 
     def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-        return template.render(
-            messages=turns, tools=None, documents=None, add_generation_prompt=add_generation_prompt, **tokens
-        )
+        said = {"messages": turns, "add_generation_prompt": add_generation_prompt, **tokens}
+        try:
+            return template.render(tools=None, documents=None, **said)
+        except REFUSED as error:
+            raise MedtasksError(
+                f"the chat template does what it may not: {error}", where=where, remedy="mend the template"
+            ) from None
 
     return render
 
@@ -73,8 +78,8 @@ class _Generation(jinja2.ext.Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
+def _environment() -> Bounded:
+    environment = Bounded(
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
     )
     environment.filters["tojson"] = _to_json

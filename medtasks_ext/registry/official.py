@@ -150,19 +150,21 @@ class Place(Strict):
 
     Attributes:
         file: the file below the suite's folder of wrappers; by default that of the wrapper.
-        inside: the function that holds it.
+        inside: the function that holds it; by default the module itself.
         take: the variable that it is assigned to, `return`, or the function that it is handed to.
         nth: which of several, counted from 0.
         key: of the dictionary that stands there.
         braces: whether names in braces are filled in, as `str.format` does.
+        marks: whether the names of slots stand in the text itself, where the code replaces them.
     """
 
     file: InsidePath | None = None
-    inside: str = Field(alias="in")
+    inside: str | None = Field(default=None, alias="in")
     take: str
     nth: int | None = Field(default=None, ge=0)
     key: str | None = None
     braces: bool = False
+    marks: bool = False
 
 
 class Passage(Strict):

@@ -1,17 +1,42 @@
-"""What the answers cost: counted tokens times the price of the model, or what a paper prints."""
+"""What answers and their judging cost: counted tokens times prices, a bound, or what a paper prints."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
+from medtasks_ext.judge.cost import JuryBound, Spent, jury_bound
+from medtasks_ext.judge.jury import HUMAN, Jury
 from medtasks_ext.registry import suites
 from medtasks_ext.registry.suites import function
-from medtasks_ext.results.prices import prices
-from medtasks_ext.results.suite_figures import Price
+from medtasks_ext.results.prices import Price, prices
+from medtasks_ext.results.suite_figures import cost_bound
+from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
     from medtasks_ext.results.experiments import Entry, Experiment
+
+
+@dataclass(frozen=True)
+class JuryCost:
+    """What judging some tasks cost."""
+
+    spent: Spent  # in fact
+    bound: JuryBound | None  # of those tasks for which it can be said; None of none
+    tasks: int  # that were judged by models
+    bounded: int  # of them, those in the bound
+    unrecorded: int  # tasks judged by a version that kept no cost
+
+    def record(self) -> dict[str, object]:
+        """For JSON; amounts in US dollars."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -24,6 +49,8 @@ class Cost:
     price: Price | None  # of the model; None if it is not known
     usd: float | None  # of these tokens, judges' work not included; None if tokens or price are not known
     rule: str  # in words
+    bound: float | None = None  # US dollars if every answer of these tasks filled its budget
+    jury: JuryCost | None = None  # of judging; None where no model judged
 
     def of(self, item: Experiment) -> float | None:
         """US dollars of one task."""
@@ -31,24 +58,31 @@ class Cost:
             return None
         return self.price.of(item.tokens["input"], item.tokens["output"])
 
+    @property
+    def batch(self) -> float | None:
+        """US dollars of the same tokens through the provider's batch interface; None where there is none."""
+        return None if self.usd is None or self.price is None else self.price.in_batch(self.usd)
+
 
 def costs(entry: Entry) -> Cost:
     """The cost of an entry: tokens that were counted times a bundled price, or a published total."""
     if entry.kind == "published":
         return _published(entry)
+    jury = jury_cost(entry.folders, entry.experiments.values())
     counted = [item for item in entry.experiments.values() if item.tokens]
     if not counted:
-        return Cost(None, 0, None, None, "tokens were not counted")
+        return Cost(None, 0, None, None, "tokens were not counted", jury=jury)
     tokens = {side: sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")}
     some = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
     price = prices().get(entry.model)
     if price is None:
-        return Cost(tokens, len(counted), None, None, f"{some}; no price in model_configs")
+        return Cost(tokens, len(counted), None, None, f"{some}; no price in model_configs", jury=jury)
     rule = (
         f"{some} × {price.input:g} USD per million input and {price.output:g} per million output tokens "
         "(model_configs); judges not included"
     )
-    return Cost(tokens, len(counted), price, price.of(tokens["input"], tokens["output"]), rule)
+    usd, bound = price.of(tokens["input"], tokens["output"]), benchmark_bound(price, counted)
+    return Cost(tokens, len(counted), price, usd, rule, bound, jury)
 
 
 def _published(entry: Entry) -> Cost:
@@ -56,5 +90,65 @@ def _published(entry: Entry) -> Cost:
     if suite and suite.published and suite.published.costs:
         usd, rule = function(suite, suite.published.costs)(suite).get(entry.model, (None, ""))
         if usd is not None:
-            return Cost(None, 0, None, usd, rule)
+            return Cost(None, 0, None, usd, rule, bound=usd)
     return Cost(None, 0, None, None, "no cost is published")
+
+
+def benchmark_bound(price: Price, counted: Iterable[Experiment]) -> float | None:
+    """US dollars of tasks with counted tokens, if every answer filled its budget; None if that is unknown."""
+    total = 0.0
+    for item in counted:
+        if item.tokens:
+            if (budget := _answer_budget(item)) is None:
+                return None
+            total += cost_bound(price, item.tokens["input"], item.n, budget)
+    return total
+
+
+def _answer_budget(item: Experiment) -> int | None:
+    """Tokens that an answer of a run's task may have; None where it is not recorded."""
+    budget = item.config.get("generation_kwargs", {}).get("max_gen_toks")
+    return None if budget is None else int(budget)
+
+
+# ---------------------------------------------------------------------- judges
+
+
+def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> JuryCost | None:
+    """What judging an entry's tasks cost; None where no model judged one.
+
+    Args:
+        folders: of its runs.
+        experiments: its tasks.
+    """
+    places = [RunFolder(path) for path in folders if RunFolder(path).judgements.is_dir()]
+    found = [line for item in experiments if "judged" in item.metrics for line in _of_task(places, item)]
+    if not found:
+        return None
+    spent, bounds = Spent(), [bound for _, bound in found if bound is not None]
+    for one, _ in found:
+        spent = spent + one if one else spent
+    bound = bounds[0] if bounds else None
+    for other in bounds[1:]:
+        bound = bound + other if bound else other
+    unrecorded = sum(one is None for one, _ in found)
+    return JuryCost(spent, bound, len(found), len(bounds), unrecorded)
+
+
+def _of_task(
+    places: Iterable[RunFolder], item: Experiment
+) -> Iterator[tuple[Spent | None, JuryBound | None]]:
+    """What judging a task cost, and its bound; the first folder that knows the task says it."""
+    path = next((path for place in places if (path := place.judged_file(item.task)).is_file()), None)
+    if path is None:
+        return
+    try:
+        stored = read_json(path)
+        jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator", HUMAN))
+        spent = Spent(**stored["cost"]) if "cost" in stored else None
+    except (MedtasksError, ValidationError, KeyError, TypeError):  # `report.judged` names a damaged file
+        return
+    budget, bound = _answer_budget(item), None
+    if item.tokens and budget is not None:
+        bound = jury_bound(jury, item.tokens["input"], item.n, budget)
+    yield spent, bound

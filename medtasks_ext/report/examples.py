@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.pages import cut
 from medtasks_ext.report.privacy import is_open
@@ -94,7 +95,7 @@ def _texts(sample: Sample, length: int) -> dict[str, Any]:
     document, parsed = sample["doc"], sample["filtered_resps"][0]
     gold = document.get("gold")
     return {
-        "input": cut(str(document["prompt"]), length),
+        "input": cut(shown(document), length),
         "response": cut(str(sample["resps"][0][0]), length),
         "answer": _short(parsed.get("answer") if isinstance(parsed, dict) else parsed, length),
         "gold": _short(document.get("target") if gold is None else gold, length),

@@ -1,19 +1,66 @@
-"""What models cost, as the bundled configurations say (`metadata.price` in `model_configs`)."""
+"""What models cost, as configurations say (`metadata.price` in `model_configs`)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.results.suite_figures import Price
 
 _FOLDERS = ("api", "open")
 
 
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Price:
+    """US dollars per million tokens."""
+
+    input: float = Field(ge=0, allow_inf_nan=False)  # of prompts
+    output: float = Field(ge=0, allow_inf_nan=False)  # of answers
+    #: the share of both that the provider's batch interface costs, where it has one
+    batch: float | None = Field(default=None, gt=0, lt=1)
+
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        """US dollars for so many tokens, asked one by one."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+    def in_batch(self, usd: float) -> float | None:
+        """What the same costs through the batch interface; None where there is none."""
+        return None if self.batch is None else usd * self.batch
+
+
+_PRICE = TypeAdapter(Price)
+
+
+def price_of(metadata: Mapping[str, Any] | None, where: str) -> Price | None:
+    """The price in the `metadata` of a configuration; None where it states none.
+
+    Raises:
+        MedtasksError: what it states is no price.
+    """
+    given = (metadata or {}).get("price")
+    if given is None:
+        return None
+    try:
+        return _PRICE.validate_python(given)
+    except ValidationError as error:
+        raise MedtasksError(
+            "; ".join(dict.fromkeys(describe(item, "metadata.price") for item in error.errors())),
+            where=where,
+            remedy="write price: {input: 2.50, output: 10.00}, USD per million tokens; batch: 0.5, a share, "
+            "where the provider takes batches",
+        ) from None
+
+
 @lru_cache(maxsize=1)
 def prices() -> dict[str, Price]:
-    """Model id -> US dollars per million tokens; models whose configurations disagree are left out."""
+    """Model id -> its price in the bundled configurations, where these agree."""
     package = Path(__file__).resolve().parents[1]
     checkout = package.parent / "model_configs"
     root = checkout if checkout.is_dir() else package / "model_configs"
@@ -21,9 +68,9 @@ def prices() -> dict[str, Price]:
     for folder in _FOLDERS:
         for file in sorted((root / folder).glob("*.yaml")):
             config = read_yaml(file)
-            price = (config.get("metadata") or {}).get("price")
+            price = price_of(config.get("metadata"), str(file))
             arguments = config.get("model_args") or {}
             model = arguments.get("pretrained") or arguments.get("model") or config.get("pretrained")
             if price and model:
-                found.setdefault(str(model), set()).add(Price(float(price["input"]), float(price["output"])))
+                found.setdefault(str(model), set()).add(price)
     return {model: next(iter(some)) for model, some in found.items() if len(some) == 1}

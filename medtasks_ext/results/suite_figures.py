@@ -19,6 +19,8 @@ from medtasks_ext.stats.ranking import win_shares
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from medtasks_ext.results.prices import Price
+
 
 @dataclass(frozen=True)
 class SuiteFigures:
@@ -94,18 +96,30 @@ def minimum_detectable_effect(scores: ArrayLike) -> DetectableEffect:
     return DetectableEffect(float(np.mean(effects)), float(np.std(effects)))
 
 
+#: Tokens that a judge of MedHELM's jury may write about an answer.
+JUDGE_OUTPUT_TOKENS = 4096
+
+
 @dataclass(frozen=True)
-class Price:
-    """US dollars per million tokens."""
+class JudgePrice:
+    """What one judge of a jury costs."""
 
-    input: float
-    output: float
-
-    def of(self, input_tokens: float, output_tokens: float) -> float:
-        """US dollars for so many tokens."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+    price: Price
+    reply_budget: int = JUDGE_OUTPUT_TOKENS  # tokens that its reply may have
 
 
 def cost_bound(price: Price, input_tokens: int, documents: int, answer_budget: int) -> float:
     """Upper bound of a benchmark's cost as published: every answer fills the budget."""
     return price.of(input_tokens, documents * answer_budget)
+
+
+def jury_cost_bound(
+    judges: Sequence[JudgePrice], input_tokens: int, documents: int, answer_budget: int
+) -> float:
+    """Upper bound of judging a benchmark as published, in US dollars.
+
+    Each judge reads the benchmark's input and a full answer, and fills its own reply budget; rubric and gold
+    are not counted. The published jury costs follow from the published tokens by this rule.
+    """
+    read = input_tokens + documents * answer_budget
+    return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)

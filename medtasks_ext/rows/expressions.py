@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jinja2
 from jinja2 import meta, nodes
-from jinja2.exceptions import SecurityError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError, excerpt
@@ -17,6 +16,7 @@ from medtasks_ext.rows.docx import blocks
 from medtasks_ext.rows.masking import masked
 from medtasks_ext.rows.objects import json_objects
 from medtasks_ext.rows.options import as_letters, lettered, split_options
+from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 from medtasks_ext.rows.spans import spans
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: What evaluation raises where a row does not have what the Jinja reads.
 UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)
-_LONGEST_RANGE = 10_000
 _REMEDY = "mend the Jinja there"
 
 
@@ -45,27 +44,22 @@ def _int(value: Any) -> int:
         raise RowValueError(f"{excerpt(value)} is no integer") from None
 
 
-def _range(*limits: int) -> range:
-    """`range` of a template, which may not keep the machine busy."""
-    wanted = range(*limits)
-    if len(wanted) > _LONGEST_RANGE:
-        raise SecurityError(f"range() of more than {_LONGEST_RANGE:,} numbers")
-    return wanted
-
-
-_environment = ImmutableSandboxedEnvironment(
-    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False, finalize=_shown
-)
-_environment.globals["range"] = _range
-_environment.filters.update(
-    as_letters=as_letters,
-    blocks=blocks,
-    int=_int,
-    json_objects=json_objects,
-    lettered=lettered,
-    masked=masked,
-    spans=spans,
-    split_options=split_options,
+_environment = Declared(
+    {
+        "as_letters": as_letters,
+        "blocks": blocks,
+        "int": _int,
+        "json_objects": json_objects,
+        "lettered": lettered,
+        "masked": masked,
+        "spans": spans,
+        "split_options": split_options,
+    },
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    autoescape=False,
+    finalize=_shown,
 )
 
 
@@ -73,6 +67,19 @@ _environment.filters.update(
 def parsed(text: str) -> nodes.Template:
     """The syntax tree of a template, to be read only."""
     return _environment.parse(text)
+
+
+def syntax_faults(text: str, *, expression: bool) -> Iterator[str]:
+    """What is wrong with a template or expression that is parsed and not compiled, in words."""
+    try:
+        tree = parsed(f"{{{{ ({text}\n) }}}}" if expression and text else text)
+    except NO_TEMPLATE as error:
+        yield f"no valid Jinja ({error})"
+        return
+    for kind, known in ((nodes.Filter, _environment.filters), (nodes.Test, _environment.tests)):
+        for node in tree.find_all(kind):
+            if node.name not in known:
+                yield f"no {kind.__name__.lower()} {node.name!r} in task files"
 
 
 class _Evaluate(Protocol):
@@ -111,7 +118,7 @@ class Template:
         self.text, self.where = text, where
         try:
             self._compiled = _compiled(text)
-        except jinja2.TemplateError as error:
+        except NO_TEMPLATE as error:
             raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
     def render(self, values: Row) -> str:
@@ -123,7 +130,7 @@ class Template:
         """
         try:
             return self._compiled.render(values)
-        except SecurityError as error:
+        except REFUSED as error:
             raise _forbidden(self.text, self.where, error) from None
 
     def variables(self) -> frozenset[str]:
@@ -143,7 +150,7 @@ class Expression:
         self.text, self.where = text, where
         try:
             self._evaluate = _compiled_expression(text)
-        except jinja2.TemplateError as error:
+        except NO_TEMPLATE as error:
             raise MedtasksError(f"expression {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
     def value(self, values: Row) -> Any:
@@ -155,7 +162,7 @@ class Expression:
         """
         try:
             return self._evaluate(values)
-        except SecurityError as error:
+        except REFUSED as error:
             raise _forbidden(self.text, self.where, error) from None
 
     def of_row(self, row: Row) -> Any:
@@ -171,7 +178,7 @@ class Expression:
         return None if isinstance(value, jinja2.Undefined) else value
 
 
-def _forbidden(text: str, where: object, error: SecurityError) -> MedtasksError:
+def _forbidden(text: str, where: object, error: Exception) -> MedtasksError:
     return MedtasksError(
         f"the Jinja {text[:60]!r} does what a task file may not: {error}", where=where, remedy=_REMEDY
     )

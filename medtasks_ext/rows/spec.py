@@ -413,10 +413,25 @@ class OwnLines(Strict):
     reason: str | None = None
 
 
+class TurnTemplate(Strict):
+    """One turn of a dialogue that a task file writes.
+
+    Attributes:
+        role: who speaks: system, developer, user, assistant or tool.
+        content: Jinja template of what is said.
+    """
+
+    role: str
+    content: str
+
+
 class Prompt(Strict):
     """Jinja templates over a row's fields. `instruction` must place `{{ strategy }}`.
 
     Attributes:
+        messages: a dialogue whose last turn is the user's: an expression that gives a list of objects with
+            role and content, or the turns themselves. `input` then is the text of its last turn, and
+            templates see the dialogue as one text, `transcript`.
         instruction: what is to be done.
         instruction_role: the turn in which the instruction stands.
         input: the row.
@@ -426,6 +441,7 @@ class Prompt(Strict):
         strategy_lines: lines of the strategies in place of the suite's.
     """
 
+    messages: str | list[TurnTemplate] | None = None
     instruction: str
     instruction_role: Literal["system", "user"] = "user"
     input: str = "{{ input }}"

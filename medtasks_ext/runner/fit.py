@@ -1,5 +1,7 @@
 """Prompts that do not fit the context: drop shots from the end, then cut the end of the input.
 
+Of a dialogue the oldest turns go first.
+
 This is BRIDGE's rule (`dataset/process.py`), used for all suites. Where one turn holds instruction, input and
 cue, the input is the longest column of the row: a question that stands after a long record stays whole.
 lm-eval alone would cut the left end of the prompt, which holds the instruction.
@@ -53,6 +55,11 @@ class PromptFitter:
             prompt = self._prompt(document, fewer)
             if self._fits(prompt, room):
                 return prompt, SHOTS
+        while before := document.get("before"):
+            rest, document = document, Document(document, before=before[1:])
+            document.record, document.keeps_end = rest.record, rest.keeps_end
+            if self._fits(prompt := self._prompt(document, 0), room):
+                return prompt, INPUT
         return self._cut(document, room), INPUT
 
     def _fits(self, prompt: str, room: int) -> bool:

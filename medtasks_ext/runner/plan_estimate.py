@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, TaskPlan, gpu_hours, gpus_for
 
 if TYPE_CHECKING:
@@ -53,18 +54,17 @@ def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, 
 
 
 def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> Estimate:
-    price = model.metadata.get("price")
-    if not price:
+    price = price_of(model.metadata, model.config or model.name)
+    if price is None:
         return Estimate("cost: no price is known; put metadata.price into a copy of the file")
-    cost, highest = ((prompt * price["input"] + n * price["output"]) / 1e6 for n in (output, most))
-    share = price.get("batch")
+    cost, highest = (price.of(prompt, n) for n in (output, most))
     rule = (
-        f"cost: {price['input']:g} USD per million prompt tokens, {price['output']:g} per million output "
+        f"cost: {price.input:g} USD per million prompt tokens, {price.output:g} per million output "
         f"tokens ({model.config})"
-        + (f", {share:.0%} of that in a batch" if share else "")
+        + (f", {price.batch:.0%} of that in a batch" if price.batch else "")
         + f"; at most {money(highest)}, if every answer filled its budget"
     )
-    return Estimate(rule, cost=cost, most_cost=highest, batch_cost=cost * share if share else None)
+    return Estimate(rule, cost=cost, most_cost=highest, batch_cost=price.in_batch(cost))
 
 
 def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, given: Hardware) -> Estimate:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.registry.lengths import Lengths, count_words
 
 if TYPE_CHECKING:
@@ -90,5 +91,5 @@ def _input_tokens(lengths: Lengths, documents: Sequence[Document], inputs: _Text
     if lengths.unit == "tokens":
         return lengths.input
     # the suite's instruction and ours are about as long
-    around = _Texts.of([item["system"] + item["prompt"] for item in documents], count).mean - inputs.mean
+    around = _Texts.of([item["system"] + shown(item) for item in documents], count).mean - inputs.mean
     return max(1.0, lengths.input - around)

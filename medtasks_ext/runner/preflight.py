@@ -16,6 +16,7 @@ from medtasks_ext.engines.feed import ListFeed
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.prompts import rendered_prompt
@@ -384,14 +385,14 @@ def _fit(
     bare, whole = (
         str(rendered_prompt(task, first, settings, model.apply_chat_template, shots)) for shots in (0, None)
     )
-    own, around, around_shots = count([first["prompt"], bare, whole])
+    own, around, around_shots = count([shown(first), bare, whole])
     around, around_shots = around - own, around_shots - own
     # a token covers at least one byte, so short inputs need no counting
-    sizes = [len(document["prompt"].encode()) for document in documents]
+    sizes = [len(shown(document).encode()) for document in documents]
     long = [item for item, size in zip(documents, sizes, strict=True) if size + around_shots > room]
     total = sum(size for size in sizes if size + around_shots > room)
     step = -(-total // COUNTED_BYTES) or 1
-    counts = count([item["prompt"] for item in long[::step]])
+    counts = count([shown(item) for item in long[::step]])
     scale = len(long) / len(counts) if counts else 1
     return _Fit(
         task=task.task_name,

@@ -25,6 +25,7 @@ from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import load_resampled, save_resampled
@@ -669,7 +670,7 @@ def pool_hash(task: Task, k: int | None = None) -> str:
     """
     digest = sha256()
     for shot in (task.eval_docs[0].loaded.shots or ())[:k]:
-        for text in (shot["system"], shot["prompt"], shot["target"]):
+        for text in (shot["system"], shown(shot), shot["target"]):
             digest.update(text.encode(errors="surrogatepass") + b"\x1e")
     return digest.hexdigest()[:12]
 

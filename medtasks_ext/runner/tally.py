@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request
+    from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runs.manifest import TaskEntry
 
@@ -62,23 +63,6 @@ class TaskTally:
     def takes_sample(self) -> bool:
         """Whether the answer that was counted last is one of those to read."""
         return self.answers <= READ_FIRST or self.answers % READ_EVERY == 0
-
-
-@dataclass(frozen=True)
-class Price:
-    """US dollars per million tokens of prompts and answers."""
-
-    input: float
-    output: float
-
-    @classmethod
-    def of(cls, known: Mapping[str, float] | None) -> Price | None:
-        """From `metadata.price` of a configuration."""
-        return cls(float(known["input"]), float(known["output"])) if known else None
-
-    def cost(self, prompt: int, completion: int) -> float:
-        """US dollars of so many tokens."""
-        return (prompt * self.input + completion * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +226,7 @@ class Tally:
     @property
     def spent(self) -> float | None:
         """US dollars of the answers that came; None where no price is known."""
-        return self.price.cost(self.prompt_tokens, self.completion_tokens) if self.price else None
+        return self.price.of(self.prompt_tokens, self.completion_tokens) if self.price else None
 
     def seconds_left(self) -> float | None:
         """At the rate of the last minutes; None before the first outcome, 0 at the end.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.prompts.dialogue import Turn
     from medtasks_ext.rows.points import Point
 
 
@@ -40,6 +41,7 @@ class SampleDocument(_Document, total=False):
     run: str  # the run of its benchmark that it belongs to
     question: str  # what judges see as the task's input
     points: list[Point]  # its scoring points
+    before: list[Turn]  # of a dialogue, the turns before the last one
     turn: str  # `instruction_in_user_turn` where the first user turn holds the instruction
 
 

@@ -235,7 +235,24 @@ def label_word(block: Block, text: str, row: Block, cot: bool) -> Read:
     return (named.pop(), True) if len(named) == 1 else INVALID
 
 
+def panel_rating(block: Block, text: str, row: Block, cot: bool) -> Read:
+    parts = cut(text, False).split(block.get("marker", "Rating: "))
+    if len(parts) < 2:
+        return None, False
+    window, spelled = parts[1][:5], ""
+    while window:
+        name = next((f"{v:+d}" for v in block["values"] if v and window.startswith(f"{v:+d}")), None)
+        name = name or ("0" if window[0] == "0" else "")
+        spelled, window = spelled + name, window[len(name) or 1 :]
+    try:
+        value = int(spelled)
+    except ValueError:
+        return None, False
+    return (str(value), True) if value in block["values"] else (None, False)
+
+
 RULES: dict[str, Callable[[Block, str, Block, bool], Read]] = {
+    "panel_rating": panel_rating,
     "label": label,
     "label_list": label_list,
     "code_list": code_list,

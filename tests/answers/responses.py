@@ -115,6 +115,8 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return rng.choice(
                 ["select count(*) from patient", "select 1", "drop table patient", "```sql\nselect 2\n```"]
             )
+        case "panel_rating":
+            return f"Rating: {rng.choice(block['values']):+d}".replace("+0", "0")
         case "marked_letters":
             return "答案：" + "".join(rng.sample("ABCDE"[: len(row["options"])], rng.choice([1, 1, 2, 3])))
         case "tuples":

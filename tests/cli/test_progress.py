@@ -19,9 +19,10 @@ from medtasks_ext.cli.progress import Progress
 from medtasks_ext.cli.words import duration
 from medtasks_ext.engines import Answer, Request, Usage
 from medtasks_ext.engines.records import Fault, FaultKind
+from medtasks_ext.results.prices import Price
 from medtasks_ext.runner import tally as tally_module
 from medtasks_ext.runner.alarms import Alarms
-from medtasks_ext.runner.tally import Price, Tally
+from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 MIE, COT = "bridge_mie", "bridge_mie_cot"
@@ -180,6 +181,9 @@ def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_m
     answers(tally, 1)
     assert "without 1 answer whose tokens nobody counts" in live.money_words(tally)
     assert live.money_words(Tally({MIE: 1})) == ""
+    nobody = Tally({MIE: 1}, price=Price(2.5, 10.0), highest_cost=lambda request: 0.5)
+    answers(nobody, 1)
+    assert live.money_words(nobody) == "not known for 1 answer whose tokens nobody counts"
 
 
 def test_faults_are_counted_with_the_most_frequent_reason():

@@ -232,7 +232,10 @@ def test_a_queue_becomes_a_form_in_the_language_of_its_texts(queue, tmp_path, me
     assert header == ["form", "row", "digest", "question", "answer", "point", "decision [met|not_met]"]
     assert len(table) == sum(len(case["points"]) for case in QUEUE)
     page = data_of((tmp_path / "forms" / "expert_1.html").read_text(encoding="utf-8"))
-    assert page["language"] == "zh" and [option["label"] for option in page["options"]] == ["满足", "不满足"]
+    assert page["language"] == "zh" and [option["label"] for option in page["options"][0]] == [
+        "满足",
+        "不满足",
+    ]
     asked = {
         sheet["answer"][0]["text"]: [prompt["label"] for prompt in sheet["prompts"]]
         for sheet in page["pages"]

@@ -9,9 +9,11 @@ from medtasks_ext.prompts.official.adapter import read_adapter
 from medtasks_ext.prompts.official.folding import Source
 from medtasks_ext.registry.official import Place
 
-SCENARIO = """
+SCENARIO = '''
 from elsewhere.scenario import Framed
 OUTER = "outer {name}"
+FORM = """Case: [[case]]
+Now: [[finding]]"""
 TABLE = {"a": "first"}
 TABLE["b"] = "second"
 
@@ -29,13 +31,16 @@ class Scenario:
         parts = []
         parts.append("You are {role}.".format(role=name.lower()))
         parts.append("Do: " + OUTER.format(name=question))
+        guide = OUTER
+        if short:
+            guide = guide.replace("outer ", "")
         loud = f"{question!r}"
         computed = question.upper()
         return {"example": "Record:\\n{record}\\n"}
 
     def choices(self):
         return [f"Has {what}", "No"]
-"""
+'''
 ELSEWHERE = """
 class Framed(Base):
     def __init__(self, body, head="", end="."):
@@ -95,6 +100,16 @@ def test_a_value_of_a_dictionary_with_names_in_braces(source):
     place = Place(**{"in": "make", "take": "return", "key": "example", "braces": True})
     template = source.taken(place, set())
     assert template.slots == {"{record}"} and template.shown() == "Record:\n{record}\n"
+
+
+def test_a_text_that_is_made_of_the_one_before_it(source):
+    assert taken(source, "guide", set(), nth=0) == "outer {name}"
+    assert taken(source, "guide", set(), nth=1) == "{name}"
+
+
+def test_a_text_of_the_module_in_which_the_names_of_slots_stand(source):
+    template = source.taken(Place(take="FORM", marks=True), {"[[case]]", "[[finding]]"})
+    assert template.filled({"[[case]]": "fever", "[[finding]]": "rash"}.get) == "Case: fever\nNow: rash"
 
 
 def test_lists_and_tables_that_assignments_fill(source):

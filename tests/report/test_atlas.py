@@ -165,7 +165,7 @@ def test_the_list_names_what_there_is_and_what_data_cannot_support(medtasks):
     outcome = medtasks("reproduce")
     assert outcome.code == 0
     assert "bridge:tables3  Overall score by strategy (Table S3, Fig. 4a)" in outcome.out
-    assert "medhelm:fig5  an image" in outcome.out.partition("without data:")[2]
+    assert "medhelm:fig1  a drawing" in outcome.out.partition("without data:")[2]
 
 
 def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path):
@@ -274,6 +274,31 @@ def test_costs_are_of_counted_tokens_with_the_bound_beside_them(medtasks, two_ru
     assert "no price" in medtasks("reproduce", "medhelm:edtable7", "oracle").out
 
 
+def test_jury_costs_follow_from_published_tokens_and_prices(medtasks, tmp_path):
+    assert medtasks("reproduce", "medhelm:edtable7", "-o", "out").code == 0
+    table = pl.read_csv(tmp_path / "out" / "medhelm_edtable7.csv", infer_schema_length=None)
+    jury = table.filter(pl.col("column") == "jury")
+    assert jury["recomputed"].len() == 9 and (jury["recomputed"] - jury["printed"]).abs().max() < 0.065
+    totals = dict(table.filter(pl.col("column") == "total")["row", "recomputed"].rows())
+    assert totals["Claude 3.5 Sonnet (20241022)"] == pytest.approx(1572.03)
+    assert totals["DeepSeek R1"] == pytest.approx(1849.85)
+    assert sum(totals.values()) == pytest.approx(11_825.97)  # as the text says; the printed lines sum to .95
+
+
+def test_win_rates_stand_beside_the_cost_of_benchmarks_and_jury(medtasks, two_runs, tmp_path):
+    file = tmp_path / "oracle" / "tasks" / "medhelm_hospice_referral.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "tokens": {"input": 2_000_000, "output": 10_000}}))
+    assert medtasks("reproduce", "medhelm:fig5", "oracle", "--price", "3,15", "-o", "out").code == 0
+    table = pl.read_csv(tmp_path / "out" / "medhelm_fig5.csv", infer_schema_length=None)
+    of = {(row["row"], row["column"]): row for row in table.to_dicts()}
+    assert of["o3-mini (2025-01-31)", "total"]["printed"] == 1761.18
+    assert of["o3-mini (2025-01-31)", "win_rate"]["recomputed"] == pytest.approx(0.66, abs=0.005)
+    assert of["oracle", "total"]["yours"] == pytest.approx(6.72)
+    assert "nothing judged" in of["oracle", "total"]["note"]
+    assert (of["oracle", "win_rate"]["yours"], of["oracle", "win_rate"]["note"]) == (None, "asked otherwise")
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -333,7 +358,7 @@ def test_a_figure_that_does_not_come_out_is_an_error(medtasks, tmp_path, monkeyp
     [
         (("bridge:table99",), "no table or figure is called so"),
         (("helm",), "no table or figure is called so"),
-        (("medhelm:fig5",), "cannot be reproduced: an image of win rates"),
+        (("medhelm:fig1",), "cannot be reproduced: a drawing of the taxonomy"),
         (("all", "nowhere"), "no such folder"),
         (("bridge:tables3", "synthetic"), "synthetic sample rows cannot stand beside published scores"),
     ],

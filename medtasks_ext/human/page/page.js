@@ -1,11 +1,12 @@
 "use strict";
-// The form is data: {export, form, title, introduction, notices, words, options: [{value, label}],
+// The form is data: {export, form, title, introduction, notices, words, options: [[{value, label}]],
 // columns: [{question, header}], digests: {row: digest}, pages: [{above, answer: [{label, text}],
-// prompts: [{row, question, label, help}]}]}. Texts only ever become text nodes.
+// prompts: [{row, question, label, help, options}]}]}. A prompt names its place in `options`; where there are
+// none, the expert may write. Texts only ever become text nodes.
 
 const form = JSON.parse(document.getElementById("data").textContent);
 const words = form.words;
-const values = new Set(form.options.map((option) => option.value));
+const optionsOf = (prompt) => form.options[prompt.options];
 const questions = form.columns.map((column) => column.question);
 const all = form.pages.flatMap((page, number) => page.prompts.map((prompt) => ({ ...prompt, page: number })));
 const key = `medtasks-human ${form.export}/${form.form}`;
@@ -31,8 +32,13 @@ function answerOf(prompt) {
   return (answers[prompt.row] || {})[prompt.question];
 }
 
+// What the expert may write, may stay out.
+function isOpen(prompt) {
+  return !answerOf(prompt) && optionsOf(prompt).length > 0;
+}
+
 function openPrompts() {
-  return all.filter((prompt) => !answerOf(prompt));
+  return all.filter(isOpen);
 }
 
 function download(name, type, content) {
@@ -48,7 +54,9 @@ function known(stored) {
   const found = {};
   for (const prompt of all) {
     const value = stored && stored[prompt.row] && stored[prompt.row][prompt.question];
-    if (values.has(value)) (found[prompt.row] ||= {})[prompt.question] = value;
+    const options = optionsOf(prompt);
+    const fits = options.length ? options.some((option) => option.value === value) : typeof value === "string" && value;
+    if (fits) (found[prompt.row] ||= {})[prompt.question] = value;
   }
   return found;
 }
@@ -82,7 +90,7 @@ function choose(number, value) {
   const prompt = form.pages[page].prompts[number];
   if (!prompt) return;
   const row = (answers[prompt.row] ||= {});
-  if (value === undefined) delete row[prompt.question];
+  if (!value) delete row[prompt.question];
   else row[prompt.question] = value;
   store();
   showAnswers();
@@ -92,7 +100,8 @@ function choose(number, value) {
 // ------------------------------------------------------------------ the frame
 
 const title = make("h1", { textContent: form.title });
-const bar = make("progress", { max: all.length });
+const asked = all.filter((prompt) => optionsOf(prompt).length);
+const bar = make("progress", { max: asked.length });
 const count = make("span", { className: "count" });
 const state = make("span", { className: "state" });
 state.setAttribute("role", "status");
@@ -149,8 +158,17 @@ function texts(items, tag) {
 }
 
 function fieldsetOf(prompt, number) {
-  const options = make("div", { className: "options" });
-  for (const option of form.options) {
+  const set = make("fieldset", { onclick: () => activate(number) }, make("legend", { textContent: prompt.label }));
+  if (prompt.help) set.append(make("p", { textContent: prompt.help }));
+  if (!optionsOf(prompt).length) {
+    const field = make("textarea", { rows: 4, onfocus: () => activate(number), oninput: () => choose(number, field.value) });
+    field.setAttribute("aria-label", prompt.label);
+    set.append(field);
+    return set;
+  }
+  const long = optionsOf(prompt).some((option) => option.label.length > 14);
+  const options = make("div", { className: long ? "options long" : "options" });
+  for (const option of optionsOf(prompt)) {
     const input = make("input", {
       type: "radio",
       name: `${prompt.row} ${prompt.question}`,
@@ -162,8 +180,6 @@ function fieldsetOf(prompt, number) {
     });
     options.append(make("label", {}, input, option.label));
   }
-  const set = make("fieldset", { onclick: () => activate(number) }, make("legend", { textContent: prompt.label }));
-  if (prompt.help) set.append(make("p", { textContent: prompt.help }));
   set.append(options);
   return set;
 }
@@ -180,10 +196,13 @@ function show() {
   );
   const columns = make("div", { className: here.answer.length > 1 ? "answers two" : "answers" }, ...texts(here.answer, "article"));
   const read = make("div", { className: "read" }, ...texts(here.above, "details"), columns);
-  document.getElementById("page").replaceChildren(make("div", { className: "sheet" }, read, side));
+  const bare = here.answer.length + here.above.length === 0;
+  document.getElementById("page").replaceChildren(
+    bare ? make("div", { className: "sheet bare" }, side) : make("div", { className: "sheet" }, read, side),
+  );
   previous.disabled = page === 0;
   next.disabled = page === form.pages.length - 1;
-  const open = here.prompts.findIndex((prompt) => !answerOf(prompt));
+  const open = here.prompts.findIndex(isOpen);
   activate(Math.max(open, 0));
   showAnswers();
 }
@@ -192,17 +211,19 @@ function showAnswers() {
   const sets = document.querySelectorAll("fieldset");
   form.pages[page].prompts.forEach((prompt, number) => {
     for (const input of sets[number].querySelectorAll("input")) input.checked = input.value === answerOf(prompt);
+    const field = sets[number].querySelector("textarea");
+    if (field && field !== document.activeElement) field.value = answerOf(prompt) || "";
   });
   const open = openPrompts();
-  bar.value = all.length - open.length;
-  count.textContent = fill(words.answered, { done: all.length - open.length, all: all.length });
+  bar.value = asked.length - open.length;
+  count.textContent = fill(words.answered, { done: asked.length - open.length, all: asked.length });
   nextOpen.disabled = open.length === 0;
   form.pages.forEach((item, number) => {
-    const mark = item.prompts.every(answerOf) ? "✓ " : "";
+    const mark = item.prompts.some(isOpen) ? "" : "✓ ";
     choice.options[number].textContent = mark + fill(words.page, { page: number + 1, pages: form.pages.length });
   });
   choice.value = String(page);
-  const complete = form.pages[page].prompts.every(answerOf);
+  const complete = !form.pages[page].prompts.some(isOpen);
   document.querySelector(".complete").textContent = complete ? (open.length ? words.page_done : words.finished) : "";
 }
 
@@ -232,16 +253,16 @@ function move(step) {
   const last = form.pages[page].prompts.length - 1;
   activate(Math.min(Math.max(active + step, 0), last));
   const set = document.querySelectorAll("fieldset")[active];
-  (set.querySelector("input:checked") || set.querySelector("input")).focus({ preventScroll: true });
+  (set.querySelector("input:checked") || set.querySelector("input, textarea")).focus({ preventScroll: true });
   set.scrollIntoView({ block: "nearest" });
 }
 
 document.addEventListener("keydown", (event) => {
   const asked = document.getElementById("open").open;
-  if (asked || event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+  if (asked || event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
   const inQuestions = event.target.closest(".questions");
   if (/^[0-9]$/.test(event.key)) {
-    const option = form.options[Number(event.key) - 1];
+    const option = optionsOf(form.pages[page].prompts[active])[Number(event.key) - 1];
     if (!option && event.key !== "0") return;
     choose(active, option && option.value);
     if (option && active < form.pages[page].prompts.length - 1) {
@@ -284,7 +305,9 @@ async function loadCopy() {
 }
 
 function writeCsv() {
-  const quoted = (value) => `"${value.replaceAll('"', '""')}"`;
+  // a spreadsheet takes what begins so for a formula
+  const safe = (value) => (/^[=+\-@]/.test(value) ? `'${value}` : value);
+  const quoted = (value) => `"${safe(value).replaceAll('"', '""')}"`;
   const lines = [["form", "row", "digest", ...form.columns.map((column) => column.header)]];
   for (const [row, digest] of Object.entries(form.digests)) {
     lines.push([`${form.export}/${form.form}`, row, digest, ...questions.map((name) => (answers[row] || {})[name] || "")]);

@@ -1,8 +1,8 @@
 """Texts in Python source, folded from its syntax tree. The source is never imported and nothing of it runs.
 
 A closed set of nodes is understood: string constants, f-strings, sums, products of a constant, names of
-local and module constants, `str.format`, and classes whose constructor hands one text to its base. Anything
-else must be a slot, which a row fills, or is an error that names it.
+local and module constants, `str.format`, `str.replace`, and classes whose constructor hands one text to its
+base. Anything else must be a slot, which a row fills, or is an error that names it.
 """
 
 from __future__ import annotations
@@ -119,22 +119,26 @@ class Source:
         Raises:
             MedtasksError: there is no such place, or what stands there cannot be folded.
         """
-        function = self.function(place.inside)
-        found = list(_taken(function, place.take))
+        function = self.function(place.inside) if place.inside else None
+        found = list(_taken(function or self.tree, place.take))
         if place.key is not None:
             found = [value for node in found for value in _of_key(node, place.key)]
-        named = f"{place.inside}, {place.take}"
+        named = ", ".join(filter(None, (place.inside, place.take)))
         if not found or (place.nth is not None and place.nth >= len(found)):
             raise self._error(f"{named}: there is no such text")
         if len(found) > 1 and place.nth is None:
             raise self._error(f"{named}: {len(found)} texts; say which by `nth`")
-        template = self.folded(found[place.nth or 0], _Scope(slots, function))
-        if not place.braces:
+        # a text that is made of the one before it, `text = text.replace(…)`
+        node, bound = found[place.nth or 0], dict[str, Template]()
+        if place.nth and any(isinstance(part, ast.Name) and part.id == place.take for part in ast.walk(node)):
+            bound[place.take] = self.folded(found[place.nth - 1], _Scope(slots, function))
+        template = self.folded(node, _Scope(slots, function, bound))
+        if not (place.braces or place.marks):
             return template
         text = template.text
         if text is None:
-            raise self._error(f"{named}: has slots already, so names in braces cannot be filled in")
-        return in_braces(text)
+            raise self._error(f"{named}: has slots already, so names in it cannot be filled in")
+        return in_braces(text) if place.braces else split_at(text, slots)
 
     def listed(self, place: Place, slots: Collection[str]) -> list[Template]:
         """The texts of a list at a place.
@@ -142,7 +146,7 @@ class Source:
         Raises:
             MedtasksError: as for `taken`.
         """
-        function = self.function(place.inside)
+        function = self.function(place.inside or "")
         found = [node for node in _taken(function, place.take) if isinstance(node, ast.List)]
         if len(found) != 1:
             raise self._error(f"{place.inside}, {place.take}: {len(found)} lists")
@@ -296,6 +300,10 @@ class Source:
                     values[part.name] if isinstance(part, Slot) else constant(part)
                     for part in in_braces(text).parts
                 )
+        if isinstance(called, ast.Attribute) and called.attr == "replace" and len(node.args) == 2:
+            parts = [self.folded(item, scope).text for item in (called.value, *node.args)]
+            if parts[0] is not None and parts[1] is not None and parts[2] is not None:
+                return constant(parts[0].replace(parts[1], parts[2]))
         if isinstance(called, ast.Name) and (home := self._home(called.id)):
             return home.constructed(
                 called.id,
@@ -348,8 +356,8 @@ class Source:
         return MedtasksError(what, where=self.where, remedy=_REMEDY)
 
 
-def _taken(function: ast.FunctionDef, take: str) -> Iterator[ast.expr]:
-    """What a function assigns to a name, returns, or hands to a call, in the order of the source."""
+def _taken(function: ast.FunctionDef | ast.Module, take: str) -> Iterator[ast.expr]:
+    """What a function or module assigns to a name, returns, or hands to a call, in order."""
     for node in _in_order(function):
         if (
             (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == take)

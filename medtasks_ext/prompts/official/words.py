@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jinja2
-from jinja2.sandbox import SandboxedEnvironment
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
@@ -20,6 +19,7 @@ from medtasks_ext.prompts.official.adapter import Adapter, read_adapter
 from medtasks_ext.prompts.official.folding import Source, Template, braced, split_at
 from medtasks_ext.prompts.official.passages import passage
 from medtasks_ext.registry.official import Adapters, Artefact, Official, Place, SuiteOfficial
+from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.files import Row
@@ -38,10 +38,12 @@ def without_end_quotes(text: str) -> str:
     return text.rstrip('"').rstrip()
 
 
-_environment = SandboxedEnvironment(
-    undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
+_environment = Declared(
+    {"record_date": record_date, "without_end_quotes": without_end_quotes},
+    undefined=jinja2.StrictUndefined,
+    keep_trailing_newline=True,
+    autoescape=False,
 )
-_environment.filters.update(record_date=record_date, without_end_quotes=without_end_quotes)
 
 
 @dataclass(frozen=True)
@@ -238,6 +240,12 @@ class _Filling:
             if not isinstance(value, jinja2.Undefined):
                 return value
             what = "has no value"
+        except REFUSED as error:
+            raise MedtasksError(
+                f"official: {said[:60]!r} does what a task file may not: {error}",
+                where=self.where,
+                remedy="mend the Jinja there",
+            ) from None
         except (jinja2.TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
             what = what_happened(error, said)
         raise RowError(
@@ -256,9 +264,9 @@ def _compiled(said: str, where: Path) -> Callable[[Mapping[str, Any]], Any]:
             return lambda names: template.render(names)
         expression = _environment.compile_expression(said, undefined_to_none=False)
         return lambda names: expression(names)
-    except jinja2.TemplateError as error:
+    except NO_TEMPLATE as error:
         raise MedtasksError(
-            f"official: {said!r}: {error}", where=where, remedy="mend the Jinja there"
+            f"official: {said[:60]!r}: {error}", where=where, remedy="mend the Jinja there"
         ) from None
 
 

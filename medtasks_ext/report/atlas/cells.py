@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.atlas.models import Model
     from medtasks_ext.report.atlas.spec import Printed
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.results.suite_figures import Price
+    from medtasks_ext.results.prices import Price
 
 
 @dataclass(frozen=True)

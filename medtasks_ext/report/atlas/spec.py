@@ -26,6 +26,7 @@ Statistic = Literal[
     "detectable_effects",
     "costs",
     "departments",
+    "joined",
 ]
 
 
@@ -89,6 +90,8 @@ class Item(Strict):
     claims: list[Claim] = []
     covariates: list[str] = []
     pairs: list[Pair] = []
+    judges: list[str] = []  # costs: models of the jury, whose printed prices are those of judging
+    of: dict[str, str] = {}  # joined: column -> the item that it is a column of
     note: str = ""
 
 

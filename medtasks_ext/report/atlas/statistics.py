@@ -9,8 +9,10 @@ import numpy as np
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.atlas.cells import Cell, Data, printed_figures
 from medtasks_ext.report.atlas.claims import claimed
+from medtasks_ext.report.atlas.costs import costs
 from medtasks_ext.report.atlas.models import covariate, marks
-from medtasks_ext.report.atlas.own_runs import costs, departments, detectable_effects
+from medtasks_ext.report.atlas.own_runs import departments, detectable_effects
+from medtasks_ext.report.atlas.spec import atlases
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.suite_figures import suite_figures
@@ -99,7 +101,7 @@ def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
             if alike or not column.startswith("win"):
                 yield Cell(model.name, column, None, float(value), own=True, note=note)
             else:
-                yield Cell(model.name, column, own=True)
+                yield Cell(model.name, column, own=True, note="asked otherwise")
 
 
 def _restated(item: Item, data: Data) -> Iterator[Cell]:
@@ -175,6 +177,20 @@ def _claims(item: Item, data: Data) -> Iterator[Cell]:
         yield Cell(claim.says, "claim", claim.printed, found)
 
 
+def _joined(item: Item, data: Data) -> Iterator[Cell]:
+    """Columns of other tables, side by side: the published rows that all of these have, and own ones."""
+    tables = atlases()[data.suite.id].items
+    found = [
+        [cell for cell in cells_of(tables[name], data) if cell.column == column and not cell.point]
+        for column, name in item.of.items()
+    ]
+    known = [
+        {cell.row for cell in cells if (cell.printed, cell.recomputed) != (None, None)} for cells in found
+    ]
+    for cells in found:
+        yield from (cell for cell in cells if cell.own or all(cell.row in rows for rows in known))
+
+
 _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "group_scores": _group_scores,
     "win_rates": _win_rates,
@@ -185,6 +201,7 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "detectable_effects": detectable_effects,
     "costs": costs,
     "departments": departments,
+    "joined": _joined,
 }
 
 

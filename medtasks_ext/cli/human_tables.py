@@ -1,0 +1,161 @@
+"""What filled forms say, as tables of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from medtasks_ext.cli.judging import number
+from medtasks_ext.cli.words import say
+
+if TYPE_CHECKING:
+    from medtasks_ext.human.agreement import Agreement
+    from medtasks_ext.human.ingest import Ingested
+    from medtasks_ext.human.ratings import Ratings
+    from medtasks_ext.human.results import Criterion
+    from medtasks_ext.stats.rates import Rate
+
+
+def say_read(read: Ingested, key: Mapping[str, Any]) -> None:
+    """Name files that were left aside, and rows that are missing."""
+    for path in read.empty:
+        say(f"{path}: no answers in it; left aside")
+    for form, rows in key["forms"].items():
+        absent, part = len(read.absent.get(form, ())), len(read.incomplete.get(form, ()))
+        if absent or part:
+            say(
+                f"{form}: {len(rows) - absent - part} of {len(rows)} rows; {absent} without answers "
+                f"and {part} filled in part are missing from all figures"
+            )
+
+
+def _pairwise(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_ext.human.results import criteria, write_pairwise
+
+    found = criteria(read.rows, key)
+    write_pairwise(folder, found, read, key)
+    print_rates("human evaluation", found, key)
+    print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in found])
+
+
+def _points(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_ext.human.results import decisions, point_agreement, write_points
+
+    decided = decisions(read.rows, key)
+    write_points(folder, decided, read, key)
+    counts = {value: sum(item.met is value for item in decided) for value in (True, False, None)}
+    typer.echo(
+        f"{len(decided)} points: {counts[True]} met, {counts[False]} not met, {counts[None]} undecided"
+    )
+    print_agreement([("points", point_agreement(decided))])
+
+
+def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_ext.human.ratings import ratings_of, write_ratings
+
+    found = ratings_of(read.rows, key)
+    write_ratings(folder, found, read, key)
+    _print_ratings(found, key)
+    runs = " ".join(run["folder"] for run in key["runs"])
+    typer.echo(f"beside a jury: medtasks judge {runs} --jury NAME --ratings {folder / 'ratings.csv'}")
+
+
+#: kind of form -> what is written and printed of filled ones
+TAKEN: Mapping[str, Callable[[Path, Ingested, Mapping[str, Any]], None]] = {
+    "pairwise": _pairwise,
+    "points": _points,
+    "likert": _likert,
+}
+
+
+def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
+    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+    from medtasks_ext.human.ratings import PAIRWISE_ICC
+
+    title = "ratings: mean over answers of the clinicians' means"
+    if key.get("SAMPLE_DATA"):
+        title = f"{SAMPLE_DATA}\n{title}"
+    table = new_table(["task", "run", "axis"], ["mean", "s.d.", "answers"], title, title_style="bold")
+    for score in found.scores:
+        table.add_row(
+            score.task, score.run, score.axis, f"{score.mean:.2f}", number(score.sd, 2), str(score.n)
+        )
+    console().print(table)
+    table = new_table(
+        ["task", "axis", "measure"],
+        ["value", "95 % interval", "n"],
+        "agreement of clinicians",
+        title_style="bold",
+    )
+    for item in found.figures:
+        around = "–" if item.low is None else f"{number(item.low, 2)} to {number(item.high, 2)}"
+        table.add_row(item.task, item.axis, item.measure, number(item.value, 3), around, str(item.n))
+    if table.rows:
+        console().print(table)
+        typer.echo(
+            f"n: answers; pairs of clinicians for kappa and for the {PAIRWISE_ICC}, in which a pair below 0 "
+            "counts as 0"
+        )
+    if found.incomplete:
+        say(f"{found.incomplete} answers were rated on some axes only and do not count")
+
+
+def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:
+    """Win and tie rates of the first run, by task and criterion."""
+    from rich.text import Text
+
+    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+
+    first, second = (run["folder"] for run in record["runs"])
+    title = f"{what}, percent: {first} against {second}"
+    if record.get("SAMPLE_DATA"):
+        title = f"{SAMPLE_DATA}\n{title}"
+    figures = ["documents", "win", "tie", "loss"]
+    table = new_table(["task", "criterion"], figures, title, title_style="bold")
+    several = any(len(item.rates) > 1 for item in found)
+    table.add_column("win + tie" + (", mean" if several else ""), no_wrap=True)
+    if several:
+        table.add_column("win + tie, majority", no_wrap=True)
+        table.add_column("win + tie, each", no_wrap=True)
+    for item in found:
+        *experts, mean, most = item.rates if len(item.rates) > 1 else [*item.rates] * 2
+        cells = [item.task, item.criterion, str(mean.n)]
+        cells += [f"{100 * mean.shares[name]:.1f}" for name in ("win", "tie", "loss")]
+        cells += [_win_tie(mean)]
+        if several:
+            cells += [_win_tie(most), "  ".join(f"{100 * one.shares['win_tie']:.1f}" for one in experts)]
+        table.add_row(*map(Text, cells))
+    console().print(table)
+    split = sum(rate.undecided for item in found for rate in item.rates)
+    if several:
+        typer.echo(
+            "win, tie, loss, mean: share of all votes; majority: what more of them chose than anything else"
+            + (f" ({split} comparisons without one count as ties)" if split else "")
+        )
+
+
+def print_agreement(found: Sequence[tuple[str, Sequence[Agreement]]]) -> None:
+    """Kappa of all experts and of their pairs, by what it is about."""
+    from medtasks_ext.cli.tables import console, new_table
+
+    found = [(name, agreements) for name, agreements in found if agreements]
+    if not found:
+        return
+    figures = ["Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"]
+    table = new_table(["of"], figures, "agreement", title_style="bold")
+    for name, (all_of_them, *pairs) in found:
+        values = [pair.value for pair in pairs if pair.value is not None]
+        cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
+        fleiss = "–" if all_of_them.value is None else f"{all_of_them.value:.3f}"
+        equal = "–" if all_of_them.observed is None else f"{100 * all_of_them.observed:.1f} %"
+        table.add_row(name, fleiss, cohen, equal, str(all_of_them.n))
+    console().print(table)
+
+
+def _win_tie(rate: Rate) -> str:
+    interval = rate.intervals["win_tie"]
+    around = f"{100 * interval.low:.1f}, {100 * interval.high:.1f}" if interval else "–"
+    return f"{100 * rate.shares['win_tie']:.1f} [{around}]"

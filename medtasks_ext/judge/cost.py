@@ -1,0 +1,108 @@
+"""What judging a task's answers cost, and what it costs at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.results.suite_figures import JudgePrice, jury_cost_bound
+
+if TYPE_CHECKING:
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.runs.judgements import Usage
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What the replies of judges about one task cost; written beside its scores."""
+
+    usd: float | None = None  # at the prices of the time, of batches at theirs; None where no reply had one
+    unsure: float = 0.0  # US dollars at most of requests whose reply never came
+    replies: int = 0
+    unpriced: int = 0  # replies of judges without a price
+    estimated: int = 0  # replies whose tokens the server did not count, so that their cost is an estimate
+
+    @classmethod
+    def of(cls, usages: Iterable[Usage], unsure: float) -> Spent:
+        """The sum over replies.
+
+        Args:
+            unsure: US dollars at most of requests whose reply never came.
+        """
+        found = list(usages)
+        priced = [usage.cost for usage in found if usage.cost is not None]
+        return cls(
+            usd=sum(priced) if priced else None,
+            unsure=unsure,
+            replies=len(found),
+            unpriced=len(found) - len(priced),
+            estimated=sum(not usage.counted and usage.cost is not None for usage in found),
+        )
+
+    def __add__(self, other: Spent) -> Spent:
+        """Of two tasks together."""
+        usd = [one for one in (self.usd, other.usd) if one is not None]
+        return Spent(
+            sum(usd) if usd else None,
+            self.unsure + other.unsure,
+            self.replies + other.replies,
+            self.unpriced + other.unpriced,
+            self.estimated + other.estimated,
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether every reply had a price."""
+        return self.usd is not None and not self.unpriced
+
+    def record(self) -> dict[str, Any]:
+        """As it is stored."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class JuryBound:
+    """What judging costs at most by MedHELM's rule, in US dollars."""
+
+    usd: float  # asked one by one
+    batch: (
+        float | None
+    )  # through batch interfaces where judges have one, else one by one; None where none has
+
+    def __add__(self, other: JuryBound) -> JuryBound:
+        """Of two tasks together."""
+        if self.batch is None and other.batch is None:
+            return JuryBound(self.usd + other.usd, None)
+        halves = [item.usd if item.batch is None else item.batch for item in (self, other)]
+        return JuryBound(self.usd + other.usd, sum(halves))
+
+
+def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int) -> JuryBound | None:
+    """The bound for one task; None where a judge has no price, or is asked point by point.
+
+    Every model of the jury is counted for every answer, an adjudicator too, which may have to decide all of
+    them.
+
+    Args:
+        input_tokens: of all prompts of the task.
+        documents: answers.
+        answer_budget: tokens that an answer may have.
+    """
+    judges = [judge.priced for judge in jury.models]
+    known = [judge for judge in judges if judge is not None]
+    if len(known) < len(judges) or jury.points_one_by_one:
+        return None
+    usd = jury_cost_bound(known, input_tokens, documents, answer_budget)
+    if all(judge.price.batch is None for judge in known):
+        return JuryBound(usd, None)
+    return JuryBound(usd, jury_cost_bound(_in_batches(known), input_tokens, documents, answer_budget))
+
+
+def _in_batches(judges: Sequence[JudgePrice]) -> list[JudgePrice]:
+    found = []
+    for judge in judges:
+        share = judge.price.batch or 1.0
+        price = replace(judge.price, input=judge.price.input * share, output=judge.price.output * share)
+        found.append(replace(judge, price=price))
+    return found

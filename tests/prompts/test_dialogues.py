@@ -1,0 +1,229 @@
+"""Prompts of several turns: what a model, a judge and an expert see of them, and what is no dialogue."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import jinja2
+import pytest
+import yaml
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.registry import SUFFIX, registry
+from medtasks_ext.registry.tasks import forget
+from medtasks_ext.runner.evaluate import Settings, build_task
+from medtasks_ext.runner.fit import PromptFitter
+from tests.conftest import ROOT, write_jsonl
+
+NAME, CLASS = "night_line", "!function medtasks_ext.task.MedicalTask"
+EXAMPLE = ROOT / "tests" / "own_tasks" / "allergie_farmaci"
+TALK = [
+    {"role": "user", "content": "My son is two years old and has had a fever since yesterday."},
+    {"role": "assistant", "content": "How high is the fever, and is he drinking?"},
+    {"role": "user", "content": "39.2 degrees. He drinks a little. Should I go to the clinic?"},
+]
+CAREFUL = {"role": "system", "content": "You answer the night line of a children's clinic."}
+TASK = {
+    "class": CLASS,
+    "task": NAME,
+    "dataset": f"own/{NAME}",
+    "rows": {
+        "schemas": [
+            {
+                "columns": {"talk": "the dialogue", "ideal": "an answer"},
+                "types": {"talk": "objects"},
+            }
+        ],
+        "identity": "talk",
+    },
+    "prompt": {
+        "messages": "talk",
+        "instruction": "{{ strategy }}",
+        "instruction_role": "system",
+        "target": "{{ ideal }}",
+    },
+    "answer": {"kind": "free_text", "marker": "Result"},
+    "metadata": {"version": "1-A"},
+}
+
+
+@pytest.fixture
+def line(tmp_path, monkeypatch):
+    """Writes the dataset with the test dialogues that it is given, and gives a task of it."""
+    written = count()
+    about = yaml.safe_load((EXAMPLE / "task.yaml").read_text().replace("!function", "function"))["about"]
+
+    def write(*talks, strategy="zero_shot", prompt=None, judge=None, **settings):
+        root = tmp_path / str(next(written))  # documents of a folder are made once
+        (root / NAME).mkdir(parents=True)
+        said = {
+            **TASK,
+            "about": {**about, "language": "en", "name": "Night line"},
+            "prompt": {**TASK["prompt"], **(prompt or {})},
+            **({"judge": judge} if judge else {}),
+        }
+        text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
+        (root / NAME / "task.yaml").write_text(text.replace(f"'{CLASS}'", CLASS))
+        (root / NAME / "citation.bib").write_text((EXAMPLE / "citation.bib").read_text())
+        shots = [
+            {
+                "id": f"s{n}",
+                "talk": [{"role": "user", "content": f"Question {n}?"}],
+                "ideal": f"Answer {n}",
+                "_split": "fewshot",
+            }
+            for n in range(5)
+        ]
+        rows = [
+            {"id": str(n), "talk": talk, "ideal": "Go now.", "_split": "test"} for n, talk in enumerate(talks)
+        ]
+        write_jsonl(root / NAME / "sample.jsonl", rows + shots)
+        monkeypatch.setenv("MEDTASKS_TASKS", str(root))
+        forget()
+        return build_task(registry(), f"{NAME}{SUFFIX[strategy]}", Settings(data="sample", **settings))
+
+    yield write
+    forget()
+
+
+def chat(task, **kwargs):
+    """The turns that a chat template gets."""
+    got = []
+
+    def template(turns, add_generation_prompt=True):
+        got.extend(turns)
+        return "prompt"
+
+    task.fewshot_context(
+        task.eval_docs[0],
+        num_fewshot=int(task.config.num_fewshot or 0),
+        apply_chat_template=True,
+        chat_template=template,
+        **kwargs,
+    )
+    return got
+
+
+def roles(turns):
+    return [turn["role"] for turn in turns]
+
+
+def test_a_model_gets_the_turns_of_the_dialogue(line):
+    assert chat(line([CAREFUL, *TALK])) == [CAREFUL, *TALK]
+    assert chat(line(TALK)) == TALK
+
+
+def test_a_chain_of_thought_is_asked_for_in_the_turn_of_the_system(line):
+    system, *rest = chat(line([CAREFUL, *TALK], strategy="cot"))
+    assert rest == TALK
+    assert system["content"].endswith(CAREFUL["content"]) and "step by step" in system["content"]
+
+
+def test_shots_are_dialogues_that_were_answered(line):
+    turns = chat(line([CAREFUL, *TALK], strategy="five_shot"), fewshot_as_multiturn=True)
+    assert roles(turns) == ["system", *["user", "assistant"] * 5, "user", "assistant", "user"]
+    assert [turn["content"] for turn in turns[1:5]] == ["Question 0?", "Answer 0", "Question 1?", "Answer 1"]
+    assert turns[-3:] == TALK
+
+
+def test_a_template_without_a_turn_of_the_system_gets_its_text_in_the_first_turn(line):
+    turns = chat(line([CAREFUL, *TALK], system_role=False))
+    assert roles(turns) == ["user", "assistant", "user"]
+    assert turns[0]["content"] == f"{CAREFUL['content']}\n\n{TALK[0]['content']}"
+    (alone,) = chat(line([CAREFUL, TALK[0]], system_role=False))
+    assert alone["content"] == f"{CAREFUL['content']}\n\n{TALK[0]['content']}"
+
+
+def test_a_base_model_gets_a_transcript(line):
+    task = line([CAREFUL, *TALK])
+    text = task.fewshot_context(task.eval_docs[0], num_fewshot=0)
+    assert text == (
+        f"{CAREFUL['content']}\n\nUser: {TALK[0]['content']}\n\nAssistant: {TALK[1]['content']}\n\n"
+        f"User: {TALK[2]['content']}\n\nAssistant:"
+    )
+
+
+def test_turns_may_be_written_in_the_task_file(line):
+    written = [
+        {"role": "user", "content": "I have a question about: {{ ideal }}"},
+        {"role": "assistant", "content": "Go on."},
+        {"role": "user", "content": "{{ talk[0].content }}"},
+    ]
+    task = line(TALK, prompt={"messages": written, "input": "{{ input }} Please be brief."})
+    assert [turn["content"] for turn in chat(task)] == [
+        "I have a question about: Go now.",
+        "Go on.",
+        f"{TALK[0]['content']} Please be brief.",
+    ]
+
+
+def test_a_judge_and_a_reader_see_the_transcript(line):
+    judge = {"protocol": "likert_jury", "role": "a doctor", "axes": {"safety": "Is the advice safe?"}}
+    (document,) = line([CAREFUL, *TALK], judge=judge).eval_docs
+    said = "\n\n".join(
+        f"{name}: {turn['content']}" for name, turn in zip(("User", "Assistant", "User"), TALK, strict=True)
+    )
+    assert document["question"] == shown(document) == document.input == said
+
+
+def test_a_dialogue_of_one_turn_is_shown_as_that_turn(line):
+    (document,) = line(TALK[:1]).eval_docs
+    assert shown(document) == TALK[0]["content"] and "before" not in document
+
+
+@pytest.mark.parametrize(
+    ("talk", "what"),
+    [
+        (TALK[:2], "the last turn is the assistant's"),
+        ([], "the dialogue has no turns"),
+        ([{"role": "nurse", "content": "Yes?"}], "role of turn 1 is 'nurse'"),
+        ([{"role": "user", "content": "  "}], "turn 1 has no text"),
+        ([TALK[0], CAREFUL, TALK[2]], "turn 2 is the system's"),
+        ([CAREFUL], "the last turn is the system's"),
+    ],
+)
+def test_what_is_no_dialogue_is_named(line, talk, what):
+    with pytest.raises(MedtasksError) as caught:
+        line(TALK, talk)
+    assert what in str(caught.value) and "sample.jsonl" in str(caught.value)
+    assert TALK[0]["content"] not in str(caught.value)
+
+
+def test_a_template_that_refuses_the_turns_is_named(line):
+    def refuse(turns, add_generation_prompt=True):
+        raise jinja2.TemplateError("Conversation roles must alternate user/assistant")
+
+    task = line(TALK)
+    with pytest.raises(MedtasksError, match=r"refuses the turns of document 0: Conversation roles"):
+        task.fewshot_context(task.eval_docs[0], 0, apply_chat_template=True, chat_template=refuse)
+
+
+def test_other_turns_are_other_documents(line):
+    def rows(*talk):
+        return line(list(talk)).eval_docs[0].loaded.rows_hash
+
+    assert rows(*TALK) == rows(*TALK) != rows({**TALK[0], "content": "Hello."}, *TALK[1:])
+
+
+class Small:
+    """A model whose context takes so many characters."""
+
+    tokenizer = object()
+
+    def __init__(self, room):
+        self.max_length = room
+
+    def tok_encode(self, text):
+        return list(text)
+
+
+def test_the_oldest_turns_give_way_where_a_dialogue_does_not_fit(line):
+    task = line([CAREFUL, *TALK])
+    (document,) = task.eval_docs
+    whole = task.fewshot_context(document, 0)
+    for room, kept in ((len(whole), TALK), (len(whole) - 1, TALK[1:]), (len(whole) - 80, TALK[2:])):
+        text, cut = PromptFitter(Small(room), task, Settings()).fitted(document, {})
+        assert text.startswith(CAREFUL["content"]) and text.endswith(f"{TALK[2]['content']}\n\nAssistant:")
+        assert [turn for turn in TALK if turn["content"] in text] == kept
+        assert cut == ("" if kept == TALK else "input")
