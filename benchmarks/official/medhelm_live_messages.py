@@ -13,9 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from helm_messages import _csv, digest, message_list, requests
-from helm.benchmark.run_specs import medhelm_run_specs as specs  # noqa: I001  behind the stubs of helm_messages
+from helm.benchmark.run_specs import medhelm_run_specs as specs
 from helm.benchmark.scenarios import medxpert_qa_text_scenario, sct_bench_scenario
+from helm_messages import _csv, digest, message_list, requests
 
 
 def _sct_bench(rows, folder):
