@@ -55,7 +55,7 @@ def read_points(value: Any, total: Any = None, *, penalties: bool = False) -> li
         penalties: whether weights may be negative.
 
     Returns:
-        {id, text, weight} each, and `tags` if there are some. Points without ids are p1, p2, ... by their place.
+        {id, text, weight} each, and `tags` if there are some. Without ids they are p1, p2, ... by their place.
 
     Raises:
         PointsError: there is none, or one has no text, no weight of the right sign, or the id of another; the
