@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +14,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.docx import blocks
 from medtasks_ext.rows.masking import masked
-from medtasks_ext.rows.objects import json_objects
+from medtasks_ext.rows.objects import json_objects, renamed
 from medtasks_ext.rows.options import as_letters, lettered, split_options
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 from medtasks_ext.rows.spans import spans
@@ -51,6 +52,7 @@ _environment = Declared(
         "json_objects": json_objects,
         "lettered": lettered,
         "masked": masked,
+        "renamed": renamed,
         "spans": spans,
         "split_options": split_options,
     },
@@ -66,6 +68,19 @@ _environment = Declared(
 def parsed(text: str) -> nodes.Template:
     """The syntax tree of a template, to be read only."""
     return _environment.parse(text)
+
+
+def syntax_faults(text: str, *, expression: bool) -> Iterator[str]:
+    """What is wrong with a template or expression that is parsed and not compiled, in words."""
+    try:
+        tree = parsed(f"{{{{ ({text}\n) }}}}" if expression and text else text)
+    except NO_TEMPLATE as error:
+        yield f"no valid Jinja ({error})"
+        return
+    for kind, known in ((nodes.Filter, _environment.filters), (nodes.Test, _environment.tests)):
+        for node in tree.find_all(kind):
+            if node.name not in known:
+                yield f"no {kind.__name__.lower()} {node.name!r} in task files"
 
 
 class _Evaluate(Protocol):
