@@ -13,9 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from helm_messages import _csv, digest, message_list, requests
+
+# isort: split  # the stubs of helm_messages come first
 from helm.benchmark.run_specs import medhelm_run_specs as specs
 from helm.benchmark.scenarios import medxpert_qa_text_scenario, sct_bench_scenario
-from helm_messages import _csv, digest, message_list, requests
 
 
 def _sct_bench(rows, folder):
