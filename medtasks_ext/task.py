@@ -28,9 +28,9 @@ from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
+from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
 from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
-from medtasks_ext.registry.yamlfile import function_named
 from medtasks_ext.rows.sources import forced_origin
 
 #: Keys that lm-eval does not know.
@@ -88,7 +88,7 @@ class MedicalTask(ConfigurableTask):
             MedtasksError: as for the constructor.
         """
         said = dict(dataset.config)
-        made = _function(said.get("class", cls))
+        made = _function(said.get("class", cls), dataset.file)
         said |= {
             "task": dataset.task(strategy),
             "strategy": strategy,
@@ -106,6 +106,9 @@ class MedicalTask(ConfigurableTask):
                 where=source,
                 remedy="tasks/README.md lists the keys of a task file",
             )
+        for fault in unsafe_keys(config):
+            what, _, remedy = fault.partition(" → ")
+            raise MedtasksError(what, where=source, remedy=remedy)
         for key in ("dataset", "prompt", "answer", "about"):  # `rows` may follow from the suite
             if key not in config:
                 raise MedtasksError(
@@ -138,9 +141,11 @@ class MedicalTask(ConfigurableTask):
             **said,
             "generation_kwargs": {**_GENERATION, **(said.get("generation_kwargs") or {})},
         }
-        complete["process_results"] = _function(complete["process_results"])
+        file = dataset.file
+        complete["process_results"] = _function(complete["process_results"], file)
         complete["metric_list"] = [
-            {key: _function(value) for key, value in metric.items()} for metric in complete["metric_list"]
+            {key: _function(value, file) for key, value in metric.items()}
+            for metric in complete["metric_list"]
         ]
         complete["metadata"] = dict(complete["metadata"])
         return complete
@@ -215,8 +220,8 @@ class MedicalTask(ConfigurableTask):
         return {**super().dump_config(), **self.own}
 
 
-def _function(value: Any) -> Any:
-    return function_named(value) if isinstance(value, str) and value.startswith("!function ") else value
+def _function(value: Any, where: Path) -> Any:
+    return function_named(value, where=where) if isinstance(value, str) and value.startswith(MARK) else value
 
 
 def _dataset(config: Mapping[str, Any], strategy: str, source: Path) -> Dataset:

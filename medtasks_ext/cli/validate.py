@@ -17,39 +17,62 @@ from medtasks_ext.registry.suites import SUITE_FILE
 from medtasks_ext.registry.tasks import TASK_FILE
 
 if TYPE_CHECKING:
-    from medtasks_ext.runner.validate import Check
+    from collections.abc import Callable
+
+    from medtasks_ext.data.declared import Check
+    from medtasks_ext.registry import Registry
 
 
 def validate(
     names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,
+    static: Annotated[
+        bool, typer.Option("--static", help="Only read the files: import and render nothing that they name.")
+    ] = False,
 ) -> int:
     """Check dataset folders.
 
-    Schema, prompts, sample rows, an oracle, garbage; and the files of their suites.
+    Schema, functions, prompts, sample rows, an oracle, garbage; and the files of their suites.
 
     Example: medtasks validate medhelm_hospice_referral
 
+    Example: medtasks validate --static downloads/their_dataset
+
     Exit code 1: a folder has problems.
     """
-    os.environ.setdefault("TQDM_DISABLE", "1")
-    from medtasks_ext.runner.validate import checks_of
+    from medtasks_ext.data.declared import suite_faults
 
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)
     tasks = registry()
     suites = {file.parent.name: reason for file, reason in tasks.suite_faults.items()}
     suites = {name: reason for name, reason in suites.items() if not names or name in names}
+    for name, suite in tasks.suites.items():
+        if (not names or name in names) and (faults := list(suite_faults(suite))):
+            suites[name] = "\n".join(faults)
     for reason in suites.values():
         _say(f"✗ {reason}", "bold red")
     named = [name for name in names or [] if name not in suites]
     chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
-    failed = 0
+    check, failed = _static if static else _running(), 0
     for dataset in chosen:
-        checks = checks_of(tasks, dataset)
+        checks = check(tasks, dataset)
         wrong = any(check.problems for check in checks)
         failed += wrong
         _print(dataset, checks, every=wrong or len(chosen) == 1)
     _say(f"{len(chosen) + len(suites)} checked, {failed + len(suites)} with problems")
     return 1 if failed or suites else 0
+
+
+def _static(tasks: Registry, dataset: Dataset) -> list[Check]:
+    from medtasks_ext.data.declared import DeclaredFolder
+
+    return DeclaredFolder(tasks, dataset).checks()
+
+
+def _running() -> Callable[[Registry, Dataset], list[Check]]:
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    from medtasks_ext.runner.validate import checks_of
+
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    return checks_of
 
 
 def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.registry.yamlfile import function_named
+from medtasks_ext.registry.functions import function_named
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Documents

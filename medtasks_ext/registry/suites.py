@@ -7,7 +7,6 @@ own (published tables, a leaderboard's layout), the file names the function.
 from __future__ import annotations
 
 import difflib
-import importlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from pydantic import (
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
+from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, SuiteOfficial
 from medtasks_ext.registry.yamlfile import read_mapping
@@ -583,13 +583,7 @@ def function(suite: Suite, reference: str) -> Callable[..., Any]:
     """The function that a suite's file names.
 
     Raises:
-        MedtasksError: there is none of that name.
+        MedtasksError: as for `function_named`.
     """
-    module, _, name = reference.rpartition(".")
-    try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-        return found
-    except (ImportError, AttributeError) as error:
-        raise MedtasksError(
-            f"{reference} cannot be imported ({error})", where=suite.file, remedy="correct the name"
-        ) from None
+    found: Callable[..., Any] = function_named(reference, where=suite.file)
+    return found

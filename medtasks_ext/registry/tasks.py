@@ -37,8 +37,6 @@ from medtasks_ext.registry.suites import (
 )
 from medtasks_ext.registry.yamlfile import read_yaml
 
-#: What the key `class` of a task file names.
-TASK_CLASS = "medtasks_ext.task.MedicalTask"
 #: The hand-written file of a dataset folder.
 TASK_FILE = "task.yaml"
 #: What a task file says of the dataset, besides keys of lm-eval.

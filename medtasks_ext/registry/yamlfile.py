@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -16,6 +15,10 @@ if TYPE_CHECKING:
     _Base = yaml.SafeLoader
 else:
     _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+#: Bytes of a file, values in it (aliases count each time), keys of a mapping with merges, levels.
+_BYTES, _VALUES, _MERGED, _DEPTH = 8 << 20, 1_000_000, 10_000, 100
 
 
 class _Loader(_Base):
@@ -33,6 +36,12 @@ class _Loader(_Base):
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep=deep)
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Put what `<<` names in its place; a file whose merges double each other is refused."""
+        super().flatten_mapping(node)
+        if len(node.value) > _MERGED:
+            raise yaml.constructor.ConstructorError(problem="too many keys", problem_mark=node.start_mark)
 
 
 def _function(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
@@ -75,15 +84,21 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """One YAML mapping, as it stands in the file.
 
     Raises:
-        MedtasksError: no such file, not valid YAML, a key that is given twice, or not a mapping.
+        MedtasksError: no such file, not valid YAML, a key that is given twice, not a mapping, or more than
+            a file of its kind holds.
     """
+    if path.exists() and not (path.is_file() and path.stat().st_size <= _BYTES):
+        raise MedtasksError(
+            f"no file, or more than {_BYTES >> 20} MB", where=path, remedy="name a YAML file written by hand"
+        )
     try:
         config = yaml_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="check the `include:` that names it") from None
     except UnicodeDecodeError:
         raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None
-    except (yaml.YAMLError, ValueError) as error:  # a date that there is not is no error of YAML
+    # a date that there is not is no error of YAML
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
         mark = getattr(error, "problem_mark", None)
         raise MedtasksError(
             f"not valid YAML ({getattr(error, 'problem', None) or error})",
@@ -94,19 +109,17 @@ def read_mapping(path: Path) -> dict[str, Any]:
         raise MedtasksError(
             "expected a mapping of keys", where=path, remedy="start from another file of its kind"
         )
+    _check_size(config, path)
     return config
 
 
-def function_named(reference: str) -> Any:
-    """The function behind `!function package.module.name`.
-
-    Raises:
-        MedtasksError: there is no such module, or no such function in it.
-    """
-    module, _, name = reference.removeprefix("!function ").rpartition(".")
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError):
-        raise MedtasksError(
-            "no such function", where=reference, remedy="name an installed module and a function in it"
-        ) from None
+def _check_size(config: Any, path: Path) -> None:
+    """Refuse aliases that repeat each other: whoever walks through the values would not come to an end."""
+    level, n, depth = [config], 0, 0
+    while level:
+        level = [item for item in level if isinstance(item, dict | list)]
+        n, depth = n + sum(map(len, level)), depth + 1
+        if n > _VALUES or depth > _DEPTH:
+            what = f"more than {_VALUES:,} values, as aliases repeat them" if n > _VALUES else "too deep"
+            raise MedtasksError(what, where=path, remedy="write what a person can read")
+        level = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]

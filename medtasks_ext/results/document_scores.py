@@ -17,7 +17,7 @@ import numpy as np
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry.yamlfile import function_named
+from medtasks_ext.registry.functions import MARK, function_named
 from medtasks_ext.stats.counts import Counts, by_unit, statistic_of, unit_of
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import Array, Statistic, mean
@@ -79,14 +79,14 @@ def score_statistic(dataset: Dataset) -> Statistic:
 def aggregations(dataset: Dataset) -> dict[str, Callable[..., Any]]:
     """Metric -> aggregation, as a dataset's YAML names them; lm-eval's own but `mean` left out."""
     return {
-        item["metric"]: _named(str(item["aggregation"]))
+        item["metric"]: _named(str(item["aggregation"]), dataset)
         for item in dataset.metric_list
-        if item["aggregation"] == "mean" or str(item["aggregation"]).startswith("!function")
+        if item["aggregation"] == "mean" or str(item["aggregation"]).startswith(MARK)
     }
 
 
-def _named(aggregation: str) -> Callable[..., Any]:
-    return mean if aggregation == "mean" else function_named(aggregation)
+def _named(aggregation: str, dataset: Dataset) -> Callable[..., Any]:
+    return mean if aggregation == "mean" else function_named(aggregation, where=dataset.file)
 
 
 def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) -> DocumentScores:

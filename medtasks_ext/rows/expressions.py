@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -66,6 +67,19 @@ _environment = Declared(
 def parsed(text: str) -> nodes.Template:
     """The syntax tree of a template, to be read only."""
     return _environment.parse(text)
+
+
+def syntax_faults(text: str, *, expression: bool) -> Iterator[str]:
+    """What is wrong with a template or expression that is parsed and not compiled, in words."""
+    try:
+        tree = parsed(f"{{{{ ({text}\n) }}}}" if expression and text else text)
+    except NO_TEMPLATE as error:
+        yield f"no valid Jinja ({error})"
+        return
+    for kind, known in ((nodes.Filter, _environment.filters), (nodes.Test, _environment.tests)):
+        for node in tree.find_all(kind):
+            if node.name not in known:
+                yield f"no {kind.__name__.lower()} {node.name!r} in task files"
 
 
 class _Evaluate(Protocol):

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.registry import Metadata, Registry, Suite, registry
-from medtasks_ext.registry.tasks import TASK_CLASS
+from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.rows.spec import DatasetSpec
 
 _TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}

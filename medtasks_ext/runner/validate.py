@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from medtasks_ext.answers import AnswerFormat, answer_format
-from medtasks_ext.answers.formats import any_format
-from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.jsonfile import numbered_lines
+from medtasks_ext.answers import AnswerFormat
+from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, Check, DeclaredFolder, Step
+from medtasks_ext.errors import some
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.registry import STRATEGIES, Dataset, Metadata, Registry
-from medtasks_ext.registry.citations import BESIDE, entries_of
-from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.suites import NO_SUITE, near
-from medtasks_ext.registry.tasks import BLOCKS, TASK_CLASS, TASK_FILE, describe
-from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
-from medtasks_ext.rows.spec import DatasetSpec
+from medtasks_ext.registry import STRATEGIES, Dataset, Registry
+from medtasks_ext.registry.tasks import TASK_FILE
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
 
-
-MIN_TEST, MIN_FEWSHOT = 6, 5
 GARBAGE = "◇◇◇"
 
 
@@ -48,15 +36,6 @@ class _Same(Baseline):
         return self.text
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that a dataset folder must satisfy."""
-
-    what: str  # what holds if there is no problem
-    problems: list[str] = field(default_factory=list)  # what is wrong and how it is mended, one each
-    done: bool = True  # False where an earlier problem has to be mended first
-
-
 def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
     """What is wrong with a dataset folder, in words; empty when nothing is."""
     return [problem for check in checks_of(registry, dataset) for problem in check.problems]
@@ -69,120 +48,22 @@ def checks_of(registry: Registry, dataset: Dataset) -> list[Check]:
     strategy, that prompts render, that an oracle gets `oracle_max`, and that garbage gets what the
     suite's rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
     """
-    folder = _Folder(registry, dataset)
-    checks: list[Check] = []
-    blocked = False
-    for what, find, is_needed in folder.steps():
-        if blocked:
-            checks.append(Check(what, done=False))
-            continue
-        try:
-            problems = list(find())
-            blocked = is_needed and bool(problems)
-        except MedtasksError as error:
-            problems, blocked = [str(error)], True
-        checks.append(Check(what, [folder.shortened(problem) for problem in problems]))
-    return checks
+    return _Folder(registry, dataset).checks()
 
 
-class _Folder:
-    """One dataset folder under examination. The methods below give problems, in words."""
+class _Folder(DeclaredFolder):
+    """One dataset folder under examination, its tasks built and run."""
 
-    def __init__(self, registry: Registry, dataset: Dataset) -> None:
-        self.registry, self.dataset = registry, dataset
-
-    def steps(self) -> list[tuple[str, Callable[[], Iterator[str]], bool]]:
-        """(what holds, what finds problems, whether later steps need it)."""
+    def steps(self) -> list[Step]:
+        """What needs no model, and what does."""
         return [
-            (f"{TASK_FILE} can be read, and says all that it must", self.task_file, True),
-            ("nothing is left to fill in", self.placeholders, False),
-            ("access, download and version agree", self.facts, False),
+            *self.static_steps(),
             (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
             *(
                 (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
                 for strategy in STRATEGIES
             ),
         ]
-
-    def shortened(self, problem: str) -> str:
-        """A message with paths as seen from the folder, on lines of its own depth."""
-        problem = problem.replace(f"{self.dataset.folder}/", "").replace(f"{self.registry.root}/", "")
-        return problem.replace("\n  →", " →")
-
-    # ------------------------------------------------------------------ files
-
-    @cached_property
-    def _spec(self) -> DatasetSpec:
-        return DatasetSpec(**self.dataset.blocks)
-
-    @cached_property
-    def _form(self) -> AnswerFormat:
-        return answer_format(self._spec.answer, where=self.dataset.file)
-
-    def task_file(self) -> Iterator[str]:
-        config = self.dataset.config
-        for key in config.keys() - TASK_KEYS.keys():
-            yield f"{TASK_FILE}: {key}: unknown key{near(key, TASK_KEYS)}"
-        for key, remedy in _NEEDED.items():
-            if key not in (*BLOCKS, *config):
-                yield f"{TASK_FILE}: {key}: missing key → {remedy}"
-        if config.get("class") not in (None, f"!function {TASK_CLASS}"):
-            yield f"{TASK_FILE}: class: not the class of all tasks → write `!function {TASK_CLASS}`"
-        if config.get("strategy") not in (None, "zero_shot"):
-            yield (
-                f"{TASK_FILE}: strategy: this file is asked zero-shot"
-                " → leave the key out; `medtasks build` writes the files of the others"
-            )
-        folder = self.dataset.key
-        if config.get("dataset") not in (None, folder):
-            yield f"{TASK_FILE}: dataset: {config['dataset']!r} is not this folder → write {folder}"
-        about, answer, metadata = config.get("about"), config.get("answer"), config.get("metadata")
-        if isinstance(metadata, dict):
-            for key in metadata.keys() - {"version"}:
-                yield f"{TASK_FILE}: metadata.{key}: unknown key{near(str(key), ['version'])}"
-        if isinstance(about, dict):
-            facts = self.dataset.facts
-
-            def read(written: Any) -> Metadata:
-                return Metadata.read(written, facts)
-
-            yield from _faults(read, about, "about", _meanings())
-            suite, task = self.dataset.suite.id, config.get("task")
-            if suite != NO_SUITE and isinstance(task, str) and not task.startswith(f"{suite}_"):
-                yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
-        yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
-        if isinstance(answer, dict):
-            faults = list(_answer_faults(answer))
-            yield from faults or _scoring_faults(self.dataset)
-
-    def placeholders(self) -> Iterator[str]:
-        files = [file for file in sorted(self.dataset.folder.iterdir()) if file.suffix in (".yaml", ".sql")]
-        for file in files:
-            for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
-                if PLACEHOLDER in line:
-                    text = line[line.index(PLACEHOLDER) :].strip(" '\"}")
-                    yield f"{file.name}, line {number}: {text}"
-        if self.dataset.sample_file.is_file():
-            lines = list(numbered_lines(self.dataset.sample_file, remedy="write sample rows"))
-            if left := [number for number, line in lines if PLACEHOLDER in line]:
-                yield (
-                    f"sample.jsonl: {len(left)} of {len(lines)} rows are placeholders (lines {some(left)})"
-                    " → write invented rows; never real or altered patient data"
-                )
-
-    def facts(self) -> Iterator[str]:
-        access, download = self.dataset.metadata.access, self._spec.rows.download
-        if download and download.terms is None and access != "open":
-            yield (
-                f"{TASK_FILE}: rows.download is there, but access is {access}"
-                " → only open data may be downloaded without terms: name them under rows.download.terms"
-            )
-        if not re.fullmatch(VERSION, self.dataset.version):
-            yield (f"{TASK_FILE}: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A")
-        known = entries_of([self.dataset])
-        for key in self.dataset.metadata.axis("citation"):
-            if key not in known and not key.startswith(PLACEHOLDER):
-                yield f"{TASK_FILE}: about.citation: {key} has no entry → write it into {BESIDE} here"
 
     # ------------------------------------------------------------------ rows
 
@@ -292,64 +173,6 @@ class _Folder:
             got = _evaluated(self._own_registry, name, _Same(text)).metrics["rouge_l"]
             if got != 0:
                 yield f"{name}: the answer {text!r} gets rouge_l {got} instead of 0 → mend `answer:`"
-
-
-#: Keys that every task file has, and what belongs there.
-_NEEDED = {
-    "class": f"write `!function {TASK_CLASS}`",
-    "task": "name the task: SUITE_DATASET",
-    "dataset": "name the folder: SUITE/DATASET",
-    **dict.fromkeys(("rows", "prompt", "answer", "about"), "see the example in CONTRIBUTING.md"),
-    "metadata": "write `version: 1-A` below it",
-}
-
-
-def _faults(
-    read: Callable[[Any], Any],
-    block: Any,
-    root: str,
-    meanings: Mapping[str, str] | None = None,
-    skip: int = 0,
-) -> Iterator[str]:
-    """What a model finds wrong with a block.
-
-    Args:
-        read: validates it.
-        root: where it is.
-        meanings: key -> what belongs there, said of keys that are missing.
-        skip: leading parts of an error's place that are no keys.
-    """
-    try:
-        read(block)
-    except ValidationError as error:
-        for item in error.errors():
-            place = item["loc"][skip:]
-            meaning = (meanings or {}).get(str(place[0])) if item["type"] == "missing" and place else None
-            fault = describe({**item, "loc": place}, root, known_keys()).lstrip(".")
-            yield f"{TASK_FILE}: {fault}" + (f" → {meaning}" if meaning else "")
-
-
-def _meanings() -> dict[str, str]:
-    record = task_schema()["$defs"]["Metadata"]["properties"]
-    return {key: part["description"] for key, part in record.items() if "description" in part}
-
-
-def _answer_faults(answer: dict[str, Any]) -> Iterator[str]:
-    known = list(any_format().json_schema()["discriminator"]["mapping"])
-    if (kind := answer.get("kind")) not in known:
-        yield (
-            f"{TASK_FILE}: answer.kind: unknown kind {kind!r}{near(str(kind), known)}"
-            f" → one of: {', '.join(known)}"
-        )
-        return
-    yield from _faults(any_format().validate_python, answer, "answer", skip=1)
-
-
-def _scoring_faults(dataset: Dataset) -> Iterator[str]:
-    try:
-        _ = dataset.process_results, dataset.metric_list
-    except MedtasksError as error:
-        yield f"{TASK_FILE}: {error.what} → {error.remedy}"
 
 
 def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:

@@ -17,7 +17,7 @@ from medtasks_ext.answers.normalise import answer_part
 from medtasks_ext.answers.tolerant.records import as_lines, joined
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.yamlfile import function_named
+from medtasks_ext.registry.functions import function_named
 from tests.answers import responses
 from tests.answers.plain_repaired import events as plain_events
 from tests.answers.plain_repaired import reading as plain_reading

@@ -141,7 +141,7 @@ def test_texts_that_are_not_here_have_their_published_mean_length(medtasks, plan
         return words * sum(map(len, sample)) / sum(map(count_words, sample))
 
     text, gold = characters(lengths.input, texts), characters(lengths.output or 0, golds)
-    assert text > 10 * fmean(map(len, texts))  # real records, sample rows
+    assert text > 1.5 * fmean(map(len, texts))  # real records are longer than sample rows
     wide = ("--max_gen_toks", "99999")
     (found,) = plan("ORG/Model-8B", "--tasks", task, *wide)["tasks"]
     assert (found["lengths"], found["at_hand"]) == ("published", False)

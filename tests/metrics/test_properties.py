@@ -15,7 +15,7 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.registry.yamlfile import function_named
+from medtasks_ext.registry.functions import function_named
 from tests.answers import responses
 from tests.metrics.build import documents, mean
 

@@ -63,7 +63,7 @@ def test_all_functions_that_suites_name_are_there():
 
 
 def test_a_function_that_is_not_there_is_named_with_the_file():
-    with pytest.raises(MedtasksError, match=r"mlb/suite.yaml: medtasks_ext.nowhere.x cannot be imported"):
+    with pytest.raises(MedtasksError, match=r"mlb/suite.yaml: `!function medtasks_ext.nowhere.x` is not in"):
         function(TASKS.suites["mlb"], "medtasks_ext.nowhere.x")
 
 

@@ -25,6 +25,26 @@ BAD = {
 }
 
 
+DOUBLED = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+MERGED = "a0: &a0 {k: 1, l: 2}\n" + "".join(
+    f"a{n}: &a{n}\n  <<: [*a{n - 1}, *a{n - 1}]\n  k{n}: 1\n" for n in range(1, 40)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(DOUBLED, "aliases repeat"), (MERGED, "too many keys"), ("a: " + "[" * 5000 + "]" * 5000, "too deep"),
+     ("a: " + "9" * 5000, "not valid"), ("#" * (9 << 20), "more than 8 MB")],
+)  # fmt: skip
+def test_a_file_that_is_made_to_keep_the_machine_busy_is_refused(tmp_path, text, message):
+    (tmp_path / "task.yaml").write_text(text)
+    with pytest.raises(MedtasksError, match=message):
+        read_yaml(tmp_path / "task.yaml")
+    (tmp_path / "other.yaml").write_text("include: /dev/zero\n")
+    with pytest.raises(MedtasksError, match="no file"):
+        read_yaml(tmp_path / "other.yaml")
+
+
 @pytest.mark.parametrize("fault", BAD)
 def test_a_fault_is_one_message_with_the_line(tmp_path, fault):
     text, line, message = BAD[fault]

@@ -1,0 +1,293 @@
+"""What the files of a dataset folder say, checked without importing or rendering anything that they name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pydantic import ValidationError
+
+from medtasks_ext.answers import AnswerFormat, answer_format
+from medtasks_ext.answers.formats import any_format
+from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.jsonfile import numbered_lines
+from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
+from medtasks_ext.registry.citations import BESIDE, entries_of
+from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
+from medtasks_ext.registry.new import PLACEHOLDER
+from medtasks_ext.registry.suites import NO_SUITE, near
+from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, describe
+from medtasks_ext.rows.expressions import syntax_faults
+from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
+from medtasks_ext.rows.spec import DatasetSpec, RowSchema
+
+#: Rows that a sample has at least.
+MIN_TEST, MIN_FEWSHOT = 6, 5
+#: What a dataset folder may hold.
+_SUFFIXES = (".yaml", ".jsonl", ".json", ".bib", ".sql", ".md")
+
+#: (what holds, what finds problems, whether later steps need it)
+Step = tuple[str, Callable[[], Iterator[str]], bool]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a dataset folder must satisfy."""
+
+    what: str  # what holds if there is no problem
+    problems: list[str] = field(default_factory=list)  # what is wrong and how it is mended, one each
+    done: bool = True  # False where an earlier problem has to be mended first
+
+
+class DeclaredFolder:
+    """One dataset folder, read as data. Methods that are steps give problems, in words."""
+
+    def __init__(self, registry: Registry, dataset: Dataset) -> None:
+        self.registry, self.dataset = registry, dataset
+
+    def steps(self) -> list[Step]:
+        """The steps in their order."""
+        return [
+            *self.static_steps(),
+            ("sample rows are JSON objects, and say their split", self.sample_lines, False),
+        ]
+
+    def static_steps(self) -> list[Step]:
+        """Those that every check begins with."""
+        return [
+            (f"{TASK_FILE} can be read, and says all that it must", self.task_file, True),
+            ("functions and templates are those that a task file may use", self.programs, True),
+            ("nothing is left to fill in", self.placeholders, False),
+            ("access, download and version agree", self.facts, False),
+        ]
+
+    def checks(self) -> list[Check]:
+        """What the folder must satisfy, step by step, and what is wrong."""
+        found: list[Check] = []
+        blocked = False
+        for what, find, is_needed in self.steps():
+            if blocked:
+                found.append(Check(what, done=False))
+                continue
+            try:
+                problems = list(find())
+                blocked = is_needed and bool(problems)
+            except MedtasksError as error:
+                problems, blocked = [str(error)], True
+            found.append(Check(what, [self.shortened(problem) for problem in problems]))
+        return found
+
+    def shortened(self, problem: str) -> str:
+        """A message with paths as seen from the folder, on lines of its own depth."""
+        problem = problem.replace(f"{self.dataset.folder}/", "").replace(f"{self.registry.root}/", "")
+        return problem.replace("\n  →", " →")
+
+    # ------------------------------------------------------------------ files
+
+    @cached_property
+    def _spec(self) -> DatasetSpec:
+        return DatasetSpec(**self.dataset.blocks)
+
+    @cached_property
+    def _form(self) -> AnswerFormat:
+        return answer_format(self._spec.answer, where=self.dataset.file)
+
+    def task_file(self) -> Iterator[str]:
+        """Faults of the task file."""
+        config = self.dataset.config
+        for key in config.keys() - TASK_KEYS.keys():
+            yield f"{TASK_FILE}: {key}: unknown key{near(key, TASK_KEYS)}"
+        for key, remedy in _NEEDED.items():
+            if key not in (*BLOCKS, *config):
+                yield f"{TASK_FILE}: {key}: missing key → {remedy}"
+        if config.get("class") not in (None, f"!function {TASK_CLASS}"):
+            yield f"{TASK_FILE}: class: not the class of all tasks → write `!function {TASK_CLASS}`"
+        if config.get("strategy") not in (None, "zero_shot"):
+            yield (
+                f"{TASK_FILE}: strategy: this file is asked zero-shot"
+                " → leave the key out; `medtasks build` writes the files of the others"
+            )
+        folder = self.dataset.key
+        if config.get("dataset") not in (None, folder):
+            yield f"{TASK_FILE}: dataset: {config['dataset']!r} is not this folder → write {folder}"
+        about, answer, metadata = config.get("about"), config.get("answer"), config.get("metadata")
+        if isinstance(metadata, dict):
+            for key in metadata.keys() - {"version"}:
+                yield f"{TASK_FILE}: metadata.{key}: unknown key{near(str(key), ['version'])}"
+        if isinstance(about, dict):
+            facts = self.dataset.facts
+
+            def read(written: Any) -> Metadata:
+                return Metadata.read(written, facts)
+
+            yield from _faults(read, about, "about", _meanings())
+            suite, task = self.dataset.suite.id, config.get("task")
+            if suite != NO_SUITE and isinstance(task, str) and not task.startswith(f"{suite}_"):
+                yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
+        yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
+        if isinstance(answer, dict):
+            faults = list(_answer_faults(answer))
+            yield from faults or _scoring_faults(self.dataset)
+
+    def placeholders(self) -> Iterator[str]:
+        """What a person has yet to write."""
+        files = [file for file in sorted(self.dataset.folder.iterdir()) if file.suffix in (".yaml", ".sql")]
+        for file in files:
+            for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
+                if PLACEHOLDER in line:
+                    text = line[line.index(PLACEHOLDER) :].strip(" '\"}")
+                    yield f"{file.name}, line {number}: {text}"
+        if self.dataset.sample_file.is_file():
+            lines = list(numbered_lines(self.dataset.sample_file, remedy="write sample rows"))
+            if left := [number for number, line in lines if PLACEHOLDER in line]:
+                yield (
+                    f"sample.jsonl: {len(left)} of {len(lines)} rows are placeholders (lines {some(left)})"
+                    " → write invented rows; never real or altered patient data"
+                )
+
+    def facts(self) -> Iterator[str]:
+        """Facts that contradict each other."""
+        access, download = self.dataset.metadata.access, self._spec.rows.download
+        if download and download.terms is None and access != "open":
+            yield (
+                f"{TASK_FILE}: rows.download is there, but access is {access}"
+                " → only open data may be downloaded without terms: name them under rows.download.terms"
+            )
+        if not re.fullmatch(VERSION, self.dataset.version):
+            yield (f"{TASK_FILE}: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A")
+        known = entries_of([self.dataset])
+        for key in self.dataset.metadata.axis("citation"):
+            if key not in known and not key.startswith(PLACEHOLDER):
+                yield f"{TASK_FILE}: about.citation: {key} has no entry → write it into {BESIDE} here"
+
+    def programs(self) -> Iterator[str]:
+        """What would run when the task is used, and may not."""
+        config = self.dataset.config
+        for reference in functions_of(config):
+            try:
+                check_function(reference)
+            except MedtasksError as error:
+                yield f"{TASK_FILE}: {error.what} → {error.remedy}"
+        yield from (f"{TASK_FILE}: {fault}" for fault in unsafe_keys(config))
+        for place, text, is_expression in _jinja(self._spec):
+            for fault in syntax_faults(text, expression=is_expression):
+                yield f"{TASK_FILE}: {place}: {fault} → mend the Jinja there"
+        for file in sorted(self.dataset.folder.iterdir()):
+            if file.is_symlink() or (file.is_file() and file.suffix not in _SUFFIXES):
+                yield f"{file.name}: no file of a dataset folder, and never read → take it out"
+
+    def sample_lines(self) -> Iterator[str]:
+        """Faults of the sample rows as JSON lines."""
+        file, splits = self.dataset.sample_file, Counter[Any]()
+        for number, line in numbered_lines(file, remedy="write sample rows"):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, dict):
+                yield f"{file.name}, line {number}: no JSON object → write one row a line"
+            else:
+                splits[str(row.get("_split"))] += 1
+        if lacking := [name for name in ("fewshot", "test") if not splits[name]]:
+            yield f"{file.name}: no row of `_split` {' and '.join(lacking)} → write such rows"
+
+
+def suite_faults(suite: Suite) -> Iterator[str]:
+    """What is wrong with the functions that a suite's file names."""
+    published = suite.published
+    named = [published.entries, published.costs] if published else []
+    for reference in filter(None, [*named, suite.leaderboard]):
+        try:
+            check_function(reference, where=suite.where)
+        except MedtasksError as error:
+            yield str(error)
+
+
+#: Keys that every task file has, and what belongs there.
+_NEEDED = {
+    "class": f"write `!function {TASK_CLASS}`",
+    "task": "name the task: SUITE_DATASET",
+    "dataset": "name the folder: SUITE/DATASET",
+    **dict.fromkeys(("rows", "prompt", "answer", "about"), "see the example in CONTRIBUTING.md"),
+    "metadata": "write `version: 1-A` below it",
+}
+
+
+def _faults(
+    read: Callable[[Any], Any],
+    block: Any,
+    root: str,
+    meanings: Mapping[str, str] | None = None,
+    skip: int = 0,
+) -> Iterator[str]:
+    """What a model finds wrong with a block.
+
+    Args:
+        read: validates it.
+        root: where it is.
+        meanings: key -> what belongs there, said of keys that are missing.
+        skip: leading parts of an error's place that are no keys.
+    """
+    try:
+        read(block)
+    except ValidationError as error:
+        for item in error.errors():
+            place = item["loc"][skip:]
+            meaning = (meanings or {}).get(str(place[0])) if item["type"] == "missing" and place else None
+            fault = describe({**item, "loc": place}, root, known_keys()).lstrip(".")
+            yield f"{TASK_FILE}: {fault}" + (f" → {meaning}" if meaning else "")
+
+
+def _meanings() -> dict[str, str]:
+    record = task_schema()["$defs"]["Metadata"]["properties"]
+    return {key: part["description"] for key, part in record.items() if "description" in part}
+
+
+def _answer_faults(answer: dict[str, Any]) -> Iterator[str]:
+    known = list(any_format().json_schema()["discriminator"]["mapping"])
+    if (kind := answer.get("kind")) not in known:
+        yield (
+            f"{TASK_FILE}: answer.kind: unknown kind {kind!r}{near(str(kind), known)}"
+            f" → one of: {', '.join(known)}"
+        )
+        return
+    yield from _faults(any_format().validate_python, answer, "answer", skip=1)
+
+
+def _scoring_faults(dataset: Dataset) -> Iterator[str]:
+    try:
+        _ = dataset.process_results, dataset.metric_list
+    except MedtasksError as error:
+        yield f"{TASK_FILE}: {error.what} → {error.remedy}"
+
+
+def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
+    """(place, text, whether it is an expression) of all Jinja of a task file but that of `official`."""
+    prompt, rows, judge = spec.prompt, spec.rows, spec.judge
+    for name in ("instruction", "input", "cue", "target"):
+        yield f"prompt.{name}", getattr(prompt, name) or "", False
+    yield "rows.cluster", rows.cluster or "", True
+    for number, schema in enumerate(rows.schemas):
+        yield from ((f"rows.schemas.{number}.{name}", text, True) for name, text in _of_schema(schema))
+    for number, exclusion in enumerate(rows.exclude):
+        yield f"rows.exclude.{number}.when", exclusion.when or "", True
+    for number, original in enumerate(rows.original):
+        place = f"rows.original.{number}"
+        yield from ((f"{place}.fields.{name}", text, True) for name, text in original.fields.items())
+        yield f"{place}.where", original.where or "", True
+        for name in ("id", "input", "output"):
+            yield f"{place}.{name}", getattr(original, name) or "", False
+    if judge:
+        yield "judge.question", judge.question or "", False
+        yield from ((f"judge.{name}", getattr(judge, name) or "", True) for name in ("points", "total"))
+
+
+def _of_schema(schema: RowSchema) -> Iterator[tuple[str, str]]:
+    yield from ((f"fields.{name}", text) for name, text in schema.fields.items())
+    yield "each", schema.each or ""
+    yield "where", schema.where or ""

@@ -1,0 +1,138 @@
+"""The functions that YAML files may name: a catalogue, and those of installed packages that the user trusts.
+
+A file of a stranger can so name what is there, and nothing else: no module beside the file is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.families import families
+from medtasks_ext.registry.folders import own_folders, tasks_folder
+
+#: Variable that names installed packages whose functions YAML files may name, separated by commas.
+TRUSTED_PACKAGES = "MEDTASKS_TRUSTED_PACKAGES"
+#: What the key `class` of a task file names.
+TASK_CLASS = "medtasks_ext.task.MedicalTask"
+#: How YAML names a function; a file of a suite leaves the mark out.
+MARK = "!function "
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+#: Keys whose texts lm-eval renders without a sandbox, as it renders each document.
+_RENDERED = ("description", "doc_to_text", "doc_to_target", "doc_to_choice", "doc_to_image", "doc_to_audio")
+_RENDERED_TOO = ("gen_prefix", "doc_to_decontamination_query", "fewshot_config", "target_delimiter")
+_JINJA = ("{{", "{%", "{#")
+_FILE = Path(__file__).with_name("functions.yaml")
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> frozenset[str]:
+    """The package's own functions that a YAML file may name, as `package.module.name`."""
+    listed: list[str] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    named = [[family.process_results, *map(dict, family.metric_list)] for family in families()]
+    return frozenset([*listed, *(name.removeprefix(MARK) for name in functions_of(named)), TASK_CLASS])
+
+
+def trusted_packages() -> frozenset[str]:
+    """The installed packages that `$MEDTASKS_TRUSTED_PACKAGES` names.
+
+    Raises:
+        MedtasksError: one is no name of a package.
+    """
+    names = [name for name in re.split(r"[\s,]+", os.environ.get(TRUSTED_PACKAGES, "")) if name]
+    for name in names:
+        if not name.isidentifier():
+            raise MedtasksError(
+                f"{name!r} is no name of a package",
+                where=TRUSTED_PACKAGES,
+                remedy="write names as they are imported, with commas between: hospital_metrics",
+            )
+    return frozenset(names)
+
+
+def check_function(reference: str, *, where: object = None) -> str:
+    """The name behind `!function package.module.name`, if a YAML file may name it. Imports nothing.
+
+    Raises:
+        MedtasksError: it is neither in the catalogue nor of a trusted package.
+    """
+    name = reference.removeprefix(MARK)
+    if name in catalogue() or (_NAME.fullmatch(name) and name.partition(".")[0] in trusted_packages()):
+        return name
+    raise MedtasksError(
+        f"`{MARK}{name[:100]}` is not in the catalogue of functions",
+        where=where,
+        remedy="name a function that a family of metrics uses (docs/metrics.md); or install the package that "
+        f"holds it, and name the package in {TRUSTED_PACKAGES}",
+    )
+
+
+def unsafe_keys(said: Mapping[str, Any]) -> Iterator[str]:
+    """Keys of a task file by which lm-eval would run what the file says, as `key: what → remedy`."""
+    for key in (*_RENDERED, *_RENDERED_TOO):
+        if any(mark in str(said.get(key)) for mark in _JINJA):
+            yield (
+                f"{key}: lm-eval would render this Jinja without a sandbox"
+                " → write templates under `prompt` and `rows`"
+            )
+    if said.get("use_prompt") is not None:
+        yield "use_prompt: lm-eval would read another file with templates → write templates under `prompt`"
+
+
+def functions_of(said: Any) -> Iterator[str]:
+    """The functions that a file names anywhere, as `!function NAME`."""
+    if isinstance(said, str):
+        if said.startswith(MARK):
+            yield said
+    elif isinstance(said, Mapping | list):
+        for part in said.values() if isinstance(said, Mapping) else said:
+            yield from functions_of(part)
+
+
+def function_named(reference: str, *, where: object = None) -> Any:
+    """The function behind `!function package.module.name`; the mark may be left out.
+
+    Raises:
+        MedtasksError: a file may not name it, its package is not installed, or there is no such function.
+    """
+    name = check_function(reference, where=where)
+    if name not in catalogue():
+        _check_installed(name.partition(".")[0], where)
+    module, _, attribute = name.rpartition(".")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise MedtasksError(
+            f"`{MARK}{name}` cannot be imported ({error})", where=where, remedy="correct the name"
+        ) from None
+
+
+def _check_installed(package: str, where: object) -> None:
+    """Refuse a package that only lies beside the files, in the current folder or with the tasks."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    places = [] if spec is None else [spec.origin or "", *(spec.submodule_search_locations or ())]
+    beside = [folder.resolve() for folder in (Path.cwd(), tasks_folder(), *own_folders())]
+    installed = Path(sys.prefix).resolve()
+    for place in (Path(place).resolve() for place in places if place):
+        if installed not in place.parents and any(folder in place.parents for folder in beside):
+            places = []
+    if not places:
+        raise MedtasksError(
+            f"the package {package} is not installed; a module in the current folder or beside tasks does "
+            "not count",
+            where=where or TRUSTED_PACKAGES,
+            remedy=f"install it, or take it out of {TRUSTED_PACKAGES}",
+        )

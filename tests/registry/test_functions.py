@@ -1,0 +1,137 @@
+"""What a YAML file may name as a function, and what lm-eval may render of it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.functions import TRUSTED_PACKAGES, catalogue, check_function, function_named
+from medtasks_ext.registry.tasks import forget
+from tests.conftest import ROOT
+
+EVIL = "from pathlib import Path\nPath({marker!r}).touch()\n\n\ndef f(*given, **named):\n    return {{}}\n"
+#: Names that a stranger's file could try.
+REFUSED = [
+    "evil.f",
+    "os.system",
+    "subprocess.run",
+    "builtins.eval",
+    "medtasks_ext.metrics.sql_worker.main",
+    "medtasks_ext.metrics.common.json.loads",
+    "medtasks_ext.task.MedicalTask.of",
+    "medtasks_ext.task.MedicalTask ",
+    "",
+    ".",
+    "..os.system",
+    "lm_eval.api.metrics.mean",
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_function_outside_the_catalogue_is_refused_before_anything_is_imported(name):
+    before = set(sys.modules)
+    with pytest.raises(MedtasksError, match="not in the catalogue of functions"):
+        function_named(f"!function {name}", where="task.yaml")
+    assert set(sys.modules) == before
+
+
+def test_every_function_of_the_catalogue_is_there():
+    assert len(catalogue()) > 60
+    for name in catalogue():
+        assert callable(function_named(f"!function {name}"))
+
+
+@pytest.fixture
+def marker(tmp_path) -> Path:
+    """A file that a module makes when it is imported."""
+    return tmp_path / "executed"
+
+
+@pytest.fixture
+def task(tmp_path, marker, monkeypatch) -> Path:
+    """A dataset of one's own, with a module beside its file."""
+    folder = tmp_path / "mine"
+    shutil.copytree(ROOT / "tests/own_tasks/allergie_farmaci", folder / "allergie_farmaci")
+    (folder / "allergie_farmaci/evil.py").write_text(EVIL.format(marker=str(marker)))
+    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
+    forget()
+    yield folder / "allergie_farmaci/task.yaml"
+    forget()
+
+
+def changed(file: Path, **keys: object) -> None:
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text + "".join(f"{key}: {value}\n" for key, value in keys.items()), encoding="utf-8")
+    forget()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"process_results": "!function evil.f"},
+        {"process_results": "!function os.system"},
+        {"process_results": "!function medtasks_ext.metrics.single_label.process_results",
+         "metric_list": "[{metric: score, aggregation: !function evil.f, higher_is_better: true}]"},
+    ],
+)  # fmt: skip
+def test_no_module_beside_a_file_is_imported_by_any_command(medtasks, task, marker, keys, monkeypatch):
+    monkeypatch.syspath_prepend(str(task.parent))
+    changed(task, **keys)
+    name = "allergie_farmaci"
+    run = ("run", "--model", "oracle", "--data", "sample", "--tasks", yaml_name(task))
+    check, preview = ("data", "check", name), ("preview", yaml_name(task), "--data", "sample")
+    for command in (("validate", name), preview, check, ("ls",), ("doctor",), run):
+        medtasks(*command)
+        assert not marker.exists(), command
+    done = medtasks(*run)
+    assert done.code and "is not in the catalogue of functions" in done.text
+    checked = medtasks("validate", str(task.parent))
+    assert checked.code == 1 and "catalogue of functions" in checked.text
+
+
+def yaml_name(file: Path) -> str:
+    text = file.read_text(encoding="utf-8").replace("!function", "!!str")
+    return yaml.safe_load(text)["task"]
+
+
+def test_a_package_that_the_user_names_is_used_if_it_is_installed(task, marker, monkeypatch, tmp_path):
+    monkeypatch.setenv(TRUSTED_PACKAGES, "evil, hospital_metrics")
+    monkeypatch.syspath_prepend(str(task.parent))
+    monkeypatch.chdir(task.parent)
+    assert check_function("!function evil.f") == "evil.f"
+    with pytest.raises(MedtasksError, match="evil is not installed"):
+        function_named("!function evil.f")
+    with pytest.raises(MedtasksError, match="hospital_metrics is not installed"):
+        function_named("!function hospital_metrics.f")
+    assert not marker.exists()
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "hospital_metrics.py").write_text("def f(document, results):\n    return {'score': 1}\n")
+    monkeypatch.syspath_prepend(str(site))
+    assert function_named("!function hospital_metrics.f")({}, []) == {"score": 1}
+    with pytest.raises(MedtasksError, match="cannot be imported"):
+        function_named("!function hospital_metrics.g")
+    sys.modules.pop("hospital_metrics")
+    monkeypatch.setenv(TRUSTED_PACKAGES, "os.system")
+    with pytest.raises(MedtasksError, match="no name of a package"):
+        function_named("!function hospital_metrics.f")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"doc_to_text": "\"{{ cycler.__init__.__globals__.os.system('true') }}\""},
+        {"description": "'{% for i in range(10**12) %}{% endfor %}'"},
+        {"fewshot_config": "{doc_to_text: '{{ 1 }}'}"},
+        {"use_prompt": "evil.yaml:x"},
+    ],
+)
+def test_what_lm_eval_would_render_without_a_sandbox_is_refused(medtasks, task, keys):
+    changed(task, **keys)
+    done = medtasks("run", "--model", "oracle", "--data", "sample", "--tasks", yaml_name(task))
+    assert done.code and "lm-eval would" in done.text
