@@ -70,7 +70,7 @@ def cell(text: str, language: Language) -> str:
     if len(text) > LONGEST_CELL:
         return page_words()["too_long"].of(language)
     looks_like_value = len(text) < 30 and any(character.isdigit() for character in text)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) or looks_like_value else text
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) or looks_like_value else text
 
 
 def uncelled(text: str) -> str:
