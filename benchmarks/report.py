@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MODELS, PROCESSES, DOCUMENTS = 20, 2, 100
-SECONDS, MEGABYTES = 15, 6
+SECONDS, MEGABYTES = 12, 5
 GROUPS = ("bridge", "medhelm", "clinicbench", "mlb")
 SUFFIXES = ("", "_cot", "_5shot")
 

@@ -30,6 +30,11 @@ def as_written(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and plain(cell[1:]) == cell else cell
 
 
+def as_written_row(row: Mapping[str | Any, str | Any]) -> dict[str | Any, Any]:
+    """A row of `csv.DictReader`, its cells as they were before `plain`."""
+    return {name: as_written(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+
+
 def csv_text(rows: Iterable[Iterable[Any]], *, ends: str = "\r\n") -> str:
     """Rows of cells as CSV, the header among them."""
     text = io.StringIO(newline="")

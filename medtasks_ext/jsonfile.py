@@ -1,4 +1,4 @@
-"""JSON files and lines."""
+"""JSON: texts of others within limits, files and lines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,82 @@ from typing import Any
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.secret_values import Secrets
+
+#: How deep arrays and objects may stand in each other.
+MAX_DEPTH = 200
+
+
+class JsonError(ValueError):
+    """A text that is no JSON, or JSON beyond the limits.
+
+    Attributes:
+        line: of the fault, from 1, where it is no JSON; 0 for JSON beyond the limits.
+        extra: one value ends, and more follows.
+    """
+
+    def __init__(self, reason: str, line: int = 0, *, extra: bool = False) -> None:
+        super().__init__(reason)
+        self.line, self.extra = line, extra
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise JsonError("a key occurs twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise JsonError(f"{name} is not JSON")
+
+
+def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
+    """Read JSON that somebody else wrote: a server, a judge, the maker of a data set.
+
+    The time grows with the length of the text. Python itself refuses whole numbers of more than 4,300
+    digits, which take longer.
+
+    Args:
+        content: the text; bytes are UTF-8.
+        strict: refuse an object that has a key twice, and `NaN` and `Infinity`, which are no JSON.
+
+    Raises:
+        JsonError: it is no JSON, nested too deeply, or holds a number of thousands of digits.
+    """
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8-sig")
+        found = (_STRICT if strict else _PLAIN).decode(text)
+    except JsonError:
+        raise
+    except UnicodeDecodeError:
+        raise JsonError("not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise JsonError(error.msg, error.lineno, extra=error.msg == "Extra data") from None
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+    except ValueError:
+        raise JsonError("a number of thousands of digits") from None
+    if sum(map(text.count, "[{")) > MAX_DEPTH and _is_deep(found):
+        raise JsonError("nested too deeply")
+    return found
+
+
+_PLAIN = json.JSONDecoder()
+_STRICT = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def json_bytes(content: Any, indent: int | None = None) -> bytes:
@@ -35,10 +111,10 @@ def read_json(path: Path) -> Any:
         MedtasksError: it is missing or was damaged.
     """
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the folder of a run") from None
-    except (ValueError, RecursionError) as error:
+    except JsonError as error:
         raise MedtasksError(f"damaged ({error})", where=path, remedy="restore the file") from None
 
 

@@ -21,7 +21,7 @@ _BEGINS_SENTENCE = re.compile(r"\A(?:here (?:are|is)|these are|the following|not
 _LEAD = re.compile(r"\A(?:the|these|here)\b[^:\n]{0,60}:\s*", re.IGNORECASE)
 _COMMA = re.compile(r"\s*[,，、]\s*(?:and\s+)?")
 _WORD = re.compile(r"\w")
-_SEPARATOR_OR_BRACKET = re.compile(r"[;；()]")
+_SEPARATOR, _SEPARATOR_OR_BRACKET = re.compile(r"[;；]"), re.compile(r"[;；()]")
 
 
 class EntityList(AnswerFormat):
@@ -124,12 +124,14 @@ class EntityList(AnswerFormat):
 
 def _split(line: str) -> Iterator[str]:
     """The parts of a line between semicolons that stand in no round brackets."""
+    if "(" not in line or line.count("(") != line.count(")"):
+        yield from _SEPARATOR.split(line)
+        return
     begin = depth = 0
-    nested = line.count("(") == line.count(")")
     for match in _SEPARATOR_OR_BRACKET.finditer(line):
         if match[0] in "()":
             depth = max(0, depth + (1 if match[0] == "(" else -1))
-        elif not (nested and depth):
+        elif not depth:
             yield line[begin : match.start()]
             begin = match.end()
     yield line[begin:]

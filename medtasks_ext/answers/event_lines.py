@@ -45,7 +45,10 @@ class _EventLines(AnswerFormat):
 
     def _says_none(self, text: str) -> bool:
         """Whether an answer says that there is no event, as far as the task has a word for that."""
-        return self.empty is not None and text.strip().rstrip(".;").casefold() == self.empty.casefold()
+        if self.empty is None:
+            return False
+        said, word = text.strip().rstrip(".;"), self.empty.casefold()
+        return len(said) <= len(word) and said.casefold() == word  # folding makes no text shorter
 
     @cached_property
     def _readers(self) -> list[Reader]:
@@ -76,6 +79,13 @@ class _EventLines(AnswerFormat):
                     lambda line: loose(line, n, open_end=True),
                     lambda line: commas(line, n),
                 ]
+
+    @cached_property
+    def _marks(self) -> str:
+        """Characters without which no pattern matches a line: looked up before any is tried."""
+        n, comma_alone = len(self.fields), "open_line" in self.patterns
+        colon_alone = "bare" in self.patterns and n == 2
+        return ("" if comma_alone else ":") + ("," if n > 1 and not colon_alone else "")
 
     @cached_property
     def _closed(self) -> dict[str, frozenset[str]]:
@@ -119,6 +129,8 @@ class _EventLines(AnswerFormat):
             return Reading([], True, why=_NONE)
         lines = dict.fromkeys(_lines(answer_part(text, cot=cot)))  # events are distinct in the end
         parts = dict.fromkeys(part for line in lines for part in _split_events(line))
+        for mark in self._marks:
+            parts = {part: None for part in parts if mark in part}
         events = [event for part in parts if (event := self._event(part, self._readers)) is not None]
         return Reading(_distinct(events), True, why=_BY_PATTERN) if events else Reading(None, False)
 
@@ -219,7 +231,8 @@ class Attributes(AnswerFormat):
 
     def _events(self, lines: list[str]) -> list[list[str]]:
         events = []
-        for whole in dict.fromkeys(lines):
+        subject = f"{self.fields[0]}:"
+        for whole in dict.fromkeys(line for line in lines if subject in line):
             line = whole[: max(whole.rfind(","), whole.rfind(";")) + 1]  # a value without an end is none
             if self._patterns[0].search(line):
                 found = (pattern.search(line) for pattern in self._patterns)
@@ -302,7 +315,11 @@ def anchored(line: str, marks: list[str], end: str, *, least: tuple[int, ...] = 
         least: how many characters each slot has at least (by default one).
     """
     # the official search ignores case, to which the long s is an s
-    text, stop = line.replace("ſ", "s"), line.rfind(end) if end else len(line)
+    text = line.replace("ſ", "s")
+    first = text.find(marks[0])
+    if first < 0:
+        return None
+    stop = line.rfind(end) if end else len(line)
     slots: tuple[str, ...] = ()
     least = least or (1,) * len(marks)
     for mark, room in zip(reversed(marks[1:]), reversed(least), strict=False):
@@ -310,8 +327,7 @@ def anchored(line: str, marks: list[str], end: str, *, least: tuple[int, ...] = 
         if place < 0:
             return None
         slots, stop = (line[place + len(mark) : stop], *slots), place
-    first = text.find(marks[0])
-    if first < 0 or first + len(marks[0]) + least[0] > stop:
+    if first + len(marks[0]) + least[0] > stop:
         return None
     return (line[first + len(marks[0]) : stop], *slots)
 
@@ -372,6 +388,8 @@ def loose(line: str, n: int, *, open_end: bool = False) -> tuple[str, ...] | Non
 
     `open_end` lets the last slot run to the end of the line, semicolons included (`(.+)`).
     """
+    if line.count(":") < n or line.count(",") < n - 1:  # each slot needs its own
+        return None
     last = _last_value(line, open_end=open_end)
     if last is None:
         return None
@@ -390,15 +408,19 @@ def loose(line: str, n: int, *, open_end: bool = False) -> tuple[str, ...] | Non
 def bare(line: str, n: int) -> tuple[str, ...] | None:
     r"""The n slots of `(.+):([^;]+)` (n = 2) or `(.+):(.+),([^;]+)` (n = 3), found from the right."""
     if n == 2:
-        for colon in _from_right(line, ":"):
+        colon = line.rfind(":")
+        while colon >= 0:
             if value := _until_semicolon(line[colon + 1 :]):
                 return (line[:colon], value) if colon > 0 else None
+            colon = line.rfind(":", 0, colon)
         return None
-    for comma in _from_right(line, ","):
+    comma = line.rfind(",")
+    while comma >= 0:
         if value := _until_semicolon(line[comma + 1 :]):
             colon = line.rfind(":", 0, max(comma - 1, 0))
             # colon first, then the last comma behind it: the greedy order of the expression
             return (line[:colon], line[colon + 1 : comma], value) if colon > 0 else None
+        comma = line.rfind(",", 0, comma)
     return None
 
 
@@ -414,20 +436,18 @@ def commas(line: str, n: int) -> tuple[str, ...] | None:
     return (line[:end], *slots)
 
 
-def _from_right(line: str, mark: str) -> list[int]:
-    return [i for i in range(len(line) - 1, -1, -1) if line[i] == mark]
-
-
 def _until_semicolon(text: str) -> str:
     return text.partition(";")[0]
 
 
 def _last_value(line: str, *, open_end: bool) -> tuple[int, tuple[str, ...]] | None:
-    for colon in _from_right(line, ":"):
+    colon = line.rfind(":")
+    while colon >= 0:
         tail = line[colon + 1 :]
         value = tail.lstrip() if open_end else _until_semicolon(tail.lstrip())
         if value:
             return colon, (value,)
         if tail[:1].isspace():  # `\s*` gives one blank back to the slot
             return colon, (tail[: len(tail) - len(tail.lstrip())][-1],)
+        colon = line.rfind(":", 0, colon)
     return None

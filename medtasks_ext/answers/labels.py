@@ -6,7 +6,9 @@ Patterns, their order and their missing word boundaries are those of the officia
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
@@ -119,19 +121,26 @@ class _List(_Prefixed):
         }[self.pattern_set]
         return tuple(regex.compile(step, regex.IGNORECASE) for step in steps)
 
-    def _pieces(self, text: str) -> list[str]:
-        """The comma pieces of the first pattern that matches; of the whole text if none does."""
+    def _line(self, text: str) -> str:
+        """What the first pattern that matches takes for the list; the whole text if none does."""
         matches = (pattern.search(text) for pattern in self._patterns)
-        line = next((match[1] for match in matches if match), text)
-        return [piece.strip() for piece in line.split(",")]
+        return next((match[1] for match in matches if match), text)
 
-    def _predicted(self, text: str, *, cot: bool) -> list[str]:
-        pieces = self._pieces(answer_part(text, cot=cot))
-        return [piece.replace('"', "").replace("'", "") for piece in pieces]
+    def _predicted(self, text: str, *, cot: bool) -> set[str]:
+        line = self._line(answer_part(text, cot=cot))
+        pieces = _pieces(line)
+        if '"' in line or "'" in line:
+            return {piece.replace('"', "").replace("'", "") for piece in pieces}
+        return pieces
 
     def labels_of(self, gold: list[str]) -> list[str]:
         """All gold labels of the document."""
         return gold
+
+
+def _pieces(line: str) -> set[str]:
+    """What stands between commas."""
+    return {piece.strip() for piece in set(line.split(","))}
 
 
 class LabelList(_List):
@@ -145,20 +154,30 @@ class LabelList(_List):
     def _known(self) -> list[str]:
         return sorted((fold(label) for label in self.labels), key=len, reverse=True)
 
+    @cached_property
+    def _any(self) -> re.Pattern[str]:
+        """Any of the labels, by first characters: most places of a text are passed with one look."""
+        known = set(self._known)
+        shortest = [label for label in known if not any(other in label for other in known - {label})]
+        by_first = groupby(sorted(shortest), key=lambda label: label[0])
+        groups = (
+            f"{re.escape(first)}(?:{'|'.join(re.escape(label[1:]) for label in same)})"
+            for first, same in by_first
+        )
+        return re.compile("|".join(groups))
+
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The known labels of the line, sorted; a line without any is an error."""
-        known = sorted(set(self._pieces(fold(text))) & set(self._known))
+        known = sorted(_pieces(self._line(fold(text))) & set(self._known))
         if not known:
             raise GoldError(f"no known label in the line '{self.prefix}: ...'")
         return known
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """For each comma piece the first (longest) label that it contains; none at all is invalid."""
-        named = {
-            next((label for label in self._known if label in piece), None)
-            for piece in set(self._predicted(text, cot=cot))
-        } - {None}
-        return Reading(sorted(filter(None, named)), True) if named else Reading(None, False)
+        labelled = filter(self._any.search, self._predicted(text, cot=cot))
+        named = {next(label for label in self._known if label in piece) for piece in labelled}
+        return Reading(sorted(named), True) if named else Reading(None, False)
 
     @cached_property
     def _repaired(self) -> ListReader:
@@ -181,14 +200,14 @@ class CodeList(_List):
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """Every piece of the line as it stands, sorted."""
-        pieces = self._pieces(fold(text))
-        if pieces == [""]:
+        line = self._line(fold(text))
+        if not line.strip():
             raise GoldError(f"no code in the line '{self.prefix}: ...'")
-        return sorted(set(pieces))
+        return sorted(_pieces(line))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """Every piece of the line as it stands; an empty response gives one empty piece."""
-        return Reading(sorted(set(self._predicted(text, cot=cot))), True)
+        return Reading(sorted(self._predicted(text, cot=cot)), True)
 
     @cached_property
     def _repaired(self) -> ListReader:

@@ -1,9 +1,15 @@
 """Text normalisation and reasoning traces, suite by suite."""
 
 import re
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+_END = "|"
 _KEPT_FULL_WIDTH = {0xFF01, 0xFF1F}  # ！ and ？ stay: the official table has no entry for them
 
 
@@ -13,8 +19,13 @@ def _fold_table() -> dict[str, str]:
     return {**table, "\u3000": " ", "。": ".", "“": '"', "”": '"', "‘": "'", "’": "'"}
 
 
-_FOLDED = _fold_table()
-_WIDE = re.compile(f"[{''.join(_FOLDED)}]")
+@lru_cache(maxsize=1)
+def _folded_codes() -> NDArray[np.uint32]:
+    """Code of a character -> code of its folded form."""
+    codes = np.arange(sys.maxunicode + 1, dtype=np.uint32)
+    for wide, narrow in _fold_table().items():
+        codes[ord(wide)] = ord(narrow)
+    return codes
 
 
 def fold(text: str) -> str:
@@ -22,9 +33,12 @@ def fold(text: str) -> str:
 
     Applied to gold answers and responses alike, before any pattern is tried.
     """
-    text = text.lower()
-    if not text.isascii():  # the substitution is ten times faster than `translate` on Chinese text
-        text = _WIDE.sub(lambda match: _FOLDED[match[0]], text)
+    # the one capital whose small letter is two characters; without it `lower` is ten times faster
+    text = text.replace("İ", "i̇").lower() if "İ" in text else text.lower()
+    if not text.isascii():  # one look-up for all characters: `translate` takes one for each
+        closed = np.array([text + _END])  # NumPy drops zero characters at the end of a text
+        folded: Any = _folded_codes()[closed.view(np.uint32)].view(closed.dtype).item()
+        text = folded[: -len(_END)]
     return text.strip()
 
 

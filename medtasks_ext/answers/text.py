@@ -14,7 +14,7 @@ from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.prose import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 _EMPHASIS = re.compile(r"[*_`]{1,3}")
@@ -74,18 +74,31 @@ class Passages(AnswerFormat):
             for question in map(fold, self.questions)
         }
 
+    @cached_property
+    def _any(self) -> regex.Pattern[str]:
+        """Any of the questions."""
+        return regex.compile("|".join(f"{regex.escape(item)}:" for item in self._patterns), regex.IGNORECASE)
+
     def _passages(self, text: str) -> dict[str, str]:
         found: dict[str, str] = {}
-        for line in map(str.strip, text.split("\n")):
-            if ":" not in line:
-                continue
-            for question, patterns in self._patterns.items():
-                if question in found:
-                    continue
-                if match := next(filter(None, (pattern.search(line) for pattern in patterns)), None):
+        for line in self._lines(text):
+            for question, (exact, loose) in self._patterns.items():
+                if question not in found and (match := loose.search(line)):  # it matches where `exact` does
+                    match = exact.search(line) or match
                     found[question] = match[1].strip()
                     break
+            if len(found) == len(self._patterns):
+                break
         return {question: found[question] for question in self._patterns if question in found}
+
+    def _lines(self, text: str) -> Iterator[str]:
+        """The lines that hold a question and a colon: what stands between them is passed in one search."""
+        end = -1
+        for match in self._any.finditer(text) if ":" in text else ():
+            if match.start() > end:
+                begin = text.rfind("\n", 0, match.start()) + 1
+                end = text.find("\n", match.end()) % (len(text) + 1)  # -1 becomes the end of the text
+                yield text[begin:end].strip()
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The passages in the order of the questions; each must be there."""

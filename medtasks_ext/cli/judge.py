@@ -14,6 +14,7 @@ from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
     ask_all,
     money_words,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.engine import Engine, Outcome
     from medtasks_ext.judge.jury import Judge, Jury
+    from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
@@ -100,7 +102,6 @@ def judge(
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
     from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
-    from medtasks_ext.judge.ratings import read_ratings
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.runner.run import Run
@@ -130,11 +131,7 @@ def judge(
             to_judge[name] = RunToJudge(chosen, store)
         if decisions:
             _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
-        people = (
-            read_ratings(Path(ratings), {name: item.tasks for name, item in to_judge.items()})
-            if ratings
-            else None
-        )
+        people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(max_cost, jury, stores)
         engine = Engine(jury, list(to_judge.values()), budget, say=say, egress=egress)
@@ -210,6 +207,21 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
     ):
         if count:
             say(f"{path}: {count:,} cases {what}")
+
+
+def _ratings(path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool) -> Ratings:
+    """Clinicians' ratings: those of a file, which are kept in the runs, or those that were kept."""
+    from medtasks_ext.judge.ratings import keep_ratings, kept_ratings, read_ratings
+
+    if path:
+        ratings = read_ratings(Path(path), runs)
+        if keep:
+            keep_ratings(ratings, runs)
+        return ratings
+    ratings, changed = kept_ratings(runs)
+    if changed:
+        say(f"note: {changed:,} answers that clinicians rated are others now, and their ratings do not count")
+    return ratings
 
 
 def _say_changed(run: Run, store: JudgementStore) -> None:
@@ -293,14 +305,15 @@ def _finish(
     runs: Mapping[str, Run],
     to_judge: Mapping[str, Any],
     outcome: Outcome | None,
-    people: Any,
+    people: Ratings,
     budget: Budget,
     again: str,
 ) -> int:
+    from medtasks_ext.judge.clinicians import clinician_figures
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
     from medtasks_ext.judge.report import (
-        clinician_figures,
+        judge_axis_figures,
         judge_figures,
         robustness_figures,
         sub_jury_figures,
@@ -319,14 +332,17 @@ def _finish(
         }
         run.write_results()
         _print_scores(name if len(runs) > 1 else "", jury, scored[name], metrics)
-    common: list[Figure] = robustness_figures(scored, jury.names)
-    if people is not None:
+    common: list[Figure] = [
+        *judge_axis_figures(scored, jury.names),
+        *robustness_figures(scored, jury.names),
+    ]
+    if people:
         common += clinician_figures(scored, people)
     for name, run in runs.items():
         own = [*judge_figures(scored[name], jury.names), *sub_jury_figures(scored[name], jury.names)]
         write_figures(run.folder, [*own, *common])
-        _print_figures(name if len(runs) > 1 else "", own)
-    _print_common(common)
+        print_agreement(name if len(runs) > 1 else "", own)
+    print_common(common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     if words := money_words(budget):
         say(f"spent on these runs: {words}")
@@ -413,34 +429,3 @@ def _print_table(
             typer.echo(f"missing: {task.name}, {judge}: {count:,} ({reason})")
         if blank := sum(item.case.blank for item in scores):
             typer.echo(f"{task.name}: {blank:,} empty answers have the lowest rating; no judge was asked")
-
-
-def _print_figures(run: str, figures: Sequence[Figure]) -> None:
-    from medtasks_ext.judge.report import COMPOSITE, POOLED
-
-    pairs: dict[tuple[str, str], dict[str, Figure]] = {}
-    for item in figures:
-        if item.table == "judges" and item.item in (COMPOSITE, POOLED):
-            pairs.setdefault((item.task, item.between), {})[item.measure] = item
-    title = "agreement between judges" + (f" in {run}" if run else "")
-    measures = ("Spearman", "ICC(3,k)", "Cohen's kappa", "quadratic kappa")
-    table = new_table(["task", "judges"], measures, title, title_style="bold")
-    for (task, between), found in pairs.items():
-        if all(item.value is None for item in found.values()):
-            continue
-        cells = [number(found[name].value, 3) if name in found else "" for name in measures]
-        table.add_row(task, between, *cells)
-    if table.rows:
-        console().print(table)
-
-
-def _print_common(figures: Sequence[Figure]) -> None:
-    means = [item for item in figures if item.table == "robustness" and item.between.startswith("mean of ")]
-    for item in means:
-        typer.echo(f"{item.task}: {item.measure} with the full jury {number(item.value, 3)} ({item.between})")
-    for item in figures:
-        if item.table == "clinicians":
-            interval = "" if item.low is None else f" ({number(item.low, 3)} to {number(item.high, 3)})"
-            typer.echo(
-                f"{item.task}: {item.between}, {item.measure} {number(item.value, 3)}{interval}, n {item.n}"
-            )

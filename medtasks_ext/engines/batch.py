@@ -24,6 +24,7 @@ from medtasks_ext.engines.completion import Reader, chat_answer, message_answer,
 from medtasks_ext.engines.faults import Asked, said, status_fault
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import JsonError, parse_json
 
 #: What OpenAI takes in one file, the smallest of the large providers' limits.
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
@@ -212,12 +213,10 @@ _RESULT, _REQUEST = frozenset({"response", "error", "result"}), frozenset({"url"
 
 def _result(number: int, line: bytes) -> Result:
     try:
-        record = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise NoResultError("is not UTF-8") from None
-    except RecursionError:
-        raise NoResultError("is nested too deeply") from None
-    except ValueError:
+        record = parse_json(line)
+    except JsonError as error:
+        if not error.line:
+            raise NoResultError(f"cannot be read: {error}") from None
         line = line.removeprefix(b"\xef\xbb\xbf").strip()
         cut = line.startswith(b"{") and not line.endswith(b"}")
         raise NoResultError("is cut short" if cut else "is no JSON") from None

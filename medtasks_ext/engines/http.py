@@ -6,7 +6,6 @@ Runs and judges share it. Needs aiohttp, so import it where it is used.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 import random
@@ -26,6 +25,7 @@ from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Place, Text, show
 from medtasks_ext.engines.faults import Asked, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import JsonError, parse_json
 
 if TYPE_CHECKING:
     from aiohttp.abc import ResolveResult
@@ -378,10 +378,6 @@ def _parsed(content: bytes | None) -> tuple[Any, str]:
     if content is None:
         return None, f"more than {LARGEST_REPLY // 2**20} MB"
     try:
-        return json.loads(content.decode("utf-8-sig", errors="replace")), ""
-    except RecursionError:
-        return None, "nested too deeply"
-    except json.JSONDecodeError:
-        return None, "no JSON"
-    except ValueError:
-        return None, "a number of thousands of digits"
+        return parse_json(content.decode("utf-8-sig", errors="replace")), ""
+    except JsonError as error:
+        return None, "no JSON" if error.line else str(error)

@@ -6,7 +6,6 @@ A file holds ids and ratings, and no text: CSV or JSONL, a line for each answer.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from medtasks_ext.csvfile import as_written
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.strict import Strict
 
@@ -108,7 +108,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if path.suffix == ".jsonl":
                 for number, line in enumerate(file, start=1):
                     if line.strip():
-                        row = json.loads(line)
+                        row = parse_json(line)
                         yield number, row if isinstance(row, dict) else {}
                 return
             reader = csv.DictReader(file)
@@ -118,6 +118,6 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 yield number, {name: as_written(row[name] or "") for name in COLUMNS}
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the file with the anchors") from None
-    except (UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, csv.Error, JsonError) as error:
         kind = type(error).__name__
         raise MedtasksError(f"neither CSV nor JSONL in UTF-8 ({kind})", where=path, remedy=_REMEDY) from None

@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.atomic import write_text
+from medtasks_ext.csvfile import as_written_row, csv_text
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.judge.cases import response_hash
+from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import Case, JudgedTask
 
 COLUMNS = ("task", "document", "rater", "axis", "score")
+_KEPT = (*COLUMNS, "response")
 
 #: (run folder, task, document) -> rater -> axis -> score
 Ratings = dict[tuple[str, str, str], dict[str, dict[str, float]]]
@@ -43,7 +47,7 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
                     where=path,
                     remedy=f"the columns are {', '.join(wanted)}",
                 )
-            rows = list(reader)
+            rows = [as_written_row(row) for row in reader]
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the CSV with the ratings") from None
     except (UnicodeDecodeError, csv.Error) as error:
@@ -82,6 +86,42 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
             remedy="documents are named as in RUN/samples_TASK.jsonl (id, or id#trial); mend the rows",
         )
     return ratings
+
+
+def keep_ratings(ratings: Ratings, runs: Mapping[str, Sequence[JudgedTask]]) -> None:
+    """Write each run's ratings beside its judgements: the next call compares with them without being told."""
+    for run, tasks in runs.items():
+        hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
+        lines = [
+            (task, document, rater, axis, f"{score:g}", hashes[task, document])
+            for (name, task, document), by_rater in ratings.items()
+            if name == run
+            for rater, axes in by_rater.items()
+            for axis, score in axes.items()
+        ]
+        if lines:
+            write_text(RunFolder(Path(run)).ratings_file, csv_text([_KEPT, *lines]))
+
+
+def kept_ratings(runs: Mapping[str, Sequence[JudgedTask]]) -> tuple[Ratings, int]:
+    """What `keep_ratings` wrote of the tasks at hand, and how many rated answers are others now."""
+    ratings: Ratings = {}
+    changed = set()
+    for run, tasks in runs.items():
+        path = RunFolder(Path(run)).ratings_file
+        if not path.is_file():
+            continue
+        hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
+        chosen = {task.name for task in tasks}
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in map(as_written_row, csv.DictReader(file)):
+                place = (row["task"], row["document"])
+                if hashes.get(place) == row["response"]:
+                    by_rater = ratings.setdefault((run, *place), {})
+                    by_rater.setdefault(row["rater"], {})[row["axis"]] = float(row["score"])
+                elif row["task"] in chosen:
+                    changed.add((run, *place))
+    return ratings, len(changed)
 
 
 def _fault(

@@ -1,4 +1,4 @@
-"""Tables of a jury's agreement: between judges, over sub-juries, with clinicians."""
+"""Tables of a jury's agreement: between judges, of judges on axes, over sub-juries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from medtasks_ext.csvfile import write_csv
@@ -20,7 +21,6 @@ from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.scores import DocumentScore
 
 ALL = "all tasks"
@@ -31,10 +31,10 @@ COMPOSITE, POOLED = "mean of axes", "all axes"
 class Figure:
     """One number of an agreement table."""
 
-    table: str  # judges, sub_juries, robustness or clinicians
+    table: str  # judges, judge_axes, sub_juries, robustness, clinicians, quality or gold
     task: str  # or `all tasks`
     between: str  # whom it is about, joined by ` + `
-    item: str  # an axis, `mean of axes`, `all axes`, or `score`
+    item: str  # an axis, `mean of axes`, `all axes`, `score`, or a level of quality
     measure: str  # of agreement
     value: float | None  # None where it is undefined
     low: float | None = None  # lower limit of the 95 % interval, if there is one
@@ -132,6 +132,41 @@ def _scale(members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]) -> lis
     return sorted({number for task, _ in members for number in task.rubric.protocol.numbers})
 
 
+def judge_axis_figures(
+    runs: Mapping[str, Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]], judges: Sequence[str]
+) -> list[Figure]:
+    """Mean and s.d. of each judge's ratings on each axis, per task and over all tasks and runs (MedHELM,
+    Extended Data Table 6). The s.d. is the sample's.
+    """
+    rated: dict[tuple[str, str, str, str], list[float]] = {}  # protocol, task, judge, axis -> ratings
+    for scored in runs.values():
+        for task, scores in scored:
+            if task.rubric.judging.points:
+                continue
+            for item in scores:
+                for judge, ratings in item.ratings().items():
+                    for axis, rating in ratings.items():
+                        place = (task.rubric.judging.protocol, task.name, judge, axis)
+                        rated.setdefault(place, []).append(rating)
+    protocols = list(dict.fromkeys(place[0] for place in rated))
+    found = []
+    for protocol in protocols:  # ratings under different protocols are not on one scale
+        tasks = list(dict.fromkeys(place[1] for place in rated if place[0] == protocol))
+        axes = list(dict.fromkeys(place[3] for place in rated if place[0] == protocol))
+        whole = ALL if len(protocols) == 1 else f"{ALL} ({protocol})"
+        scopes = [(name, [name]) for name in tasks] + ([(whole, tasks)] if len(tasks) > 1 else [])
+        for name, members in scopes:
+            for judge in judges:
+                for axis in axes:
+                    values = [x for task in members for x in rated.get((protocol, task, judge, axis), ())]
+                    if values:
+                        sd = stdev(values) if len(values) > 1 else None
+                        for measure, value in (("mean", fmean(values)), ("s.d.", sd)):
+                            n = len(values)
+                            found.append(Figure("judge_axes", name, judge, axis, measure, value, n=n))
+    return found
+
+
 # ---------------------------------------------------------------------- sub-juries
 
 
@@ -225,42 +260,7 @@ def _robustness(
     return found
 
 
-# ---------------------------------------------------------------------- clinicians
-
-
-def clinician_figures(
-    runs: Mapping[str, Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]], ratings: Ratings
-) -> list[Figure]:
-    """Agreement of the jury with clinicians, and of clinicians among themselves (Extended Data Table 4).
-
-    Composites are z-scored per rater, clinician or judge; ICC(3,k) with k = 2 compares the clinicians'
-    mean with the jury's.
-    """
-    jury = {
-        (run, task.name, item.case.document): item.ratings()
-        for run, scored in runs.items()
-        for task, scores in scored
-        for item in scores
-        if item.ratings()
-    }
-    tasks = list(dict.fromkeys(task for _, task, _ in ratings))
-    scopes = [(name, {name}) for name in tasks]
-    if len(tasks) > 1:
-        scopes.append((ALL, set(tasks)))
-    found = []
-    for name, members in scopes:
-        people, models = (
-            agreement.composites((" ".join(place), by) for place, by in source.items() if place[1] in members)
-            for source in (ratings, jury)
-        )
-        both = agreement.group_agreement(people, models)
-        among = agreement.pairwise_baseline(people)
-        for between, measure, value in (
-            ("clinicians + jury", "ICC(3,k)", both),
-            ("clinicians", "mean pairwise ICC(3,k)", among),
-        ):
-            found.append(Figure("clinicians", name, between, COMPOSITE, measure, *value))
-    return found
+# ---------------------------------------------------------------------- files
 
 
 def write_figures(folder: Path, figures: Sequence[Figure]) -> None:

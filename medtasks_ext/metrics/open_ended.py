@@ -96,6 +96,15 @@ def _bertscores(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[float, float,
     return tuple(scores.values())
 
 
+def bertscore_f_values(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """BERTScore F1 of (answer, reference) pairs, as `bertscore_f` takes it; an empty answer scores 0.
+
+    Raises:
+        MedtasksError: the extra `bertscore` is not installed.
+    """
+    return _values(pairs, _BERTSCORE.index("BERTScore-F"))
+
+
 def _without_braces(text: str) -> str:
     """One brace less at either end, as HELM hands texts to its metrics. ROUGE has no tokens of braces."""
     return text.removeprefix("{").removesuffix("}")

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 Text = Literal["none", "open", "all"]
-#: Bytes of the object; the page around it must stay below 6 MB together with it.
-LIMIT = 5_000_000
+#: Bytes of the object; with the page around it, and the library that draws, it must stay below 5 MB.
+LIMIT = 4_000_000
 #: Bytes of the examples of one task at most.
 _MOST_PER_TASK = 40_000
 _DIGITS = 5

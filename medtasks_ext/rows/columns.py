@@ -7,7 +7,6 @@ missing in one way only, numbers as numbers, lists as lists.
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import model_validator
 
+from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.privacy import excerpt
 from medtasks_ext.strict import Strict
 
@@ -313,8 +313,8 @@ def _from_json(value: Any, kind: type) -> Any:
 def _read(text: str) -> Any:
     """A list or object as JSON, or as Python prints it: what pandas writes into a CSV cell."""
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse_json(text)
+    except JsonError:
         return ast.literal_eval(text)
 
 

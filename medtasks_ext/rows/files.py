@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.rows.archives import open_archive
 from medtasks_ext.rows.cells import csv_rows, decoded, sheet_rows
 from medtasks_ext.rows.docx import paragraphs
@@ -111,12 +111,12 @@ def _parse(content: bytes, suffix: str, where: str) -> list[Row]:
 
 def _json(text: str, where: str) -> list[Row]:
     try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data":  # hub files named .json often hold one object per line
+        data = parse_json(text)
+    except JsonError as error:
+        if error.extra:  # hub files named .json often hold one object per line
             return _jsonl(text.split("\n"), where)  # JSON strings may hold other line separators
         raise MedtasksError(
-            f"not valid JSON ({error.msg}, line {error.lineno})",
+            f"not valid JSON ({error}, line {error.line})" if error.line else f"cannot be read: {error}",
             where=where,
             remedy="mend or download it again",
         ) from None
@@ -157,8 +157,8 @@ def _jsonl(lines: Iterable[str], where: str) -> list[Row]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            row = parse_json(line)
+        except JsonError as error:
             faults.append((number, _why(line, error)))
             continue
         if isinstance(row, dict):
@@ -170,10 +170,10 @@ def _jsonl(lines: Iterable[str], where: str) -> list[Row]:
     return rows
 
 
-def _why(line: str, error: Exception) -> str:
+def _why(line: str, error: JsonError) -> str:
     if line.rstrip().endswith(","):
         return "ends in a comma"
-    return f"is not valid JSON ({getattr(error, 'msg', type(error).__name__)})"
+    return f"is not valid JSON ({error})"
 
 
 def _bad_lines(faults: list[tuple[int, str]], where: str) -> MedtasksError:

@@ -77,6 +77,11 @@ class RunFolder:
         return self.judgements / f"{task}.json"
 
     @property
+    def ratings_file(self) -> Path:
+        """Clinicians' ratings of its answers."""
+        return self.judgements / "clinicians.csv"
+
+    @property
     def agreement_file(self) -> Path:
         """How far judges agree, over all tasks."""
         return self.judgements / "agreement.json"

@@ -151,13 +151,22 @@ def group_agreement(
     return icc_3k([[means[0][instance], means[1][instance]] for instance in both])
 
 
-def pairwise_baseline(composites: Mapping[str, Mapping[str, float]]) -> Estimate:
+def at_least_zero(estimate: Estimate) -> Estimate:
+    """An ICC and its limits, 0 where they are below: as the paper prints limits."""
+    value, low, high = (None if item is None else max(0.0, item) for item in estimate[:3])
+    return Estimate(value, low, high, estimate.n)
+
+
+def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: bool = True) -> Estimate:
     """Mean ICC(3,2) over all pairs of raters who share at least two instances.
 
-    An ICC below 0 counts as 0, as in the paper's intervals: it has no lower bound, so a single pair with
-    two instances could outweigh all others. The interval is the bootstrap's over pairs (2,000
-    resamples, percentiles). `n` counts the pairs; one without an ICC (no variation on what it shares)
-    is left out.
+    The interval is the bootstrap's over pairs (2,000 resamples, percentiles). `n` counts the pairs; one
+    without an ICC (no variation on what it shares) is left out.
+
+    Args:
+        composites: rater -> instance -> mean of the axes.
+        clamp: an ICC below 0 counts as 0: it has no lower bound, so a single pair with two instances could
+            outweigh all others.
     """
     z = z_by_rater(composites)
     found = []
@@ -166,7 +175,7 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]]) -> Estimate
         if len(shared) >= 2:
             pair = icc_3k([[z[one][instance], z[other][instance]] for instance in shared])
             if pair.value is not None:
-                found.append(max(0.0, pair.value))
+                found.append(max(0.0, pair.value) if clamp else pair.value)
     if not found:
         return Estimate(None)
     values = np.asarray(found)

@@ -13,8 +13,8 @@ from tests.browser.chromium import Chromium, find_chromium
 from tests.browser.report_payload import made_report
 
 PARTS = (
-    "overview", "leaderboard", "heatmap", "profile", "pairs", "cost", "strategies", "validity", "judges",
-    "coverage", "tasks",
+    "overview", "leaderboard", "heatmap", "profile", "pairs", "models", "cost", "strategies", "validity",
+    "judges", "coverage", "tasks",
 )  # fmt: skip
 
 
@@ -99,6 +99,12 @@ def table(browser: Chromium, selector: str = "main table") -> dict[str, list[str
         browser, f"{selector} tbody tr", f"[{name}, [...one.cells].slice(1).map((cell) => cell.textContent)]"
     )
     return dict(lines)
+
+
+def open_tables(browser: Chromium) -> None:
+    """Unfold the tables that stand beside pictures."""
+    browser.js("for (const one of document.querySelectorAll('main details.as-table')) one.open = true")
+    browser.wait("document.querySelectorAll('main details.as-table:not(:has(table))').length === 0")
 
 
 def leaderboard(browser: Chromium) -> dict[str, dict[str, str]]:

@@ -1,12 +1,15 @@
 """The page of `medtasks report` in a real browser: how it opens, is used, looks, and what it must not do."""
 
+import csv
 import json
 import re
+import time
 from copy import deepcopy
+from xml.etree import ElementTree
 
 import pytest
 
-from tests.browser.report_page import PARTS, address_of, go, leaderboard, on_all, texts, whole
+from tests.browser.report_page import PARTS, address_of, go, leaderboard, on_all, open_tables, texts, whole
 
 HOSTILE = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> &amp; 中文 "\'\\'
 
@@ -117,13 +120,14 @@ def test_everything_can_be_reached_with_the_keyboard(show):
     assert not browser.js("document.querySelector('[data-filter=language]').open")
     assert browser.js(f"document.activeElement.matches('{summary}')")
 
-    # the heat map has a cursor, which reads the cell and opens the task
+    # a picture's figures are a table, whose names lead on
     go(browser, "heatmap?kind=own&suite=mlb")
-    browser.js("document.querySelector('.field').focus()")
-    browser.press("ArrowDown", "ArrowRight", "ArrowRight")
-    [said], name = texts(browser, ".grid-frame .spoken"), texts(browser, ".column-name")[2]
-    assert re.match(r"0\.\d{3} \[", said) and name in said
-    assert not browser.js("document.querySelector('.cursor').hidden || document.getElementById('tip').hidden")
+    browser.js("document.querySelector('.as-table summary').focus()")
+    browser.press("Enter")
+    browser.wait("!!document.querySelector('table.values')")
+    browser.press("Tab", "Tab")
+    name = browser.js("document.activeElement.textContent")
+    assert name in texts(browser, "table.values thead th")
     browser.press("Enter")
     browser.wait("location.hash.startsWith('#task/')")
     browser.wait(f"document.querySelector('main h2').textContent.endsWith({json.dumps(name)})")
@@ -131,10 +135,12 @@ def test_everything_can_be_reached_with_the_keyboard(show):
 
 def test_a_finger_first_reads_a_cell_of_the_heat_map_and_then_opens_it(show):
     browser = show("heatmap?kind=own&suite=mlb", width=375)
-    browser.js("document.querySelector('.row-names').scrollIntoView({block: 'center'})")
-    [[x, y]] = on_all(
-        browser, ".row-names", "(({right, top}) => [right + 20, top + 8])(one.getBoundingClientRect())"
-    )
+    browser.js("document.querySelector('.drawing').scrollIntoView({block: 'center'})")
+    x, y = on_all(
+        browser,
+        ".drawing .mark-rect path",
+        "(({left, top}) => [left + 5, top + 8])(one.getBoundingClientRect())",
+    )[2]
 
     def tap():
         browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
@@ -174,6 +180,34 @@ def test_from_a_model_to_a_task_to_its_examples_and_back(show, report):
     browser.js("history.back()")
     browser.wait(heading("Leaderboard"))
     assert leaderboard(browser) == first
+
+
+def saved(folder, ending):
+    """The file that a click left in the downloads."""
+    end = time.monotonic() + 30
+    while not (files := [*folder.glob(f"*.{ending}")]):
+        assert time.monotonic() < end, "nothing was saved"
+        time.sleep(0.05)
+    return files[0]
+
+
+@pytest.mark.parametrize("part", ["heatmap?suite=mlb", "profile", "models", "strategies", "coverage"])
+def test_a_picture_is_saved_as_svg_and_png_and_its_figures_as_csv(show, report_folder, part):
+    browser, folder = show(part, dark=True), report_folder / "downloads"
+    for file in folder.glob("*"):
+        file.unlink()
+    button = "[...document.querySelectorAll('figure button')].find((one) => one.textContent === '{}')"
+    for ending in ("svg", "png"):
+        browser.js(f"{button.format(ending.upper())}.click()")
+    image = ElementTree.parse(saved(folder, "svg")).getroot()
+    assert image.tag.endswith("svg") and len([*image.iter("{http://www.w3.org/2000/svg}path")]) > 3
+    assert saved(folder, "png").read_bytes().startswith(b"\x89PNG")
+    open_tables(browser)
+    browser.js(f"{button.format('CSV')}.click()")
+    rows = [*csv.reader(saved(folder, "csv").open(encoding="utf-8-sig"))]
+    shown = on_all(browser, "figure table tbody tr", "one.cells.length")
+    assert len(rows) == len(shown) + 1 and all(len(row) == shown[0] for row in rows)
+    assert browser.complaints() == [] and browser.requests() == []
 
 
 # ---------------------------------------------------------------------- what cannot be trusted or compared
@@ -223,6 +257,7 @@ def test_synthetic_rows_are_announced_and_never_ranked_beside_real_ones(show, re
     assert shown[real]["place"] == "1" and shown[real]["section"] == ""
     for part in ("overview", "leaderboard", "validity", "coverage", "strategies", "task/bridge_mie"):
         go(browser, part)
+        open_tables(browser)
         lines = on_all(browser, "main tbody tr", "[one.textContent, !!one.querySelector('.tag.sample')]")
         about = [marked for text, marked in lines if synthetic in text]
         assert about and all(about), part
@@ -302,24 +337,32 @@ def test_the_page_opens_with_where_each_model_stands(show, report, width, dark):
     shown = texts(browser, ".standing .sentence")
     known = {f"{item['sentence']}." for item in report["standings"]}
     assert len(shown) == 3 and set(shown) <= known
-    lines = on_all(browser, ".standing:first-of-type .places", "one.querySelectorAll('.rival, .peer').length")
-    assert lines[0] in {len(item["rivals"]) for item in report["standings"]}
+    # in the picture a line for each published model
+    drawn = ".standing:first-of-type .places-box .drawing"
+    [lines] = on_all(browser, drawn, "one.querySelectorAll('.mark-rule line').length")
+    assert lines >= min(len(item["rivals"]) for item in report["standings"]) > 0
+    assert set(on_all(browser, ".standing .picture", "one.getAttribute('aria-label') !== ''")) == {True}
     assert not any(on_all(browser, ".standing", "one.scrollWidth > one.clientWidth + 1"))
     assert browser.complaints() == []
 
 
-def test_on_paper_all_parts_stand_below_each_other_in_light_colours_without_controls(show):
+def test_on_paper_the_part_that_is_shown_stands_in_light_colours_without_controls(show):
     browser = show("leaderboard?kind=own", dark=True)
     browser.call("Emulation.setEmulatedMedia", media="print")
-    browser.wait("document.querySelectorAll('main > .part').length > 1")
+    browser.wait("getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'")
+    assert texts(browser, "main h2") == ["Leaderboard"]
+    assert not any(on_all(browser, "button, select, input, nav, #filters", "one.offsetParent !== null"))
+    browser.call("Emulation.setEmulatedMedia", media="")
+    browser.wait("!document.getElementById('filters').hidden")
+
+    browser.js("window.print = () => dispatchEvent(new Event('beforeprint'))")
+    browser.click("#print-all")
     assert texts(browser, "main h2")[:3] == ["Overview", "Leaderboard", "Heat map"]
     assert len(texts(browser, "main > .part")) == len(PARTS) and ground(browser) > 0.9
-    seen = on_all(browser, "button, select, input, nav, #filters", "one.offsetParent !== null")
-    assert not any(seen)
     assert all(on_all(browser, "main details:not(.as-table, .menu)", "one.open"))
     assert browser.complaints() == []
-    browser.call("Emulation.setEmulatedMedia", media="")
-    browser.wait("document.querySelectorAll('main > .part').length === 1")
+    browser.js("dispatchEvent(new Event('afterprint'))")
+    assert len(texts(browser, "main > .part")) == 1
 
     go(browser, "task/bridge_mie")
     browser.call("Emulation.setEmulatedMedia", media="print")

@@ -4,7 +4,17 @@ from math import sqrt
 
 import pytest
 
-from tests.browser.report_page import address_of, go, leaderboard, on_all, same, table, texts, whole
+from tests.browser.report_page import (
+    address_of,
+    go,
+    leaderboard,
+    on_all,
+    open_tables,
+    same,
+    table,
+    texts,
+    whole,
+)
 
 
 def rows_of(report):
@@ -144,7 +154,7 @@ def test_averages_that_are_published_alone_stand_where_they_fit_and_nowhere_else
 
 def test_only_tasks_that_all_have(show, report):
     browser = show("leaderboard?kind=own")
-    browser.click("button.small")
+    browser.click("main button[data-key='button Only tasks that all have']")
     assert "common=1" in address_of(browser)
     rows, labels = rows_of(report), own(report)
     every = chosen(report, suite=["bridge"])
@@ -193,16 +203,20 @@ def test_the_heat_map_s_table_and_a_task_s_page_show_each_score(show, report):
 def test_profiles_show_groups_with_their_intervals(show, report):
     first = own(report)[0]
     series = "zero_shot%253A" + first.replace("/", "%252F")
-    shown = table(show(f"profile?axis=language&models={series}"), ".dots")
+    browser = show(f"profile?axis=language&models={series}")
+    open_tables(browser)
+    shown = table(browser, "table.values")
     [axis] = [axis for axis in report["axes"] if axis["key"] == "language"]
     assert len(shown) == len(axis["values"]) == 9
     for value, title in axis["values"]:
         row = group(report, first, "language", value, "bridge")
-        assert same(shown[title][1], row["score"], row["low"], row["high"])
+        assert same(shown[title][0], row["score"], row["low"], row["high"])
 
 
 def test_a_strategy_is_compared_with_zero_shot_on_the_same_tasks(show, report):
-    shown = table(show("strategies?suite=medhelm&kind=own"), ".dots")
+    browser = show("strategies?suite=medhelm&kind=own")
+    open_tables(browser)
+    shown = table(browser, "table.values")
     ids, rows = chosen(report, suite=["medhelm"]), rows_of(report)
     zero, cot = expected(report, ids), expected(report, ids, "cot")
     for label in own(report):
@@ -211,7 +225,7 @@ def test_a_strategy_is_compared_with_zero_shot_on_the_same_tasks(show, report):
         spread = 1.96 * sqrt(sum(sd**2 for sd in gains)) / len(ids)
         # the invented resamples of two strategies are drawn independently
         assert spread == pytest.approx(1.96 * sqrt(zero[label][2] ** 2 + cot[label][2] ** 2), rel=0.1)
-        assert same(shown[label][1], difference, difference - spread, difference + spread)
+        assert same(shown[label][0], difference, difference - spread, difference + spread)
 
 
 def test_shares_of_readable_answers_are_means_over_tasks(show, report):
@@ -248,15 +262,18 @@ def test_pairs_show_differences_intervals_and_p_values(show, report):
     for one in names:
         for other, cell in zip(names, cells[one], strict=True):
             row, column = labels.index(one), labels.index(other)
-            assert same(cell, found["difference"][row][column]) if one != other else cell == "–"
-    # Enter says all that is known of a pair
-    browser.js("document.querySelector('.field').focus()")
-    browser.press("ArrowRight", "Enter")
-    row, column = labels.index(names[0]), labels.index(names[1])
-    detail = browser.js("document.querySelector('.detail').textContent")
-    holm = found["p_holm"][row][column]
-    assert f"{names[0]} against {names[1]}" in detail
-    assert f"Holm {'<0.001' if holm < 0.001 else f'{holm:.3f}'}" in detail
+            if one == other:
+                assert cell == "–"
+                continue
+            figures, p = cell.split(", p ")
+            assert same(figures, *(found[name][row][column] for name in ("difference", "low", "high")))
+            holm = found["p_holm"][row][column]
+            assert p == ("<0.001" if holm < 0.001 else f"{holm:.3f}")
+    # a click on a cell says all that is known of the pair
+    browser.click(".drawing .mark-rect path")
+    [detail] = texts(browser, ".detail")
+    assert " against " in detail and "Holm" in detail and "Wins" in detail
     browser.click("[data-key='matrix=wins']")
     assert "matrix=wins" in address_of(browser)
-    assert len(texts(browser, ".row-names > div")) == len(found["entries"])
+    open_tables(browser)
+    assert len(table(browser, "table.values")) == len(found["entries"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from hashlib import sha256
@@ -182,7 +183,8 @@ def test_diff_shows_official_beside_own(medtasks, helm):
 def test_verify_prints_counts(medtasks, helm):
     shown = medtasks("prompts", "verify", "medhelm")
     assert shown.code == 0
-    assert "268 of 268 message lists, 78 of 78 of judges, 37 of 37 budgets, 37 of 37 stop" in shown.out
+    all_of = r"([1-9]\d*) of \1 message lists, ([1-9]\d*) of \2 of judges, 37 of 37 budgets, 37 of 37 stop"
+    assert re.search(all_of, shown.out)
     assert medtasks("prompts", "verify", "medhelms").code == 2
 
 

@@ -789,7 +789,8 @@ def test_agreement_with_clinicians(run, jury, medtasks, server, tmp_path):
     )
     outcome = medtasks("judge", "run", "--jury", jury("one", "two"), "--ratings", path)
     assert outcome.code == 0
-    both, among = figures(folder, table="clinicians")
+    [both] = figures(folder, between="clinicians + jury", measure="ICC(3,k)")
+    [among] = figures(folder, between="clinicians", measure="mean pairwise ICC(3,k)")
     # by hand: mean z of ann and ben against z of the jury, which rates like ann
     ann, ben = (np.array(x, float) for x in ([1, 2, 3, 4, 5, 1], [2, 2, 3, 3, 4, 1]))
     z = [(x - x.mean()) / x.std(ddof=1) for x in (ann, ben)]
@@ -799,7 +800,7 @@ def test_agreement_with_clinicians(run, jury, medtasks, server, tmp_path):
     assert both["value"] == pytest.approx((cases - error) / cases) and both["n"] == 6
     r = np.corrcoef(ann, ben)[0, 1]
     assert among["value"] == pytest.approx(2 * r / (1 + r)) and among["n"] == 1
-    assert "clinicians + jury, ICC(3,k)" in outcome.out
+    assert "ICC(3,k) with clinicians" in outcome.out
 
 
 @pytest.mark.parametrize(

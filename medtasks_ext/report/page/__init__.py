@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext.offline_page import offline_page
+from medtasks_ext.report.pictures.spec import FONT, kinds, licences, themes, vendored
 
 _HERE = Path(__file__).parent
-#: The page's script, in the order in which its parts build on each other.
+#: The page's script, in the order in which its parts build on each other. `data` stands before the library:
+#: its first line makes the whole script strict.
 _SCRIPTS = (
-    "data", "scores", "state", "dom", "colours", "table", "dot_plot", "grid", "filters", "columns",
-    "standing", "overview", "leaderboard", "heat_map", "profile", "pairs", "cost", "strategies", "validity",
-    "judges", "coverage", "tasks", "model", "main",
+    "scores", "state", "dom", "colours", "table", "picture", "filters", "columns", "standing",
+    "overview", "leaderboard", "heat_map", "profile", "pairs", "scatter", "strategies", "validity", "judges",
+    "coverage", "tasks", "model", "main",
 )  # fmt: skip
 
 
@@ -23,11 +25,12 @@ def render(payload: Mapping[str, Any]) -> str:
     Raises:
         ValueError: a number of the payload is NaN or infinite.
     """
+    pictures = {"kinds": kinds(), "themes": themes(), "font": FONT, "licences": licences()}
     return offline_page(
         _HERE / "report.html",
         style=_HERE / "report.css",
-        scripts=[_HERE / f"{name}.js" for name in _SCRIPTS],
-        data=payload,
+        scripts=[_HERE / "data.js", *vendored(), *(_HERE / f"{name}.js" for name in _SCRIPTS)],
+        data={**payload, "pictures": pictures},
         language="en",
         title=str(payload["title"]),
     )

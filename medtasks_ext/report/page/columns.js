@@ -44,11 +44,6 @@ function strategyColumns(rows) {
 
 // Place, model, score with its interval, and the same as a bar.
 function rankingColumns(rows) {
-  const reach = domainOf(
-    rows.map((row) => ({ value: row.score, high: row.high })),
-    { zero: true },
-  );
-  const domain = [0, Math.max(0.1, reach[1])];
   return [
     {
       key: "place",
@@ -72,11 +67,28 @@ function rankingColumns(rows) {
     },
     {
       key: "bar",
-      title: make("span", {}, text("span", "spoken", "Score as a bar"), scaleStrip(domain, tickLabel)),
-      cell: (row) => (isNumber(row.score) ? withTip(scoreBar(row, domain), ...tipLines(row)) : ""),
+      title: text("span", "spoken", "Score as a bar from 0 to 1"),
+      cell: (row) => (isNumber(row.score) ? withTip(meter(row.score, row), ...tipLines(row)) : ""),
       className: "bar-cell",
     },
   ];
+}
+
+// A share of 1 as a bar in a cell, with its interval as a line over it.
+function meter(value, { low, high } = {}, className = "") {
+  const part = (name, from, to) => {
+    const element = make("span", { className: name });
+    const within = [from, to].map((end) => Math.min(Math.max(end, 0), 1));
+    element.style.left = `${100 * within[0]}%`;
+    element.style.width = `${100 * (within[1] - within[0])}%`;
+    return element;
+  };
+  return make(
+    "span",
+    { className: `meter ${className}`.trim(), "aria-hidden": "true" },
+    part("fill", 0, value),
+    isNumber(low) && isNumber(high) ? part("range", low, high) : null,
+  );
 }
 
 function scoreText(row) {

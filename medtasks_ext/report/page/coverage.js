@@ -9,8 +9,6 @@ const STATES = [
   ["failed", "failed", "!", "#c23b4e"],
   ["not asked", "not asked for", "·", "#b9c0c9"],
 ];
-const STATE_COLOUR = new Map(STATES.map(([state, , , colour]) => [state, parse(colour)]));
-
 // "entry strategy dataset" -> {state, reason}
 const coverageAt = new Map();
 report.coverage.entry.forEach((entry, row) => {
@@ -54,8 +52,8 @@ function drawCoverage() {
     node: make(
       "span",
       {},
-      link(modelAddress(line.entry), entries[line.entry].label),
-      several ? text("span", "soft", strategies[line.strategy][1]) : null,
+      modelLink(line.entry),
+      several ? text("span", "soft", ` ${strategies[line.strategy][1]}`) : null,
     ),
   }));
   return [
@@ -66,14 +64,7 @@ function drawCoverage() {
       sort: "model",
       columns: coverageColumns(lines, tasks),
     }),
-    grid({
-      label: `State of each task: ${selectionInWords()}`,
-      heading: "Model",
-      rows,
-      columns,
-      legend: stateLegend(),
-      cell: (row, column) => coverageGridCell(lines[row], columns[column].task),
-    }),
+    statePicture(lines, rows, columns),
     reasonList(lines, tasks),
   ];
 }
@@ -95,37 +86,38 @@ function coverageColumns(lines, tasks) {
   ];
 }
 
-function coverageGridCell({ entry, strategy }, task) {
-  const { state, reason } = stateOf(entry, strategy, task);
-  const [, title, glyph] = STATES.find(([id]) => id === state) ?? [state, state, "?"];
-  return {
-    colour: STATE_COLOUR.get(state) ?? [128, 128, 128],
-    glyph,
-    text: "",
-    words: title,
-    go: taskAddress(task),
-    tip: [datasets[task].name, entries[entry].label, `${strategies[strategy][1]}: ${title}`, reason],
-  };
-}
-
-function stateLegend() {
-  return make(
-    "ul",
-    { className: "legend" },
-    ...STATES.map(([, title, glyph, colour]) =>
-      make(
-        "li",
-        {},
-        svg(
-          "svg",
-          { width: 14, height: 14, "aria-hidden": "true" },
-          svg("rect", { width: 14, height: 14, fill: colour }),
-          svg("text", { x: 7, y: 11, "text-anchor": "middle", class: "glyph", fill: inkOn(parse(colour)) }, glyph),
-        ),
-        title,
-      ),
-    ),
+function statePicture(lines, rows, columns) {
+  const label = `State of each task: ${selectionInWords()}`;
+  const titles = new Map(STATES.map(([state, title]) => [state, title]));
+  const at = (row, column) => stateOf(lines[row].entry, lines[row].strategy, columns[column].task);
+  const title = (row, column) => titles.get(at(row, column).state) ?? at(row, column).state;
+  const cells = rows.flatMap((_, y) =>
+    columns.map((column, x) => {
+      const { state, reason } = at(y, x);
+      const { entry, strategy } = lines[y];
+      const tip = [datasets[column.task].name, entries[entry].label, `${strategies[strategy][1]}: ${title(y, x)}`, reason];
+      const glyph = STATES.find(([id]) => id === state)?.[2] ?? "?";
+      return { x, y, state: title(y, x), glyph, tip: tip.filter(Boolean).join("\n") };
+    }),
   );
+  return picture({
+    kind: "states",
+    label,
+    rows: cells,
+    words: {
+      ...matrixSize(rows.length, columns),
+      numbers: true,
+      lines: rows.map((row) => row.title),
+      states: STATES.map(([, name]) => name),
+      colours: STATES.map(([, , , colour]) => colour),
+      legend_columns: isNarrow() ? 1 : 4,
+    },
+    pick: ({ x }) => {
+      location.hash = taskAddress(columns[x].task);
+    },
+    values: () => matrixTable({ label, heading: "Model", rows, columns, cell: title }),
+    scrolls: true,
+  });
 }
 
 // The reasons, each with the tasks that it concerns.

@@ -16,15 +16,6 @@ function setAll(element, properties) {
   }
 }
 
-function svg(tag, attributes = {}, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined) element.setAttribute(name, value);
-  }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
 const text = (tag, className, content) => make(tag, { className, textContent: content });
 const link = (target, content, properties = {}) => make("a", { href: target, textContent: content, ...properties });
 
@@ -140,6 +131,9 @@ function modelLink(entry) {
   return make("span", { className: "model" }, ...parts);
 }
 
+// The label of an entry where no mark can stand beside it.
+const markedName = (entry) => [entries[entry].label, entries[entry].sample ? "SAMPLE" : null].filter(Boolean).join(" · ");
+
 function taskLink(task) {
   return link(taskAddress(task), datasets[task].name, { title: datasets[task].summary });
 }
@@ -174,7 +168,7 @@ function tipOf(target) {
 }
 
 function tipAtPointer(event) {
-  if (event.target.tagName === "CANVAS") return; // grids show their own
+  if (event.target.closest?.(".drawing")) return; // pictures show their own
   const element = tipOf(event.target);
   if (element) showTip(tips.get(element), event.clientX, event.clientY);
   else hideTip();

@@ -21,7 +21,7 @@ const PARTS = [
     draw: drawHeatMap,
     filters: true,
     about:
-      "Every model on every selected task: dark is low, bright is high. Point at a cell for its value; a click opens the task.",
+      "Every model on the selected tasks, own runs first. Point at a cell for its interval; a click opens its tasks.",
   },
   {
     id: "profile",
@@ -39,11 +39,19 @@ const PARTS = [
     about: "Each model against each other: how large the difference is, and whether it is more than chance.",
   },
   {
+    id: "models",
+    title: "Models",
+    draw: drawModels,
+    filters: true,
+    about:
+      "Score by size, release date, family and kind of model. The dashed line joins the models that nothing smaller, or earlier, beats.",
+  },
+  {
     id: "cost",
     title: "Cost",
     draw: drawCost,
     filters: true,
-    about: "What a score costs: upwards is better, leftwards is cheaper.",
+    about: "What a score costs: upwards is better, leftwards is cheaper. The dashed line joins the models that nothing cheaper beats.",
   },
   {
     id: "strategies",
@@ -124,7 +132,14 @@ function buildHeader() {
   document
     .getElementById("top")
     .replaceChildren(
-      make("div", { className: "heading" }, make("h1", { textContent: report.title }), themes),
+      make(
+        "div",
+        { className: "heading" },
+        make("h1", { textContent: report.title }),
+        make("button", { type: "button", className: "small quiet", textContent: "Print this part", onclick: () => print() }),
+        make("button", { type: "button", className: "small quiet", id: "print-all", textContent: "Print all", onclick: printAll }),
+        themes,
+      ),
       make("p", { className: "facts-line" }, facts.join(" · "), notices ? " · " : "", notices ? known : null),
       report.sample ? sampleBanner() : "",
     );
@@ -189,8 +204,9 @@ function show() {
   filterBar.hidden = !shown.filters || onPaper;
   showFilters();
   hideTip();
+  forgetPictures();
   keepFocus(() =>
-    main.replaceChildren(...(onPaper && !page ? PARTS.flatMap((item) => section(item)) : section(shown, page))),
+    main.replaceChildren(...(onPaper && allParts && !page ? PARTS.flatMap((item) => section(item)) : section(shown, page))),
   );
   main.querySelectorAll(".scroll").forEach(settle);
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
@@ -251,7 +267,14 @@ function route() {
 
 // ------------------------------------------------------------------ paper
 
-// On paper all parts stand below each other, in light colours, unfolded.
+// On paper a part stands in light colours, unfolded; all of them below each other where that was asked for.
+let allParts = false;
+
+function printAll() {
+  allParts = true;
+  print();
+}
+
 function printing(on) {
   if (on === onPaper) return;
   onPaper = on;
@@ -259,7 +282,10 @@ function printing(on) {
 }
 
 addEventListener("beforeprint", () => printing(true));
-addEventListener("afterprint", () => printing(false));
+addEventListener("afterprint", () => {
+  allParts = false;
+  printing(false);
+});
 matchMedia("print").addEventListener("change", (event) => printing(event.matches));
 prefersDark.addEventListener("change", () => {
   if (theme === "auto") show();

@@ -70,6 +70,7 @@ function comparisonPart(comparison) {
   }
   const name = (place) => ({
     title: entries[comparison.entries[place]].label,
+    own: isOwn(comparison.entries[place]),
     node: link(modelAddress(comparison.entries[place]), entries[comparison.entries[place]].label),
   });
   return make(
@@ -82,17 +83,18 @@ function comparisonPart(comparison) {
         : `Row minus column, mean over the ${plural(comparison.tasks, "task")} that all compared models share${comparison.tasks < tasksOfSuite(comparison.suite).length ? ` (of ${tasksOfSuite(comparison.suite).length} in the suite)` : ""}. A dot marks p < 0.05 ${adjustmentInWords()}.`,
     ),
     leftOut.length ? note(`Left out, since they share too few tasks with the others: ${leftOut.join(", ")}.`) : null,
-    grid({
+    heat({
       label: `${wins ? "Share of tasks won" : "Difference of mean scores"}, ${title}`,
       heading: "Row against column",
       rows: places.map(name),
       columns: places.map(name),
-      wide: places.length > 24 ? 14 : 44,
-      legend: wins
-        ? rampLegend((value) => diverging(2 * value - 1), 0, 1, ["loses all", "wins all"])
-        : rampLegend(diverging, -1, 1, ["row is worse", "row is better", "● p < 0.05"]),
-      cell: (row, column) =>
-        pairCell(comparison, places[row], places[column], wins, largest(comparison, places), detail),
+      words: {
+        colours: "diverging",
+        domain: wins ? [0, 1] : [-largest(comparison, places), largest(comparison, places)],
+        measure: wins ? "share of tasks that the row wins" : "row minus column",
+        format: wins ? ".0%" : "+.2f",
+      },
+      cell: (row, column) => pairCell(comparison, places[row], places[column], wins, detail),
     }),
     detail,
     wins ? null : rankPlot(comparison, places, title),
@@ -128,19 +130,24 @@ function largest(comparison, places) {
   return largestOf.get(comparison);
 }
 
-function pairCell(comparison, row, column, wins, scale, detail) {
+function pairCell(comparison, row, column, wins, detail) {
   if (row === column) return null;
   const value = matrixValue(comparison, wins ? "wins" : "difference", row, column);
   if (value === null) return null;
   const p = matrixValue(comparison, P_COLUMN[choice("adjust", ["holm", "bh", "none"])], row, column);
   const lines = pairInWords(comparison, row, column);
   return {
-    colour: wins ? diverging(2 * value - 1) : diverging(value / scale),
-    text: wins ? fixed(value, 2) : signed(value),
-    mark: !wins && p !== null && p < 0.05,
+    value,
+    words: wins ? fixed(value, 2) : `${signed(value)}${p !== null && p < 0.05 ? " ●" : ""}`,
+    said: wins || p === null ? null : `${signed(value)} ${pairInterval(comparison, row, column)}, p ${probability(p)}`,
     tip: lines,
     pick: () => detail.replaceChildren(...lines.map((line, index) => text(index ? "p" : "h4", "", line))),
   };
+}
+
+function pairInterval(comparison, row, column) {
+  const [low, high] = ["low", "high"].map((name) => matrixValue(comparison, name, row, column));
+  return interval({ low, high }, signed);
 }
 
 function pairInWords(comparison, row, column) {
@@ -151,7 +158,7 @@ function pairInWords(comparison, row, column) {
     `${one} against ${other}`,
     difference === null
       ? null
-      : `Difference ${signed(difference)} ${interval({ low: get("low"), high: get("high") }, signed)}`,
+      : `Difference ${signed(difference)} ${pairInterval(comparison, row, column)}`,
     get("p") === null
       ? "No test: one of them has no scores per document"
       : `p = ${probability(get("p"))}; Holm ${probability(get("p_holm"))}; Benjamini–Hochberg ${probability(get("p_bh"))}`,
@@ -172,7 +179,9 @@ function rankPlot(comparison, places, title) {
     };
     const format = (value) => fixed(value, Number.isInteger(value) ? 0 : 1);
     return {
-      label: modelLink(entry),
+      title: shortName(markedName(entry)),
+      node: modelLink(entry),
+      own: isOwn(entry),
       points: [{ ...point, tip: [entries[entry].label, `rank ${format(point.value)} ${interval(point, format)}`] }],
     };
   });
@@ -183,14 +192,12 @@ function rankPlot(comparison, places, title) {
     note(
       "The rank of each model on every redrawn set of documents: where intervals overlap, the order is not settled.",
     ),
-    dotPlot({
-      caption: `Ranks, ${title}`,
+    dots({
+      label: `Ranks, ${title}`,
       series: ["rank"],
       rows,
-      domain: [1, comparison.rank.length],
-      whole: true,
-      axis: "rank (1 is best)",
       format: (value) => fixed(value, Number.isInteger(value) ? 0 : 1),
+      words: { domain: [1, Math.max(2, comparison.rank.length)], measure: "rank (1 is best), 95 % interval", format: "~f" },
     }),
   );
 }

@@ -26,6 +26,10 @@ function rowTitle(row, several) {
   return [label, several ? strategies[row.strategy][1] : null, sample ? "SAMPLE" : null].filter(Boolean).join(" · ");
 }
 
+// The same for pictures, where origin is told by colour and room is scarce.
+const nameInPicture = (row, several) => shortName(rowTitle(row, several));
+const shortName = (title) => title.replace(/ \((?:[^()]+, )?published\)/, "").replace(/^[\w.-]+\/(?=\S)/, "");
+
 function drawProfile() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
@@ -38,12 +42,8 @@ function drawProfile() {
   const lines = bySection(tasks, key)
     .filter(([value]) => value !== null)
     .map(([value, members]) => ({
-      label: make(
-        "span",
-        { className: "stacked" },
-        link(address("leaderboard", "", { [key]: asList([value]) }), valueTitle(key, value)),
-        text("span", "soft", plural(members.length, "task")),
-      ),
+      title: `${valueTitle(key, value)} (${members.length})`,
+      node: link(address("leaderboard", "", { [key]: asList([value]) }), valueTitle(key, value)),
       points: compared.flatMap((row, series) =>
         profilePoint(row, series, members, groupsOf(members, [key]), valueTitle(key, value)),
       ),
@@ -62,13 +62,12 @@ function drawProfile() {
       modelPicker(rows, compared, several),
     ),
     compared.length
-      ? dotPlot({
+      ? dots({
           heading: axisTitle(key),
-          caption: `Mean score by ${axisTitle(key).toLowerCase()}: ${selectionInWords()}`,
+          label: `Mean score by ${axisTitle(key).toLowerCase()}: ${selectionInWords()}`,
           series: compared.map((row) => rowTitle(row, several)),
           rows: lines,
-          domain: domainOf(points),
-          axis: "mean score, 95 % interval",
+          words: { domain: domainOf(points), measure: "mean score, 95 % interval" },
         })
       : note("No model has a score for these tasks."),
     points.some((point) => point.partial)

@@ -38,43 +38,42 @@ function standingCard(item) {
 
 // Every published model a line on the scale of scores, those of the own size longer; the own score above them.
 function placesPicture(item) {
-  const scores = item.rivals.map(([, score]) => score);
-  const ends = [item.low, item.high, item.on_alike].filter(isNumber);
-  const low = Math.min(...scores, ...ends);
-  const high = Math.max(...scores, ...ends);
-  const room = (high - low || 0.1) * 0.04;
-  const domain = [low - room, high + room];
-  const at = (score) => shareOf(score, domain);
-  const sorted = [...scores].sort((one, other) => one - other);
+  const sorted = item.rivals.map(([, score]) => score).sort((one, other) => one - other);
   const quantile = (share) => sorted[Math.round(share * (sorted.length - 1))];
   const peers = new Set(item.peers);
-  const x = (item.on_alike - domain[0]) / (domain[1] - domain[0]);
-  const anchor = x < 0.25 ? "start" : x > 0.75 ? "end" : "middle";
-  const own = `${entries[item.entry].model} ${fixed(item.on_alike, 2)}`;
-  const lines = item.rivals.map(([entry, score]) =>
-    svg(
-      "line",
-      { x1: at(score), x2: at(score), y1: peers.has(entry) ? 36 : 44, y2: 62, class: peers.has(entry) ? "peer" : "rival" },
-      svg("title", {}, `${entries[entry].label} ${fixed(score)}`),
-    ),
+  const reach = [sorted[0], sorted.at(-1)];
+  const place = (item.on_alike - reach[0]) / (reach[1] - reach[0] || 1);
+  const own = entries[item.entry].model;
+  const rows = item.rivals.map(([entry, score]) => ({
+    role: peers.has(entry) ? "peer" : "rival",
+    value: score,
+    tip: `${entries[entry].label}\n${fixed(score)}`,
+  }));
+  rows.push({
+    role: "own",
+    value: item.on_alike,
+    low: item.low ?? null,
+    high: item.high ?? null,
+    name: `${own} ${fixed(item.on_alike, 2)}`,
+    tip: `${own}\n${fixed(item.on_alike)} ${interval(item)}`,
+  });
+  const { ground, own: colour } = report.pictures.themes[isDark() ? "dark" : "light"];
+  return make(
+    "div",
+    { className: "places-box" },
+    picture({
+      kind: "places",
+      label: item.sentence,
+      rows,
+      words: {
+        width: roomOf(940) - (isNarrow() ? 34 : 44),
+        quarters: [{ q1: quantile(0.25), q2: quantile(0.5), q3: quantile(0.75) }],
+        align: place < 0.25 ? "left" : place > 0.75 ? "right" : "center",
+        own_fill: item.placed ? colour : ground,
+      },
+    }),
+    placesLegend(item, quantile(0.5)),
   );
-  const picture = svg(
-    "svg",
-    { class: "places", width: "100%", height: 96, role: "img", "aria-label": item.sentence },
-    svg("rect", { x: at(quantile(0.25)), width: `${100 * (quantile(0.75) - quantile(0.25)) / (domain[1] - domain[0])}%`, y: 58, height: 8, class: "middle-half" }),
-    svg("line", { x1: at(sorted[0]), x2: at(sorted.at(-1)), y1: 62, y2: 62, class: "axis" }),
-    ...lines,
-    svg("line", { x1: at(quantile(0.5)), x2: at(quantile(0.5)), y1: 54, y2: 70, class: "median" }),
-    isNumber(item.low)
-      ? svg("line", { x1: at(item.low), x2: at(item.high), y1: 26, y2: 26, class: "own-range" })
-      : null,
-    svg("circle", { cx: at(item.on_alike), cy: 26, r: 6, class: "own" }),
-    svg("line", { x1: at(item.on_alike), x2: at(item.on_alike), y1: 32, y2: 66, class: "own-line" }),
-    svg("text", { x: at(item.on_alike), y: 13, "text-anchor": anchor, class: "own-name" }, own),
-    svg("text", { x: at(sorted[0]), y: 88, "text-anchor": "start" }, fixed(sorted[0], 2)),
-    svg("text", { x: at(sorted.at(-1)), y: 88, "text-anchor": "end" }, fixed(sorted.at(-1), 2)),
-  );
-  return make("div", { className: "places-box" }, picture, placesLegend(item, quantile(0.5)));
 }
 
 function placesLegend(item, median) {
@@ -138,41 +137,54 @@ function strongAndWeak(item) {
 const share = (item, below) => (item.placed ? `above ${Math.round(100 * below)} %` : "");
 
 function byValue(item) {
-  const rows = STRIP_AXES.flatMap((axis) => {
+  const drawn = STRIP_AXES.flatMap((axis) => {
     const rank = axisRank.get(axis) ?? new Map();
-    const found = item.strips
+    const strips = item.strips
       .filter(([key]) => key === axis)
       .map(stripOf)
       .sort((one, other) => (rank.get(one.value) ?? 0) - (rank.get(other.value) ?? 0));
-    return found.length ? [text("h5", "strip-axis", axisTitle(axis)), ...found.map((strip) => percentileRow(item, strip))] : [];
+    return strips.length ? [percentiles(item, axis, strips)] : [];
   });
   return make(
     "div",
-    { className: "percentiles" },
-    note("Left: no published model scores less; right: all do. The lines are the quarters. On the tasks of the picture."),
-    ...rows,
+    {},
+    note(
+      "Where the own score stands: at 0 % no published model scores less, at 100 % all do. Beside it the score, and how far it is from the median. On the tasks of the picture.",
+    ),
+    make("div", { className: "percentiles" }, ...drawn),
   );
 }
 
-function percentileRow(item, { axis, value, n, score, lead, below }) {
-  const x = `${2 + 96 * below}%`;
-  const words = `${valueTitle(axis, value)}: ${fixed(score)} on ${plural(n, "task")}, ${signed(lead)} from the median`;
-  const quarters = [0.25, 0.5, 0.75].map((part) =>
-    svg("line", { x1: `${2 + 96 * part}%`, x2: `${2 + 96 * part}%`, y1: 3, y2: 17, class: "rule" }),
-  );
-  return make(
-    "div",
-    { className: "percentile" },
-    make("span", {}, valueTitle(axis, value), text("span", "soft", ` ${n}`)),
-    svg(
-      "svg",
-      { width: "100%", height: 20, role: "img", "aria-label": words },
-      svg("title", {}, words),
-      svg("line", { x1: "2%", x2: "98%", y1: 10, y2: 10, class: "axis" }),
-      ...quarters,
-      svg("circle", { cx: x, cy: 10, r: 5, class: "own" }),
-    ),
-    text("span", "figure", `${fixed(score, 2)} `),
-    text("span", `figure ${lead >= 0 ? "up" : "down"}`, signed(lead, 2)),
-  );
+function percentiles(item, axis, strips) {
+  const label = `${axisTitle(axis)}: share of the published models that ${entries[item.entry].model} is above`;
+  const wide = onPaper || innerWidth > 1000;
+  return picture({
+    kind: "percentiles",
+    label,
+    rows: strips.map(({ value, n, score, lead, below }, line) => ({
+      line,
+      value: below,
+      lead,
+      words: `${fixed(score, 2)}  ${signed(lead, 2)}`,
+      tip: `${valueTitle(axis, value)}\n${fixed(score)} on ${plural(n, "task")}, ${signed(lead)} from the median`,
+    })),
+    words: {
+      heading: axisTitle(axis),
+      lines: strips.map(({ value, n }) => `${valueTitle(axis, value)} (${n})`),
+      width: wide ? 452 : roomOf(620) - 44,
+      room: isNarrow() ? 130 : 190,
+      beside: 92,
+    },
+    values: () =>
+      matrixTable({
+        label,
+        heading: axisTitle(axis),
+        rows: strips.map(({ value }) => ({ title: valueTitle(axis, value) })),
+        columns: ["score", "from the median", "published models below", "tasks"].map((title) => ({ title })),
+        cell: (row, column) => {
+          const { score, lead, below, n } = strips[row];
+          return [fixed(score), signed(lead), percent(below), count(n)][column];
+        },
+      }),
+  });
 }

@@ -29,12 +29,9 @@ function strategySection(suite, tasks, base, others) {
       : (other.deltas[by]?.value ?? -9) - (one.deltas[by]?.value ?? -9),
   );
   const lines = rows.map((row) => ({
-    label: make(
-      "span",
-      { className: "stacked" },
-      modelLink(row.entry),
-      text("span", "soft", `zero-shot ${fixed(row.deltas.find(Boolean).base)}`),
-    ),
+    title: shortName(markedName(row.entry)),
+    node: modelLink(row.entry),
+    own: isOwn(row.entry),
     points: row.deltas.flatMap((delta, series) =>
       delta
         ? [
@@ -44,7 +41,7 @@ function strategySection(suite, tasks, base, others) {
               tip: [
                 entries[row.entry].label,
                 `${strategies[others[series]][1]} minus zero-shot: ${signed(delta.value)} ${interval(delta, signed)}`,
-                `${plural(delta.tasks, "shared task")} of ${tasks.length}`,
+                `zero-shot ${fixed(delta.base)}; ${plural(delta.tasks, "shared task")} of ${tasks.length}`,
               ],
             },
           ]
@@ -52,6 +49,8 @@ function strategySection(suite, tasks, base, others) {
     ),
   }));
   const points = lines.flatMap((line) => line.points);
+  const all = option("lines") === "all" || onPaper;
+  const shown = lines.filter((line, place) => all || line.own || place < MOST_LINES);
   const partial = points.some((point) => point.tasks < tasks.length);
   return titled(
     `${suiteTitle(suite)}, ${plural(tasks.length, "task")}`,
@@ -69,14 +68,20 @@ function strategySection(suite, tasks, base, others) {
           "Some models lack some of these tasks in one of the strategies; each difference is over the tasks that the model has with both.",
         )
       : null,
-    dotPlot({
-      caption: `Change against zero-shot, ${suiteTitle(suite)}`,
+    dots({
+      label: `Change against zero-shot, ${suiteTitle(suite)}`,
       series: others.map((strategy) => strategies[strategy][1]),
-      rows: lines,
-      domain: domainOf(points, { symmetric: true, zero: true }),
+      rows: shown,
       format: signed,
-      axis: "difference of mean scores",
+      words: {
+        domain: domainOf(points, { symmetric: true, zero: true }),
+        measure: "difference of mean scores",
+        format: "+.2f",
+        zero: true,
+        origin: 0,
+      },
     }),
+    shown.length < lines.length ? smallButton(`Show all ${count(lines.length)} models`, { lines: "all" }) : null,
   );
 }
 

@@ -64,10 +64,78 @@ function table({
       body.append(moreRow(members.length - shown.length, columns, () => body.replaceChildren(...draw(members))));
     element.append(body);
   }
+  const lines = () => [columns.map(titleOf), ...ordered.map((row) => columns.map((item) => plainValue(item, row)))];
   return make(
     "div",
-    { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": caption },
-    element,
+    {},
+    make("div", { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": caption }, element),
+    csvButton(caption, lines),
+  );
+}
+
+const titleOf = ({ title }) => title.textContent ?? title;
+
+// What a cell says to a program: the number itself, else the text that is shown.
+function plainValue(column, row) {
+  const value = column.value?.(row);
+  if (column.numeric && (isNumber(value) || value === null)) return value;
+  const content = column.cell(row);
+  return content?.textContent ?? content;
+}
+
+function csvButton(caption, lines) {
+  const button = make("button", {
+    type: "button",
+    className: "small",
+    textContent: "CSV",
+    title: "Save this table as CSV",
+    onclick: () => saveFile(`\ufeff${lines().map((line) => line.map(csvCell).join(",")).join("\r\n")}\r\n`, "text/csv", caption, "csv"),
+  });
+  return make("div", { className: "tools" }, button);
+}
+
+// A text that a spreadsheet would take for a formula gets an apostrophe.
+function csvCell(value) {
+  if (value === null || value === undefined || value === NONE) return "";
+  const words = typeof value === "string" && /^[=+@\t\r]|^-(?![\d.])/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words;
+}
+
+// {label, heading: of the first column, rows and columns: [{title, node}], cell(row, column) -> text or null}
+function matrixTable({ label, heading = "", rows, columns, cell }) {
+  const lines = () => [
+    [heading, ...columns.map((column) => column.title)],
+    ...rows.map((row, r) => [row.title, ...columns.map((_, c) => cell(r, c))]),
+  ];
+  const head = make(
+    "tr",
+    {},
+    make("th", { scope: "col", textContent: heading }),
+    ...columns.map((column) => make("th", { scope: "col" }, column.node?.cloneNode(true) ?? column.title)),
+  );
+  const body = rows.map((row, r) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, row.node?.cloneNode(true) ?? row.title),
+      ...columns.map((_, c) => make("td", { className: "number", textContent: cell(r, c) ?? NONE })),
+    ),
+  );
+  return make(
+    "div",
+    {},
+    make(
+      "div",
+      { className: "scroll tall", tabIndex: 0, role: "region", "aria-label": `${label}, values` },
+      make(
+        "table",
+        { className: "values" },
+        make("caption", { textContent: label }),
+        make("thead", {}, head),
+        make("tbody", {}, ...body),
+      ),
+    ),
+    csvButton(label, lines),
   );
 }
 

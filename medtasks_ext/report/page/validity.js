@@ -43,13 +43,7 @@ function shareOfRow(row, key) {
 function shareCell(value, good) {
   if (!isNumber(value)) return NONE;
   const bad = good ? value < 0.9 : value > 0.1;
-  const bar = svg(
-    "svg",
-    { class: "share", width: 60, height: 8, "aria-hidden": "true" },
-    svg("rect", { class: "back", width: 60, height: 8 }),
-    svg("rect", { class: bad ? "warn" : "fill", width: 60 * value, height: 8 }),
-  );
-  return make("span", { className: "share-cell" }, bar, make("span", { textContent: percent(value) }));
+  return make("span", { className: "share-cell" }, meter(value, {}, bad ? "bad" : ""), make("span", { textContent: percent(value) }));
 }
 
 // The single tasks where most answers were lost.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import parse_json
 from medtasks_ext.rows.originals.brat import lines_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def read_cas(reader: CasReader, file: SourceFile) -> list[dict[str, Any]]:
         MedtasksError: the file is no CAS, or an annotation lies outside the text.
     """
     try:
-        features = json.loads(file.text("utf-8"))["%FEATURE_STRUCTURES"]
+        features = parse_json(file.text("utf-8"))["%FEATURE_STRUCTURES"]
         text = next(item["sofaString"] for item in features if item["%TYPE"] == "uima.cas.Sofa")
         entities = [
             {"type": item[reader.feature], "start": item["begin"], "end": item["end"]}

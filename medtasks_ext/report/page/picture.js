@@ -1,0 +1,256 @@
+// Pictures by Vega-Lite. `report/pictures/kinds` has a spec for each kind; it is filled here by the rules of `report/pictures/spec.py`.
+
+const LEFT_OUT = Symbol("left out");
+let shownViews = []; // of the part that is shown
+
+function filledSpec(part, words) {
+  if (typeof part === "string" && part.startsWith("$")) {
+    const value = words[part.slice(1)];
+    return value === undefined ? LEFT_OUT : value;
+  }
+  if (Array.isArray(part)) return part.map((item) => filledSpec(item, words)).filter((item) => item !== LEFT_OUT);
+  if (part === null || typeof part !== "object") return part;
+  if ("$if" in part && !given(words[part.$if])) return LEFT_OUT;
+  return Object.fromEntries(
+    Object.entries(part)
+      .filter(([name]) => name !== "$if")
+      .map(([name, value]) => [name, filledSpec(value, words)])
+      .filter(([, value]) => value !== LEFT_OUT),
+  );
+}
+
+const given = (value) => (Array.isArray(value) ? value.length > 0 : Boolean(value));
+const places = (names) => (names ?? []).map((_, place) => place);
+
+function pictureSpec(kind, rows, words, dark) {
+  const { kinds, themes, font } = report.pictures;
+  const colours = themes[dark ? "dark" : "light"];
+  const { colours: scale = "series", ...own } = words;
+  const known = {
+    ...colours,
+    background: colours.ground,
+    own_ink: colours.own,
+    font,
+    own: [],
+    shapes: themes.shapes,
+    colours: Array.isArray(scale) ? scale : colours[scale],
+    beside: 12,
+    ...own,
+    line_places: places(own.lines),
+    column_places: places(own.columns),
+  };
+  const spec = filledSpec({ ...kinds.config, ...kinds[kind] }, known);
+  return { ...spec, datasets: { rows }, data: { name: "rows" } };
+}
+
+const SOFT_LIMIT = 2500; // marks that the page draws one by one; more go on a canvas
+
+function viewOf(spec, renderer = "none") {
+  const { spec: compiled } = vegaLite.compile(spec, { logger: vega.logger(vega.Error) });
+  return new vega.View(vega.parse(compiled, null, { ast: true }), {
+    expr: vegaInterpreter.expressionInterpreter,
+    renderer,
+    logLevel: vega.Error,
+    loader: vega.loader({ target: "_self" }),
+  });
+}
+
+// {kind, label: what it shows, rows, words, pick(row): what a click does, values: node of the same figures as a table, height: kept free}
+function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
+  const place = make("div", { className: "drawing" });
+  const many = rows.length > SOFT_LIMIT && !onPaper;
+  const view = viewOf(pictureSpec(kind, rows, words, isDark()), many ? "canvas" : "svg");
+  view.tooltip((_, event, item, value) => {
+    if (value) showTip(String(value).split("\n"), event.clientX, event.clientY);
+    else hideTip();
+  });
+  if (pick) {
+    let touched = null; // a finger first asks for the value; a second touch opens it
+    view.addEventListener("click", (event, item) => {
+      if (!item?.datum) return;
+      if (event.pointerType !== "touch" || touched === item.datum) pick(item.datum);
+      else if (item.tooltip) showTip(String(item.tooltip).split("\n"), event.clientX, event.clientY);
+      touched = item.datum;
+    });
+    place.classList.add("picks");
+  }
+  view.initialize(place).hover().run();
+  shownViews.push(view);
+  const box = make("div", { className: "picture", role: "img", "aria-label": label }, place);
+  const framed = scrolls
+    ? make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": `${label}, picture` }, box)
+    : box;
+  const save = (kindOfFile, action) =>
+    make("button", { type: "button", className: "small", textContent: kindOfFile, onclick: action, title: `Save this picture as ${kindOfFile}` });
+  const light = () => viewOf(pictureSpec(kind, rows, words, false));
+  const tools = make(
+    "div",
+    { className: "tools" },
+    save("SVG", () => light().toSVG().then((image) => saveFile(image, "image/svg+xml", label, "svg"))),
+    save("PNG", () => light().toCanvas(2).then((canvas) => canvas.toBlob((image) => saveFile(image, "image/png", label, "png")))),
+  );
+  return make(
+    "figure",
+    {},
+    framed,
+    make(
+      "div",
+      { className: "under" },
+      values ? folded("The same values as a table", values, { className: "as-table" }) : null,
+      tools,
+    ),
+  );
+}
+
+function forgetPictures() {
+  for (const view of shownViews) view.finalize();
+  shownViews = [];
+}
+
+function saveFile(content, type, label, ending) {
+  const name = label.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "medtasks";
+  const address = URL.createObjectURL(new Blob([content], { type }));
+  make("a", { href: address, download: `${name}.${ending}` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+// Pixels for a picture's width.
+function roomOf(most = 1080) {
+  const { paddingLeft, paddingRight } = getComputedStyle(main);
+  const free = main.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+  return onPaper ? 940 : Math.max(280, Math.min(most, free));
+}
+
+const isNarrow = () => !onPaper && innerWidth < 600;
+const nameRoom = () => (isNarrow() ? 140 : 240);
+
+// ------------------------------------------------------------------ matrices
+
+const MOST_LINES = 40; // of a matrix, until all are asked for
+
+// {label, heading: of the first column, rows: [{title, node, own}], columns: [{title, node}], cell(row, column) -> {value, words, said: in the table, tip, go, pick} or null,
+//  words: of the kind `heat`}
+function heat({ label, heading, rows, columns, cell, words }) {
+  if (!rows.length || !columns.length) return note("Nothing to show for this selection.");
+  const all = option("lines") === "all" || onPaper;
+  const kept = all ? rows : rows.filter((row, place) => place < MOST_LINES || row.own);
+  const size = matrixSize(kept.length, columns);
+  const cells = kept.map((row) => columns.map((_, column) => cell(rows.indexOf(row), column)));
+  const found = cells.flatMap((line, y) =>
+    line.flatMap((item, x) => (item ? [{ x, y, value: item.value, words: item.words, tip: item.tip.filter(Boolean).join("\n") }] : [])),
+  );
+  const drawn = picture({
+    kind: "heat",
+    label,
+    rows: found,
+    words: {
+      ...size,
+      lines: kept.map((row) => row.title),
+      own: kept.flatMap((row, place) => (row.own ? [place] : [])),
+      ...words,
+    },
+    pick: ({ x, y }) => act(cells[y]?.[x]),
+    values: () => matrixTable({ label, heading, rows, columns, cell: (row, column) => cell(row, column)?.said ?? cell(row, column)?.words ?? null }),
+    scrolls: true,
+  });
+  const more = kept.length < rows.length ? smallButton(`Show all ${count(rows.length)} rows`, { lines: "all" }) : "";
+  return make("div", {}, drawn, more);
+}
+
+function act(item) {
+  if (item?.pick) item.pick();
+  else if (item?.go) location.hash = item.go;
+}
+
+// As wide as the screen allows, with numbers where they fit; names of columns on several lines, aslant or upright.
+function matrixSize(lines, columns) {
+  const room = onPaper ? 170 : nameRoom();
+  const free = roomOf(2000) - room - 16;
+  const step = Math.max(onPaper ? 6 : 13, Math.min(108, Math.floor(free / columns.length)));
+  const titles = columns.map(({ title }) => String(title));
+  const letters = Math.floor((step - 6) / 6.4); // that fit beside each other
+  const level = Math.max(...titles.flatMap((title) => title.split(" ")).map((word) => word.length)) <= letters;
+  const upright = !level && step < 40;
+  const names = level ? titles.map((title) => wrapped(title, letters)) : titles;
+  return {
+    step,
+    columns: names,
+    height: lines > 60 ? 18 : 24,
+    angle: level ? 0 : upright ? -90 : -40,
+    above: level ? 14 * Math.max(...names.map((lines) => lines.length)) - 8 : 6,
+    head: level ? step : upright ? 150 : 190,
+    beside: level || upright ? 12 : 90,
+    room,
+    gap: step > 10 ? 1 : 0.3,
+    numbers: step >= 38,
+  };
+}
+
+function wrapped(title, letters) {
+  const lines = [""];
+  for (const word of title.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (longer.length <= letters) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines.filter(Boolean);
+}
+
+// ------------------------------------------------------------------ dots
+
+// {label, heading, series: names, rows: [{title, node, own, points: [{series: place, value, low, high, approximate, tip}]}], words: of the kind `dots`, format}
+function dots({ label, heading = "Model", series, rows, words, format = fixed }) {
+  if (!rows.length) return note("Nothing to show for this selection.");
+  const points = rows.flatMap((row, line) =>
+    row.points
+      .filter((point) => isNumber(point.value))
+      .map((point) => ({
+        line,
+        series: series[point.series],
+        value: point.value,
+        low: point.low ?? null,
+        high: point.high ?? null,
+        tip: point.tip.filter(Boolean).join("\n"),
+      })),
+  );
+  const step = series.length > 4 ? 10 : 13;
+  const cell = (row, column) => {
+    const point = rows[row].points.find((item) => item.series === column);
+    return point && isNumber(point.value) ? `${format(point.value)} ${interval(point, format)}` : null;
+  };
+  return picture({
+    kind: "dots",
+    label,
+    rows: points,
+    words: {
+      width: roomOf(),
+      height: Math.max(26, series.length * step + 12),
+      room: nameRoom(),
+      size: series.length > 4 ? 45 : 65,
+      lines: rows.map((row) => row.title),
+      own: rows.flatMap((row, place) => (row.own ? [place] : [])),
+      series,
+      legend: series.length > 1 ? { title: null, columns: isNarrow() ? 1 : 0 } : null,
+      format: ".2f",
+      ...words,
+    },
+    values: () => matrixTable({ label, heading, rows, columns: series.map((title) => ({ title })), cell }),
+  });
+}
+
+// A range that holds all values, with round ends; `zero` keeps 0 in it.
+function domainOf(points, { zero = false, symmetric = false } = {}) {
+  const values = points.flatMap(({ value, low, high }) => [value, low, high]).filter(isNumber);
+  if (!values.length) return [0, 1];
+  let [low, high] = [Math.min(...values), Math.max(...values)];
+  if (zero) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
+  if (symmetric) {
+    high = Math.max(Math.abs(low), Math.abs(high));
+    low = -high;
+  }
+  if (low === high) [low, high] = [low - 0.05, high + 0.05];
+  const marks = ticks(low, high);
+  const step = marks.length > 1 ? marks[1] - marks[0] : high - low;
+  const round = (value) => Number(value.toFixed(10));
+  return [round(Math.floor(low / step + 1e-9) * step), round(Math.ceil(high / step - 1e-9) * step)];
+}

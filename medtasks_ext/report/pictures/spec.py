@@ -1,0 +1,74 @@
+"""From a kind of picture and its rows to a Vega-Lite spec."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from medtasks_ext.registry.yamlfile import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Kind = Literal["heat", "states", "dots", "scatter", "places", "percentiles", "bars"]
+#: what a cell of a row may hold
+Value = str | float | bool | None
+_HERE = Path(__file__).parent
+#: stands where a part of a spec is left out; None is a value of its own
+_NOTHING = object()
+FONT = '"Helvetica Neue", Arial, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", sans-serif'
+
+
+@lru_cache(maxsize=1)
+def kinds() -> dict[str, Any]:
+    """Kind -> its spec with places to fill; `config` is what all of them share."""
+    return {path.stem: read_yaml(path) for path in sorted((_HERE / "kinds").glob("*.yaml"))}
+
+
+@lru_cache(maxsize=1)
+def themes() -> dict[str, Any]:
+    """Colours of the `light` and the `dark` theme, and `shapes` of series."""
+    content: dict[str, Any] = json.loads((_HERE / "theme.json").read_text(encoding="utf-8"))
+    return content
+
+
+def vendored() -> list[Path]:
+    """The library's scripts, in the order in which they build on each other."""
+    return [_HERE / "vendor" / f"{name}.min.js" for name in ("vega", "vega-lite", "vega-interpreter")]
+
+
+def licences() -> str:
+    """The library's licences, which travel with it."""
+    return (_HERE / "vendor" / "LICENSES.txt").read_text(encoding="utf-8")
+
+
+def picture(kind: Kind, rows: Sequence[Mapping[str, Value]], **words: Any) -> dict[str, Any]:
+    """The Vega-Lite spec of a picture, in light colours.
+
+    Args:
+        kind: of `kinds`.
+        rows: as the head of the kind's file names them.
+        words: what else it takes, by name.
+    """
+    colours = themes()["light"]
+    known = {**colours, "background": colours["ground"], "own_ink": colours["own"], "font": FONT, "own": []}
+    known |= {"shapes": themes()["shapes"], "colours": colours["series"], "beside": 12, **words}
+    for name in ("line", "column"):
+        known[f"{name}_places"] = [*range(len(known.get(f"{name}s", ())))]
+    spec: dict[str, Any] = _filled({**kinds()["config"], **kinds()[kind]}, known)
+    return {**spec, "datasets": {"rows": list(rows)}, "data": {"name": "rows"}}
+
+
+def _filled(part: Any, words: Mapping[str, Any]) -> Any:
+    if isinstance(part, str) and part.startswith("$"):
+        return words.get(part[1:], _NOTHING)
+    if isinstance(part, list):
+        return [found for item in part if (found := _filled(item, words)) is not _NOTHING]
+    if not isinstance(part, dict):
+        return part
+    if "$if" in part and not words.get(part["$if"]):
+        return _NOTHING
+    filled = {name: _filled(value, words) for name, value in part.items() if name != "$if"}
+    return {name: value for name, value in filled.items() if value is not _NOTHING}

@@ -1,0 +1,79 @@
+"""JSON that somebody else wrote is read within limits, and a fault says what it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import MAX_DEPTH, JsonError, parse_json, read_json
+from medtasks_ext.rows.files import read_rows
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+@given(VALUES)
+def test_what_json_wrote_is_read_back(value):
+    text = json.dumps(value)
+    assert parse_json(text) == parse_json(text.encode(), strict=True) == value
+
+
+@given(st.text() | st.binary())
+def test_any_text_is_read_or_refused_by_one_error(content):
+    try:
+        parse_json(content)
+    except JsonError as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (nested(MAX_DEPTH + 1), "nested too deeply"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ("9" * 5_000, "thousands of digits"),
+        (b'{"a": "\xff"}', "not UTF-8"),
+    ],
+)
+def test_limits_do_not_depend_on_how_deep_the_caller_stands(content, reason):
+    with pytest.raises(JsonError, match=reason) as caught:
+        parse_json(content)
+    assert caught.value.line == 0
+
+
+def test_what_is_just_within_the_limit_is_read():
+    assert parse_json(nested(MAX_DEPTH)) and parse_json("9" * 4_000)
+    assert len(parse_json("[" + "[]," * 10_000 + "1]")) == 10_001  # many, and not deep
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', "[Infinity]"])
+def test_strict_reading_refuses_what_has_two_meanings(text):
+    parse_json(text)
+    with pytest.raises(JsonError):
+        parse_json(text, strict=True)
+
+
+@pytest.mark.parametrize("name", ["test.json", "test.jsonl"])
+@pytest.mark.parametrize("content", [nested(5_000), '[{"a": ' + "1" * 5_000 + "}]"])
+def test_a_data_file_beyond_the_limits_is_one_message(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(MedtasksError, match=r"nested too deeply|thousands of digits"):
+        read_rows(path)
+
+
+def test_a_file_of_a_run_beyond_the_limits_is_named(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(nested(3_000))
+    with pytest.raises(MedtasksError, match="nested too deeply"):
+        read_json(path)
