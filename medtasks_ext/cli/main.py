@@ -25,6 +25,7 @@ from medtasks_ext.cli.app import command_of
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
+from medtasks_ext.secret_values import forget, hidden_output
 from medtasks_ext.telemetry import switch_off_telemetry
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -170,6 +171,12 @@ def _root(
 def main() -> None:
     """Entry point: user errors become one message, exit code 2."""
     switch_off_telemetry()
+    forget()
+    with hidden_output():
+        _main()
+
+
+def _main() -> None:
     try:
         app(standalone_mode=True)
     except MedtasksError as error:
