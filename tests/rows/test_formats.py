@@ -194,3 +194,19 @@ def test_answers_that_seem_to_be_counted_from_one_are_noted(data_dir, first, not
     found = check_rows(exam, "local")
     assert not found.faults
     assert any("counted from 0" in note for note in found.notes) == noted
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Niño con fiebre"),
+        ("cp1252", "état fébrile depuis hier"),
+        ("cp1251", "Пациент жалуется на боли в груди"),
+        ("gb18030", "患者发热三天"),
+        ("cp932", "患者は発熱と咳を訴えた。"),
+    ],
+)
+def test_the_encoding_of_a_few_words_is_named_as_people_know_it(data_dir, encoding, text):
+    put(data_dir, "test.csv", f"prompt,context,label\nQ,{text},A\n".encode(encoding))
+    (fault,) = check_rows(HOSPICE, "local").faults
+    assert f"it seems to be {encoding}" in fault.what and f"--encoding {encoding}" in str(fault.remedy)
