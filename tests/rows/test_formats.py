@@ -202,7 +202,7 @@ def test_answers_that_seem_to_be_counted_from_one_are_noted(data_dir, first, not
         ("cp1252", "Niño con fiebre"),
         ("cp1252", "état fébrile depuis hier"),
         ("cp1251", "Пациент жалуется на боли в груди"),
-        ("gb18030", "患者发热三天"),
+        ("gb18030", "患者发热三天，咳嗽，咽痛，查体咽部充血，双肺呼吸音清"),
         ("cp932", "患者は発熱と咳を訴えた。"),
     ],
 )
