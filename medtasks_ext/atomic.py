@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from medtasks_ext.errors import MedtasksError
 
@@ -100,3 +102,14 @@ def private_files(wanted: bool) -> Iterator[None]:
     finally:
         if mask is not None:
             os.umask(mask)
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table with the keys of its first row as header; an empty file without rows."""
+    content = io.StringIO(newline="")
+    if rows:
+        writer = csv.DictWriter(content, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    with atomic_file(path) as file:
+        file.write(content.getvalue().encode())
