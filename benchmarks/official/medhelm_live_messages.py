@@ -8,26 +8,32 @@ Run in an environment as for `helm_messages.py`, with `medhelm==0.8.0` in place 
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import tempfile
 from pathlib import Path
 
-from helm.benchmark.run_specs import medhelm_run_specs as specs
-from helm.benchmark.scenarios import medxpert_qa_text_scenario, sct_bench_scenario
-from helm_messages import _csv, digest, message_list, requests
+from helm_messages import _csv, digest, message_list, requests, specs
+
+
+def _scenario(name):
+    """A module of scenarios; the stubs of `helm_messages` come first."""
+    return importlib.import_module(f"helm.benchmark.scenarios.{name}_scenario")
 
 
 def _sct_bench(rows, folder):
-    scenario = sct_bench_scenario.SCTBenchScenario()
-    sct_bench_scenario.ensure_file_downloaded = lambda **_: None
+    module = _scenario("sct_bench")
+    scenario = module.SCTBenchScenario()
+    module.ensure_file_downloaded = lambda **_: None
     _csv(folder / scenario.FILENAME, rows)
     return scenario.get_instances(str(folder))
 
 
 def _medxpertqa(rows, folder):
-    medxpert_qa_text_scenario.load_dataset = lambda *_, **__: {"test": rows}
-    return medxpert_qa_text_scenario.MedXpertQATextScenario().get_instances(str(folder))
+    module = _scenario("medxpert_qa_text")
+    module.load_dataset = lambda *_, **__: {"test": rows}
+    return module.MedXpertQATextScenario().get_instances(str(folder))
 
 
 TASKS = {

@@ -27,8 +27,8 @@ _REMEDY = (
     "its weights add up to it (docs/judging.md)"
 )
 _REMEDY_PENALTIES = (
-    "mend the criteria of these rows: each has a text and a weight, above 0 for what an answer should have and "
-    "below 0 for what it should not; at least one is above 0 (docs/judging.md)"
+    "mend the criteria of these rows: each has a text and a weight, above 0 for what an answer should have "
+    "and below 0 for what it should not; at least one is above 0 (docs/judging.md)"
 )
 
 
@@ -55,7 +55,7 @@ def read_points(value: Any, total: Any = None, *, penalties: bool = False) -> li
         penalties: whether weights may be negative.
 
     Returns:
-        {id, text, weight} each, and `tags` if there are some. Without ids they are p1, p2, ... by their place.
+        {id, text, weight} each, `tags` if there are some. Without ids they are p1, p2, ... by their place.
 
     Raises:
         PointsError: there is none, or one has no text, no weight of the right sign, or the id of another; the
