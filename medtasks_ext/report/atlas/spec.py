@@ -27,6 +27,9 @@ Statistic = Literal[
     "costs",
     "departments",
     "joined",
+    "clinician_agreement",
+    "jury_robustness",
+    "judges_by_axis",
 ]
 
 
