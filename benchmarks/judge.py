@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TASK, N, LATENCY, CONCURRENT = "medhelm_medication_qa", 2000, 0.05, 8
 JUDGES = ("one", "two", "three")
+CODE = "c" * 16  # stands for the code of the request
 VERDICT = {axis: {"score": 4, "explanation": "x"} for axis in ("accuracy", "completeness", "clarity")}
 
 
@@ -157,9 +159,10 @@ async def serve(folder: Path) -> None:
     """Answer every chat request after the latency; write counts every tenth of a second."""
     paid: Counter[int] = Counter()
     times: list[float] = []
-    message = {"message": {"content": json.dumps(VERDICT)}, "finish_reason": "stop"}
+    message = {"message": {"content": json.dumps({"code": CODE, **VERDICT})}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 900, "completion_tokens": 60}
     answer = json.dumps({"choices": [message], "usage": usage}).encode()
+    fence = re.compile(rb"<<<\w+ (\w{16})")
     models = json.dumps({"data": [{"id": name} for name in JUDGES]}).encode()
 
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -174,7 +177,7 @@ async def serve(folder: Path) -> None:
                     await asyncio.sleep(LATENCY)
                     paid[hash(body)] += 1
                     times.append(time.time())
-                    data = answer
+                    data = answer.replace(CODE.encode(), fence.search(body)[1])  # verdicts carry it
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data))
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()

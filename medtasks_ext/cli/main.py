@@ -34,7 +34,7 @@ _OF_DISKS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno
 #: Panel of `medtasks --help` -> its commands, each of them declared in the module of that name.
 PANELS = {
     "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore", "verify"),
-    "Results": ("report", "compare", "reproduce", "card", "cite", "export", "ingest"),
+    "Results": ("report", "view", "show", "compare", "reproduce", "card", "cite", "export", "ingest"),
     "Leaderboard": ("submit", "check-submission"),
     "Judges": ("judge", "human", "judge-calibrate", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
