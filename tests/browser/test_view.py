@@ -18,6 +18,18 @@ VIEWS = (
     f"dataset={EVENTS}&doc=t1", f"dataset={CODES}&doc=t2", f"dataset={LABEL}&doc=t7",
 )  # fmt: skip
 
+#: Parts of the page that lie over each other, two and two.
+OVERLAPPING = """(() => {
+  const parts = [...document.querySelectorAll(".list-controls, .panes, .parts, .scroll, h2, h3")]
+    .filter((one) => one.offsetParent && !one.closest(".panes .scroll"))
+    .map((one) => [one, one.getBoundingClientRect()]);
+  const over = ([one, a], [other, b]) =>
+    one !== other && !one.contains(other) && !other.contains(one) &&
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const named = ([one]) => one.className || one.tagName;
+  return parts.flatMap((one) => parts.filter((other) => over(one, other)).map(() => named(one)));
+})()"""
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
@@ -294,13 +306,7 @@ def test_nothing_is_wider_than_the_screen_and_nothing_overlaps(show, width, dark
     for address in VIEWS:
         go(browser, address)
         assert browser.js("document.documentElement.scrollWidth <= innerWidth"), address
-        overlapping = browser.js(
-            "(() => { const boxes = [...document.querySelectorAll('.list-controls, .panes, .parts, .scroll, h2, h3')]"
-            ".filter((one) => one.offsetParent && !one.closest('.panes .scroll')).map((one) => [one, one.getBoundingClientRect()]);"
-            "return boxes.flatMap(([one, a]) => boxes.filter(([other, b]) => one !== other && !one.contains(other)"
-            " && !other.contains(one) && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1"
-            " && b.top < a.bottom - 1).map(([other]) => `${one.className || one.tagName} ${other.className || other.tagName}`)); })()"
-        )
+        overlapping = browser.js(OVERLAPPING)
         assert overlapping == [], address
 
 
