@@ -194,7 +194,7 @@ function readingsTable(response) {
       make(
         "tbody",
         {},
-        ...response.readings.map((reading) =>
+        ...joinedReadings(response.readings).map((reading) =>
           make(
             "tr",
             {},
@@ -207,6 +207,14 @@ function readingsTable(response) {
       ),
     ),
   );
+}
+
+// Both readings in one line where they agree about answer and gold.
+function joinedReadings(readings) {
+  const [scored, other] = readings;
+  const alike = other && JSON.stringify([scored.answer, scored.gold]) === JSON.stringify([other.answer, other.gold]);
+  if (!alike) return readings;
+  return [{ ...scored, reader: "official and repaired", why: [scored.why, other.why].filter(Boolean).join("; ") }];
 }
 
 // A parsed answer in one line: items between semicolons, their parts between points.
