@@ -42,21 +42,25 @@ def human() -> None:
 def export(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE...", help="Runs; with --kind points one JSONL file of cases."),
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Runs; for points one JSONL file of cases, for review tasks, for survey a suite.",
+        ),
     ],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for forms and key.")],
     kind: Annotated[
         str,
         typer.Option(
             help="pairwise: answers of two runs, four questions; points: one answer, its scoring points; "
-            "likert: answers of runs, rated on the axes of their jury."
+            "likert: answers of runs, rated on the axes of their jury; review: test items, five criteria; "
+            "survey: a suite's taxonomy."
         ),
     ] = "pairwise",
     tasks: _Tasks = None,
     documents: _Documents = None,
     experts: Annotated[
         int | None,
-        typer.Option(min=1, max=99, help="Forms.  [default: 3; points 1; likert 2]"),
+        typer.Option(min=1, max=99, help="Forms.  [default: 3; points 1; likert, review 2; survey 1]"),
     ] = None,
     raters: Annotated[
         int | None, typer.Option(min=1, help="likert: experts who rate an answer.  [default: all]")
@@ -250,10 +254,53 @@ def _likert(wish: _Wish) -> Export:
     )
 
 
+def _review(wish: _Wish) -> Export:
+    _no_tasks(wish, "review", "TASK")
+    from medtasks_ext.cli.arguments import quiet
+
+    quiet()
+    from medtasks_ext.human.pairs import DOCUMENTS
+    from medtasks_ext.human.review import PHYSICIANS, review_export
+    from medtasks_ext.registry import registry
+
+    return review_export(
+        [name for source in wish.sources for name in names_in(source)],
+        registry(),
+        documents=wish.documents or DOCUMENTS,
+        experts=wish.experts or PHYSICIANS,
+        seed=wish.seed,
+    )
+
+
+def _survey(wish: _Wish) -> Export:
+    _no_tasks(wish, "survey", "SUITE")
+    if len(wish.sources) != 1 or wish.documents:
+        raise MedtasksError(
+            "a survey is about the taxonomy of one suite, as a whole",
+            where="--kind survey",
+            remedy="medtasks human export --kind survey SUITE -o DIR",
+        )
+    from medtasks_ext.human.survey import survey_export
+    from medtasks_ext.registry import registry
+
+    return survey_export(wish.sources[0], registry(), experts=wish.experts or 1, seed=wish.seed)
+
+
+def _no_tasks(wish: _Wish, kind: str, source: str) -> None:
+    if wish.tasks:
+        raise MedtasksError(
+            f"names what runs have finished, and --kind {kind} is about no run",
+            where="--tasks",
+            remedy=f"medtasks human export --kind {kind} {source} -o DIR",
+        )
+
+
 _KINDS: Mapping[str, Callable[[_Wish], Export]] = {
     "pairwise": _pairwise,
     "points": _points,
     "likert": _likert,
+    "review": _review,
+    "survey": _survey,
 }
 
 

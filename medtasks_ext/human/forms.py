@@ -217,7 +217,7 @@ def _labelled(item: Item, kind: Kind, language: Language) -> tuple[tuple[str, st
 
 def _headers(kind: Kind, values: str | None) -> list[str]:
     """The columns of the questions; they name the answers for those who fill the CSV itself."""
-    return [f"{question.id} [{values}]" if values else question.id for question in kind.questions]
+    return [f"{question.id} [{values or OPTIONS}]" for question in kind.questions]
 
 
 def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[s
             place: [
                 {"label": text.label.of(language), "text": first[text.id]}
                 for text in kind.texts
-                if text.place == place
+                if text.place == place and first[text.id]
             ]
             for place in ("above", "answer")
         }

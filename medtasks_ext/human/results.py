@@ -168,7 +168,7 @@ def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: M
             "met": sum(item.met is True for item in found),
             "not_met": sum(item.met is False for item in found),
             "undecided": sum(item.met is None for item in found),
-            "agreement": [_agreement_row(one) for one in point_agreement(found)],
+            "agreement": [agreement_row(one) for one in point_agreement(found)],
         },
     )
 
@@ -227,14 +227,15 @@ def rate_row(item: Criterion, rate: Rate, source: str) -> dict[str, Any]:
     return row
 
 
-def _agreement_row(one: Agreement) -> dict[str, Any]:
+def agreement_row(one: Agreement) -> dict[str, Any]:
+    """A figure of agreement as files hold it."""
     return {**one._asdict(), "between": ", ".join(one.between)}
 
 
 def agreement_rows(found: Iterable[Criterion]) -> list[dict[str, Any]]:
     """The agreement about each criterion as files hold it."""
     return [
-        {"task": item.task, "criterion": item.criterion, **_agreement_row(one)}
+        {"task": item.task, "criterion": item.criterion, **agreement_row(one)}
         for item in found
         for one in item.agreement
     ]
