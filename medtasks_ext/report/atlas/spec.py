@@ -27,16 +27,13 @@ Statistic = Literal[
     "costs",
     "departments",
     "joined",
-<<<<<<< HEAD
     "clinician_agreement",
     "jury_robustness",
     "judges_by_axis",
-=======
     "gains",
     "grid",
     "counts",
     "file_means",
->>>>>>> w/pictures
 ]
 
 

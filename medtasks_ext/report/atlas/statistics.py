@@ -264,16 +264,13 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "costs": costs,
     "departments": departments,
     "joined": _joined,
-<<<<<<< HEAD
     "clinician_agreement": clinician_agreement,
     "jury_robustness": jury_robustness,
     "judges_by_axis": judges_by_axis,
-=======
     "gains": _gains,
     "grid": _grid,
     "counts": _counts,
     "file_means": _file_means,
->>>>>>> w/pictures
 }
 
 

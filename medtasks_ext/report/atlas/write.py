@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-<<<<<<< HEAD
 from medtasks_ext.atomic import atomic_file, write_text
 from medtasks_ext.csvfile import csv_text
-=======
-from medtasks_ext.atomic import atomic_file
 from medtasks_ext.report.atlas.picture import drawn
 from medtasks_ext.report.pictures.draw import is_possible, png, svg
->>>>>>> w/pictures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,11 +45,7 @@ def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> li
     table = folder / f"{stem}.csv"
     write_text(table, csv_text([COLUMNS, *map(_line, cells)]))
     tex = folder / f"{stem}.tex"
-<<<<<<< HEAD
     write_text(tex, _latex(item, cells))
-    return [table, tex]
-=======
-    tex.write_text(_latex(item, cells), encoding="utf-8")
     return [table, tex, *(_pictures(folder / stem, item, cells) if is_possible() else [])]
 
 
@@ -66,11 +58,11 @@ def _pictures(stem: Path, item: Item, cells: Sequence[Cell]) -> list[Path]:
         name = f"{stem.name}_{how.name}" if how.name else stem.name
         vector, image = stem.with_name(f"{name}.svg"), stem.with_name(f"{name}.png")
         content = svg(spec)
-        vector.write_text(content, encoding="utf-8")
-        image.write_bytes(png(content))
+        write_text(vector, content)
+        with atomic_file(image) as file:
+            file.write(png(content))
         made += [vector, image]
     return made
->>>>>>> w/pictures
 
 
 def write_all(path: Path, cells: Mapping[str, Sequence[Cell]]) -> None:
