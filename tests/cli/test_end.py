@@ -193,3 +193,18 @@ def test_of_many_unfinished_tasks_a_few_are_named(medtasks, monkeypatch):
 def test_the_table_says_how_many_examples_were_asked_for(medtasks):
     outcome = medtasks(*SAMPLE, "--tasks", "bridge_mednli", "--num_fewshot", 3)
     assert "3 examples in each prompt (--num_fewshot)" in outcome.out
+
+
+def test_answers_that_processes_of_scoring_failed_over_are_named(medtasks, monkeypatch):
+    from medtasks_ext.metrics.sql_sandbox import Outcome, SqlSandbox
+
+    def fail(sandbox, queries):
+        return [Outcome(None, "its process died", decided=False) for _ in queries]
+
+    with monkeypatch.context() as failing:
+        failing.setattr(SqlSandbox, "run", fail)
+        command = ("run", "--model", "oracle", "--tasks", "medhelm_ehrsql", "--data", "sample")
+        done = medtasks(*command, "--output_path", "run")
+    assert "answers not decided and counted as wrong" in " ".join(done.err.split())
+    again = medtasks("rescore", "run")
+    assert again.code == 0 and "not decided" not in again.err
