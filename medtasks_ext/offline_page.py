@@ -19,8 +19,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def offline_page(
     template: Path,
     *,
-    style: Path,
-    more_style: Sequence[Path] = (),
+    style: Path | Sequence[Path],
     scripts: Sequence[Path],
     data: Mapping[str, Any],
     language: str,
@@ -33,8 +32,7 @@ def offline_page(
 
     Args:
         template: HTML with the names that are filled in below, as `$title`.
-        style: its CSS.
-        more_style: further CSS, after it.
+        style: its CSS; several files are joined, in the given order.
         scripts: its JavaScript. It reads the data as JSON and must show texts as text nodes.
         data: any JSON.
         language: of the page, as in `<html lang>`.
@@ -42,7 +40,8 @@ def offline_page(
     Raises:
         ValueError: a number in the data is NaN or infinite, which is no JSON.
     """
-    css = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in (style, *more_style))
+    styles = [style] if isinstance(style, Path) else style
+    css = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in styles)
     script = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in scripts)
     content = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # in a script element only < could end the data

@@ -13,6 +13,15 @@ AllowHost = Annotated[
     typer.Option("--allow-host", help="Send text that is gated or private to this host, too; repeatable."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ByLabels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        metavar="FILE",
+        help="Scores by difficulty, by department, on clean inputs: files or folders of `medtasks "
+        "difficulty`, `departments`, `contamination`; repeatable.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")]
 OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,20 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AsJson
+from medtasks_ext.cli.app import AsJson, ByLabels
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say
+from medtasks_ext.csvfile import write_csv
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import TaskChange, suite_groups
 from medtasks_ext.results.compared import ALPHA, Line, compare_results
 from medtasks_ext.results.published_changes import published_changes
 from medtasks_ext.results.reading import read_results
+from medtasks_ext.studies.labels import read_labels
 
 if TYPE_CHECKING:
     from medtasks_ext.results.ways import Pair
 
+_FILES = ("groups", "tasks", "labels", "flipped")
 SHOWN = 15  # lines of a table that are printed without --all
 
 
@@ -39,6 +41,7 @@ def compare(
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Folder for groups.csv, tasks.csv and flipped.csv.")
     ] = None,
+    by: ByLabels = None,
     documents: Annotated[
         int, typer.Option("--documents", min=0, help="Print so many documents of each task that changed.")
     ] = 0,
@@ -58,7 +61,8 @@ def compare(
         out_folder(out)
     if len(paths) == 2 and not any(Path(name).exists() for name in paths):
         return _published(paths[0], paths[1], everything, as_json)
-    compared = compare_results(read_results([Path(name) for name in paths], tasks), tasks)
+    labels = read_labels([Path(name) for name in by or []], tasks)
+    compared = compare_results(read_results([Path(name) for name in paths], tasks), tasks, labels)
     for fault in compared.faults:
         say(str(fault))
     content = compared.record()
@@ -71,9 +75,10 @@ def compare(
     shown = [line for line in compared.groups if everything or _is_main(line, tasks)]
     _table("group", shown, compared.groups, everything)
     _table("task", compared.tasks, compared.tasks, everything)
+    _table("label", compared.labels, compared.labels, everything=True, sort=False)
     _flips(compared.changes, documents)
     if out is not None:
-        say(f"groups.csv, tasks.csv and flipped.csv: {out}")
+        say(f"{', '.join(f'{name}.csv' for name in _FILES if content[name])}: {out}")
     return 0
 
 
@@ -130,10 +135,14 @@ def _head(content: Mapping[str, Any]) -> None:
         typer.echo(words)
 
 
-def _table(title: str, chosen: Sequence[Line], lines: Sequence[Line], everything: bool) -> None:
+def _table(
+    title: str, chosen: Sequence[Line], lines: Sequence[Line], everything: bool, *, sort: bool = True
+) -> None:
     if not lines:
         return
-    ordered = sorted(chosen, key=lambda line: (not line.significant, -abs(line.change.comparison.difference)))
+    ordered = list(chosen)
+    if sort:
+        ordered.sort(key=lambda line: (not line.significant, -abs(line.change.comparison.difference)))
     shown = ordered if everything else ordered[:SHOWN]
     several = len({line.pair.words for line in lines}) > 1
     figures = ["before", "after", "change [95 % interval]", "p (Holm)", ""]
@@ -190,9 +199,9 @@ def _flips(changes: Sequence[tuple[Pair, TaskChange]], documents: int) -> None:
 
 def _write(folder: Path, content: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("groups", "tasks", "flipped"):
+    for name in _FILES:
         rows = content[name]
-        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else ["name"])
-            writer.writeheader()
-            writer.writerows(rows)
+        if name == "labels" and not rows:
+            (folder / "labels.csv").unlink(missing_ok=True)  # of an earlier comparison
+            continue
+        write_csv(folder / f"{name}.csv", rows, list(rows[0]) if rows else ["name"])

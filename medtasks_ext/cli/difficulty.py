@@ -11,7 +11,8 @@ from medtasks_ext.cli.app import OnlyTasks
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.registry import registry
-from medtasks_ext.studies.difficulty import LEVELS, PAPERS_PANEL, Grading, grade, write_grading
+from medtasks_ext.registry.levels import LEVELS
+from medtasks_ext.studies.difficulty import PAPERS_PANEL, Grading, grade, write_grading
 
 
 def difficulty(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,6 @@ import typer
 from medtasks_ext.cli.app import AllowHost, DryRun, command_app
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import names_in, say
-from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
@@ -42,21 +40,25 @@ def human() -> None:
 def export(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE...", help="Runs; with --kind points one JSONL file of cases."),
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Runs; for points one JSONL file of cases, for review tasks, for survey a suite.",
+        ),
     ],
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for forms and key.")],
     kind: Annotated[
         str,
         typer.Option(
             help="pairwise: answers of two runs, four questions; points: one answer, its scoring points; "
-            "likert: answers of runs, rated on the axes of their jury."
+            "likert: answers of runs, rated on the axes of their jury; review: test items, five criteria; "
+            "survey: a suite's taxonomy."
         ),
     ] = "pairwise",
     tasks: _Tasks = None,
     documents: _Documents = None,
     experts: Annotated[
         int | None,
-        typer.Option(min=1, max=99, help="Forms.  [default: 3; points 1; likert 2]"),
+        typer.Option(min=1, max=99, help="Forms.  [default: 3; points 1; likert, review 2; survey 1]"),
     ] = None,
     raters: Annotated[
         int | None, typer.Option(min=1, help="likert: experts who rate an answer.  [default: all]")
@@ -139,43 +141,31 @@ def jury(
 
     Exit code 1: comparisons are missing.
     """
-    from medtasks_ext.cli import judging as asking
+    from medtasks_ext.cli.ask_folder import ask_in_folder
     from medtasks_ext.cli.human_tables import print_agreement, print_rates
+    from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
+    from medtasks_ext.judge.jury import load_jury
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
-    from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import budget_of
-    from medtasks_ext.judge.checks import check_jury, check_prices
-    from medtasks_ext.judge.engine import Engine
-    from medtasks_ext.judge.jury import check_keys, load_jury
-    from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
-
     judges, compared = load_jury(jury_name), comparisons(drawn)
-    check_jury(judges, compared)
-    check_prices(judges, max_cost)
-    store = JudgementStore(folder)
-    with nullcontext() if dry_run else Lease(folder, "medtasks human jury"), closing(store):
-        store.open(write=not dry_run)
-        budget = budget_of(max_cost, judges, [store])
-        egress = Egress.of(allow_host or [])
-        engine = Engine(judges, [RunToJudge(compared, store)], budget, say=say, egress=egress)
-        asks, outcome = engine.pending(), None
-        if dry_run:
-            asking.warn_withheld(engine, asks)
-            asking.print_estimates(engine.estimates(asks), budget)
+    with ask_in_folder(
+        folder,
+        judges,
+        compared,
+        command="medtasks human jury",
+        dry_run=dry_run,
+        max_cost=max_cost,
+        allow_host=allow_host,
+    ) as asked:
+        if asked is None:
             raise typer.Exit(DONE)
-        if asks:
-            check_keys([judge for judge in judges.models if any(a.request.judge == judge.name for a in asks)])
-            outcome = asking.ask_all(engine, asks)
-        found = jury_figures(drawn, compared, judges, store)
+        found = jury_figures(drawn, compared, judges, asked.store)
         write_jury(folder, found, drawn, judges)
     title = "jury of models (not a human evaluation)"
     criteria = [item.criterion for item in found.verdicts]
     print_rates(title, criteria, drawn.record)
     print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
-    raise typer.Exit(_end_of_jury(found, outcome, folder))
+    raise typer.Exit(_end_of_jury(found, asked.outcome, folder))
 
 
 def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> int:
@@ -250,10 +240,53 @@ def _likert(wish: _Wish) -> Export:
     )
 
 
+def _review(wish: _Wish) -> Export:
+    _no_tasks(wish, "review", "TASK")
+    from medtasks_ext.cli.arguments import quiet
+
+    quiet()
+    from medtasks_ext.human.pairs import DOCUMENTS
+    from medtasks_ext.human.review import PHYSICIANS, review_export
+    from medtasks_ext.registry import registry
+
+    return review_export(
+        [name for source in wish.sources for name in names_in(source)],
+        registry(),
+        documents=wish.documents or DOCUMENTS,
+        experts=wish.experts or PHYSICIANS,
+        seed=wish.seed,
+    )
+
+
+def _survey(wish: _Wish) -> Export:
+    _no_tasks(wish, "survey", "SUITE")
+    if len(wish.sources) != 1 or wish.documents:
+        raise MedtasksError(
+            "a survey is about the taxonomy of one suite, as a whole",
+            where="--kind survey",
+            remedy="medtasks human export --kind survey SUITE -o DIR",
+        )
+    from medtasks_ext.human.survey import survey_export
+    from medtasks_ext.registry import registry
+
+    return survey_export(wish.sources[0], registry(), experts=wish.experts or 1, seed=wish.seed)
+
+
+def _no_tasks(wish: _Wish, kind: str, source: str) -> None:
+    if wish.tasks:
+        raise MedtasksError(
+            f"names what runs have finished, and --kind {kind} is about no run",
+            where="--tasks",
+            remedy=f"medtasks human export --kind {kind} {source} -o DIR",
+        )
+
+
 _KINDS: Mapping[str, Callable[[_Wish], Export]] = {
     "pairwise": _pairwise,
     "points": _points,
     "likert": _likert,
+    "review": _review,
+    "survey": _survey,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import counted, say
 
 if TYPE_CHECKING:
     from medtasks_ext.human.agreement import Agreement
@@ -63,11 +64,76 @@ def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
     typer.echo(f"beside a jury: medtasks judge {runs} --jury NAME --ratings {folder / 'ratings.csv'}")
 
 
+def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+    from medtasks_ext.human.review import review_of, write_review
+
+    figures, items = review_of(read.rows, key)
+    write_review(folder, figures, items, read, key)
+    columns = ["items", "met, of all verdicts", "met by all", "equal verdicts", "Fleiss' kappa"]
+    title = "review of items"
+    if key.get("SAMPLE_DATA"):
+        title = f"{SAMPLE_DATA}\n{title}"
+    table = new_table(["task", "criterion"], columns, title, title_style="bold")
+    for one in figures:
+        around = "" if one.low is None else f" [{100 * one.low:.1f}, {100 * (one.high or 0):.1f}]"
+        agreed = one.agreement[0] if one.agreement else None
+        equal = "–" if agreed is None or agreed.observed is None else f"{100 * agreed.observed:.1f} %"
+        table.add_row(
+            one.task,
+            one.criterion,
+            str(one.items),
+            f"{100 * one.met:.1f} %{around}",
+            f"{100 * one.met_by_all:.1f} %",
+            equal,
+            number(agreed.value if agreed else None, 3),
+        )
+    console().print(table)
+    counts = Counter(item.outcome for item in items)
+    typer.echo(
+        f"{counted(len(items), 'item')}: {counts['accepted']} accepted, {counts['failed']} failed, "
+        f"{counts['disputed']} disputed; items.csv says why"
+    )
+
+
+def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_ext.cli.tables import console, new_table
+    from medtasks_ext.human.survey import published_survey, survey_of, write_survey
+
+    found, paper = survey_of(read.rows, key), published_survey(key["suite"])
+    write_survey(folder, found, read, key)
+    table = new_table([""], ["yours", *(["published"] if paper else [])], "survey on the taxonomy")
+    around = found.interval
+    rate = "–" if found.rate is None else f"{100 * found.rate:.1f} %"
+    rate += f" [{100 * around.low:.1f}, {100 * around.high:.1f}]" if around else ""
+    lines = [
+        ("assignments as in the taxonomy", rate, f"{100 * paper.get('agreement_rate', 0):.1f} %"),
+        ("assignments", str(found.n_assignments), ""),
+        (
+            "comprehensiveness, 1 to 5",
+            f"{number(found.mean, 2)} ± {number(found.sd, 3)}",
+            f"{paper.get('comprehensiveness_mean', 0):.2f} ± {paper.get('comprehensiveness_sd', 0):.3f}",
+        ),
+        ("clinicians", str(found.n_ratings), f"{paper.get('clinicians', 0):.0f}"),
+        ("comments", str(len(found.comments)), f"{paper.get('comments', 0):.0f}"),
+    ]
+    for name, yours, published in lines:
+        table.add_row(name, yours, *([published] if paper else []))
+    console().print(table)
+    unlike = sorted((item for item in found.assigned if item.agreement < 1), key=lambda item: item.agreement)
+    for item in unlike:
+        others = {name: n for name, n in item.counts.items() if n and name != item.category}
+        elsewhere = ", ".join(f"{name} {n}" for name, n in sorted(others.items(), key=lambda pair: -pair[1]))
+        typer.echo(f"{item.value}: {100 * item.agreement:.1f} % in {item.category}; {elsewhere}")
+
+
 #: kind of form -> what is written and printed of filled ones
 TAKEN: Mapping[str, Callable[[Path, Ingested, Mapping[str, Any]], None]] = {
     "pairwise": _pairwise,
     "points": _points,
     "likert": _likert,
+    "review": _review,
+    "survey": _survey,
 }
 
 

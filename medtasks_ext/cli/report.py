@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from medtasks_ext.cli.app import ByLabels
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.cli.words import names_in, say
 from medtasks_ext.collector import collector_paused
@@ -18,7 +19,7 @@ from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.registry.strategies import is_strategy, strategy_order
 from medtasks_ext.report.compared import pairs_of
 from medtasks_ext.report.gather import Report, gather
-from medtasks_ext.report.tidy import shown, standing_record
+from medtasks_ext.report.tidy import label_record, shown, standing_record
 
 
 def report(
@@ -44,6 +45,7 @@ def report(
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", help="Only zero_shot, cot or five_shot; repeatable.")
     ] = None,
+    by: ByLabels = None,
     no_examples: Annotated[
         bool, typer.Option("--no-examples", help="No answered documents on the page.")
     ] = False,
@@ -70,7 +72,13 @@ def report(
         )
     strategies = _strategies(strategy or [])
     with _folder(out) as folder, collector_paused():  # thousands of results are read, and all of them stay
-        report = gather([Path(name) for name in folders or []], registry(), strategies, published)
+        report = gather(
+            [Path(name) for name in folders or []],
+            registry(),
+            strategies,
+            published,
+            [Path(name) for name in by or []],
+        )
         written = _write(folder, report, "none" if no_examples else text) if folder else []
     if as_json:
         typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
@@ -156,6 +164,7 @@ def _summary(report: Report) -> dict[str, Any]:
             for gap in report.gaps
             if gap.state != "not asked"
         ],
+        "labels": [label_record(line) for line in report.labels],
         "differences": report.differences,
         "faults": [{"where": item.where, "what": item.what, "remedy": item.remedy} for item in report.faults],
     }

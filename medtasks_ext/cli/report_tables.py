@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from medtasks_ext.cli.cost_words import answers_words, jury_words
+from medtasks_ext.cli.label_tables import print_labels
 from medtasks_ext.cli.standing import print_standings
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted, readable_line
@@ -56,6 +57,7 @@ def print_report(report: Report, *, files: bool) -> None:
     )
     print_standings(report.standings, labelled=len(report.own) > 1)
     _print_axes(report, rows, files)
+    print_labels(report.labels, report.tasks, files=files)
     for heading, lines in (
         ("how much of a score is format", _formats(suites)),
         (

@@ -67,6 +67,7 @@ class Kind(Strict):
     introduction: Words
     texts: list[ShownText] = Field(min_length=1)
     questions: list[Question] = Field(min_length=1)
+    prompts: list[Question] = Field(default=[])  # what rows ask, where that is the same in every export
     options: list[Option] = Field(default=[])  # answers to every question; none where each row brings its own
     record: list[str] = Field(default=[])  # what the key holds besides the forms
 

@@ -183,7 +183,7 @@ def _items(answer: _Answer, language: Language) -> list[Item]:
                 "question": clean(case.texts["question"].strip()),
                 "answer": clean(case.texts["response"].strip()),
                 "axis": axis.capitalize(),
-                "asks": f"{' '.join(question.split())} {scale}",
+                "asks": f"{' '.join(question.split())}\n{scale}",
             },
             options=[Option.named(str(value)) for value in values],
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import RowError
+from medtasks_ext.privacy import excerpt
 from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_dialogue
 from medtasks_ext.prompts.documents import Document, Documents
 from medtasks_ext.prompts.golds import Golds
@@ -15,6 +16,7 @@ from medtasks_ext.prompts.official.choice import Wish, chosen_words
 from medtasks_ext.prompts.record import digest
 from medtasks_ext.prompts.templates import PromptTemplate
 from medtasks_ext.registry.departments import read_departments
+from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
 from medtasks_ext.rows.fields import ReadRow, words
@@ -135,6 +137,8 @@ class Renderer:
             document["cluster"] = digest([named])  # it may be a whole note
         if fields.get("department") and self.dataset.suite.departments:
             document["department"] = _departments(row)
+        if fields.get("difficulty"):
+            document["difficulty"] = _difficulty(row)
         if self.spec.rows.runs:
             document["run"] = str(fields[self.spec.rows.runs])
         if self.question:
@@ -217,6 +221,19 @@ def _longest(fields: Row, text: str) -> str:
     values = (item for value in fields.values() for item in (value if isinstance(value, list) else [value]))
     columns = sorted((value.strip() for value in values if isinstance(value, str)), key=len, reverse=True)
     return next((value for value in columns if value in text), "")
+
+
+def _difficulty(row: ReadRow) -> str:
+    level = str(row.fields["difficulty"]).strip().lower()
+    if level not in LEVELS:
+        raise RowError(
+            f"{row.named}: difficulty is {excerpt(level)}",
+            row=row.place,
+            column="difficulty",
+            where=row.where,
+            remedy=f"write one of {', '.join(LEVELS)}, or leave it empty",
+        )
+    return level
 
 
 def _departments(row: ReadRow) -> list[str]:

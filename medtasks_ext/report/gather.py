@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,11 @@ from medtasks_ext.report.judged import Agreement, agreements
 from medtasks_ext.report.standing import Standing, standings
 from medtasks_ext.report.within import Within, within_models
 from medtasks_ext.results.experiments import Entry, Fault
+from medtasks_ext.results.labels import LabelScore, label_scores
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
+from medtasks_ext.studies.labels import read_labels
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -46,6 +48,7 @@ class Report:
     agreements: list[Agreement]  # of judges
     differences: list[str]  # what to know before two figures are compared, a sentence each
     faults: list[Fault]  # what was left out, or must be known
+    labels: list[LabelScore] = field(default_factory=list)  # scores on documents with a label
 
     @property
     def sample(self) -> bool:
@@ -63,6 +66,7 @@ def gather(
     tasks: Registry,
     strategies: Sequence[str] | None = None,
     published: str | None = None,
+    by: Sequence[Path] = (),
 ) -> Report:
     """Read runs, and work out what a report says of them.
 
@@ -71,11 +75,13 @@ def gather(
         strategies: only these; by default the built ones, and what else was asked.
         published: suite whose published models stand beside them, `all` or `none`; by default those of the
             suites in which the runs have scores on real rows.
+        by: files of studies that label documents.
 
     Raises:
         MedtasksError: a path holds no results, nothing is left, or published scores were asked for beside
             synthetic rows alone.
     """
+    labels = read_labels(by, tasks)
     results = read_results(paths, tasks)
     faults = list(results.faults)
     asked = {item.strategy for entry in results.entries for item in entry.experiments.values()}
@@ -100,6 +106,8 @@ def gather(
         comparisons = compared(entries, draws, tasks, strategies)
         within = within_models(entries[: len(own)], _by_experiment(entries, draws), tasks)
         groups = _groups(entries, draws, tasks, strategies)
+        by_label, more = label_scores(own, labels, tasks)
+    faults += more
     return Report(
         tasks=tasks,
         strategies=tuple(strategies),
@@ -114,6 +122,7 @@ def gather(
         agreements=[item for entry in own for item in agreements(entry, faults)],
         differences=differences(entries, comparisons),
         faults=faults,
+        labels=by_label,
     )
 
 

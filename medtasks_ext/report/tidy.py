@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.csvfile import plain
 from medtasks_ext.report.axes import suite_axes, title
 from medtasks_ext.results.conditions import beside_the_paper, unlike_the_paper
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.report.standing import Standing
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.results.labels import LabelScore
 
 SCHEMA = 1
 
@@ -232,6 +234,36 @@ def groups_table(report: Report) -> pa.Table:
     return _table(_columns(_OF_GROUP, report.groups))
 
 
+_OF_LABEL: _Columns = {
+    "entry": ("string", lambda row: row.entry.label),
+    "model": ("string", lambda row: row.entry.model),
+    "sample": ("bool", lambda row: row.sample),
+    "strategy": ("string", lambda row: row.strategy),
+    "suite": ("string", lambda row: row.suite),
+    "axis": ("string", lambda row: row.axis),
+    "value": ("string", lambda row: row.value),
+    "score": ("float64", lambda row: row.score),
+    "interval_low": ("float64", lambda row: row.interval and row.interval.low),
+    "interval_high": ("float64", lambda row: row.interval and row.interval.high),
+    "tasks": ("int64", lambda row: row.tasks),
+    "documents": ("int64", lambda row: row.documents),
+    "score_of_all": ("float64", lambda row: row.of_all),
+    "of_all_low": ("float64", lambda row: row.interval_of_all and row.interval_of_all.low),
+    "of_all_high": ("float64", lambda row: row.interval_of_all and row.interval_of_all.high),
+    "documents_of_all": ("int64", lambda row: row.documents_of_all),
+}
+
+
+def labels_table(report: Report) -> pa.Table:
+    """One row per entry, suite, strategy and label of documents; docs/report.md lists the columns."""
+    return _table(_columns(_OF_LABEL, report.labels))
+
+
+def label_record(row: LabelScore) -> dict[str, Any]:
+    """A row of `labels` as a mapping, for JSON."""
+    return {name: value(row) for name, (_, value) in _OF_LABEL.items()}
+
+
 def _columns(columns: _Columns, items: Sequence[Any]) -> dict[str, pa.Array]:
     import pyarrow as pa
 
@@ -266,7 +298,8 @@ def csv_lines(table: pa.Table) -> list[str]:
     lines: list[str] = []
     writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\n")
     writer.writerow(table.column_names)
-    writer.writerows(zip(*(column.to_pylist() for column in columns), strict=True))
+    cells = zip(*(map(plain, column.to_pylist()) for column in columns), strict=True)
+    writer.writerows(cells)
     return lines
 
 

@@ -13,7 +13,7 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.report.page import render
-from medtasks_ext.report.tidy import csv_lines, groups_table, results
+from medtasks_ext.report.tidy import csv_lines, groups_table, labels_table, results
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MARK = "medtasks-report.json"
 FILES = ("results.csv", "results.parquet", "groups.csv", "groups.parquet", "report.html")
+#: Written where documents have labels.
+LABEL_FILES = ("labels.csv", "labels.parquet")
 
 
 def check_folder(folder: Path) -> None:
@@ -36,7 +38,7 @@ def check_folder(folder: Path) -> None:
     except OSError as error:
         what = "is a file" if folder.is_file() else f"cannot be made ({error.strerror})"
         raise MedtasksError(what, where=folder, remedy=remedy) from None
-    foreign = [name for name in FILES if (folder / name).exists()]
+    foreign = [name for name in (*FILES, *LABEL_FILES) if (folder / name).exists()]
     if foreign and not (folder / MARK).is_file():
         raise MedtasksError(f"holds {foreign[0]}, which no report wrote", where=folder, remedy=remedy)
     if not os.access(folder, os.W_OK):
@@ -50,21 +52,26 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
         folder: for them, as `check_folder` accepts it.
         report: for the tables.
     """
-    every, groups = results(report), groups_table(report)
+    every, groups, labels = results(report), groups_table(report), labels_table(report)
     made: dict[str, Callable[[BinaryIO], object]] = {
         "results.csv": lambda file: _lines(every.lines(), file),
         "results.parquet": lambda file: _parquet(every.table(), file),
         "groups.csv": lambda file: _lines(csv_lines(groups), file),
         "groups.parquet": lambda file: _parquet(groups, file),
+        "labels.csv": lambda file: _lines(csv_lines(labels), file),
+        "labels.parquet": lambda file: _parquet(labels, file),
         "report.html": lambda file: file.write(render(data).encode(errors="replace")),
     }
+    names = FILES + (LABEL_FILES if report.labels else ())
     with ExitStack() as files:  # they take their places when the last one is complete
-        for name in FILES:
+        for name in names:
             made[name](files.enter_context(atomic_file(folder / name)))
         write_json(
-            folder / MARK, {"schema": 1, "medtasks": __version__, "made": data["made"], "files": FILES}
+            folder / MARK, {"schema": 1, "medtasks": __version__, "made": data["made"], "files": names}
         )
-    return [folder / name for name in FILES]
+    for name in {*LABEL_FILES} - {*names}:
+        (folder / name).unlink(missing_ok=True)  # of an earlier report
+    return [folder / name for name in names]
 
 
 def _parquet(table: pa.Table, file: BinaryIO) -> None:

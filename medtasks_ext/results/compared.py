@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +13,17 @@ from medtasks_ext.results.changes import (
     GroupChange,
     TaskChange,
     group_changes,
+    mean_change,
     settings_that_differ,
     suite_groups,
     task_changes,
 )
+from medtasks_ext.results.experiments import Entry, Experiment, Fault
+from medtasks_ext.results.labels import Labels, labelled, restricted
 from medtasks_ext.results.ways import Pair, pairs_to_compare
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.experiments import Fault
     from medtasks_ext.results.reading import Results
 
 ALPHA = 0.05
@@ -81,6 +83,7 @@ class Compared:
     groups: list[Line]  # a line for each group
     tasks: list[Line]  # a line for each task
     faults: list[Fault]  # what was left out
+    labels: list[Line] = field(default_factory=list)  # a line for each label of documents
 
     @property
     def sample(self) -> bool:
@@ -117,12 +120,16 @@ class Compared:
             "sample": self.sample,
             "groups": [line.record() for line in self.groups],
             "tasks": [line.record() for line in self.tasks],
+            "labels": [line.record() for line in self.labels],
             "flipped": self.flipped(),
         }
 
 
-def compare_results(results: Results, tasks: Registry) -> Compared:
+def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] = ()) -> Compared:
     """Compare the two entries that were read, or the strategies of one.
+
+    Args:
+        labels: of documents, each of which gets a line.
 
     Raises:
         MedtasksError: there are no two entries, or they have no scored task in common.
@@ -146,7 +153,64 @@ def compare_results(results: Results, tasks: Registry) -> Compared:
         for pair in pairs
         for change in group_changes([item for of, item in changes if of is pair], tasks)
     ]
-    return Compared(pairs, changes, _group_lines(of_groups, tasks), _lines(changes, "task"), faults)
+    of_labels = [item for pair in pairs for item in _label_changes(pair, labels, faults)]
+    return Compared(
+        pairs,
+        changes,
+        _group_lines(of_groups, tasks),
+        _lines(changes, "task"),
+        faults,
+        _lines(of_labels, "name"),
+    )
+
+
+def _label_changes(
+    pair: Pair, labels: Sequence[Labels], faults: list[Fault]
+) -> Iterator[tuple[Pair, GroupChange]]:
+    """The change on the documents of each label, over the tasks that both have with such documents."""
+    by_axis: dict[str, list[Labels]] = {}
+    for one in labels:
+        if one.model in (None, pair.before.model) and one.model in (None, pair.after.model):
+            by_axis.setdefault(one.axis, []).append(one)
+        else:
+            what = f"says what {one.model} knows, and two models are compared"
+            faults.append(Fault(one.where, what, "leave it out", skipped=False))
+    for axis, some in by_axis.items():
+        for value in dict.fromkeys(value for one in some for value in one.values):
+            sides = [_labelled(entry, some, value, faults) for entry in (pair.before, pair.after)]
+            found, _ = task_changes(*sides)  # a task with one such document says nothing
+            if found:
+                yield pair, _mean_of(f"{axis}: {value}", found)
+
+
+def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[Fault]) -> Entry:
+    """An entry on the documents with one label."""
+    kept: dict[str, Experiment] = {}
+    for name, item in entry.experiments.items():
+        for one in labels:
+            if item.task not in one.tasks or item.score is None:
+                continue
+            try:
+                part = restricted(labelled(item, one), value)
+            except MedtasksError as error:
+                fault = Fault(str(error.where), error.what, error.remedy)
+                faults += [] if fault in faults else [fault]
+                continue
+            if part:
+                kept[name] = part
+    return replace(entry, experiments=kept)
+
+
+def _mean_of(name: str, changes: Sequence[TaskChange]) -> GroupChange:
+    n = len(changes)
+    return GroupChange(
+        name,
+        sum(item.before for item in changes) / n,
+        sum(item.after for item in changes) / n,
+        mean_change([[item.shared for item in changes]]),
+        n,
+        n,
+    )
 
 
 def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Line]:

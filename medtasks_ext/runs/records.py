@@ -38,6 +38,7 @@ class SampleDocument(_Document, total=False):
     trial: int  # which trial of its question it is
     cluster: str  # what several documents ask about
     department: list[str]  # the departments of a question
+    difficulty: str  # its level, where the rows say one
     run: str  # the run of its benchmark that it belongs to
     question: str  # what judges see as the task's input
     points: list[Point]  # its scoring points

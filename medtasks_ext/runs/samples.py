@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -46,3 +47,73 @@ def _sample(line: bytes, number: int, path: Path, remedy: str) -> Sample:
     if not sound:
         raise MedtasksError(f"line {number} is damaged or cut short", where=path, remedy=remedy)
     return sample
+
+
+class SampleFile:
+    """A samples file that is read as far as it is needed, and of which any record can be read again.
+
+    A damaged line keeps its place, so that one bad line hides no other document.
+    """
+
+    def __init__(self, path: Path, *, remedy: str = RESCORE) -> None:
+        self.path, self._remedy = path, remedy
+        self._begins = array("Q")  # place of each record's line in the file, in bytes
+        self._end = 0  # of what was read
+
+    def __len__(self) -> int:
+        """The records that were read so far."""
+        return len(self._begins)
+
+    def further(self) -> Iterator[Sample | None]:
+        """The records from where the last call ended; None for a damaged line.
+
+        Raises:
+            MedtasksError: there is no such file.
+        """
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            raise MedtasksError("no such file", where=self.path, remedy=self._remedy) from None
+        with file:
+            file.seek(self._end)
+            for line in file:
+                begin, self._end = self._end, self._end + len(line)
+                if line.strip():
+                    self._begins.append(begin)
+                    try:
+                        sample = _sample(line, len(self._begins), self.path, self._remedy)
+                    except MedtasksError:
+                        yield None
+                    else:
+                        yield sample
+
+    def holding(self, words: str) -> Iterator[int]:
+        """Places of records, among those read before, whose lines hold a text in any of their keys or values.
+
+        Args:
+            words: folded, as by `str.casefold`. JSON may write them with escapes, or as they are.
+        """
+        forms = {json.dumps(words, ensure_ascii=asks)[1:-1].casefold() for asks in (True, False)}
+        with self.path.open("rb") as file:
+            for place, begin in enumerate(self._begins):
+                file.seek(begin)
+                line = file.readline().decode(errors="replace").casefold()
+                if any(form in line for form in forms):
+                    yield place
+
+    def record(self, place: int) -> Sample:
+        """A record that was read before.
+
+        Args:
+            place: from 0.
+
+        Raises:
+            MedtasksError: its line is damaged, or the file is gone.
+        """
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._begins[place])
+                line = file.readline()
+        except FileNotFoundError:
+            raise MedtasksError("no such file", where=self.path, remedy=self._remedy) from None
+        return _sample(line, place + 1, self.path, self._remedy)

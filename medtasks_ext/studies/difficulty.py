@@ -15,6 +15,7 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import STRATEGIES, Dataset, Registry
 from medtasks_ext.registry.functions import function_named
+from medtasks_ext.registry.levels import LEVELS, Level
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE
@@ -23,10 +24,7 @@ from medtasks_ext.stats.counts import counts_of, question_of, statistic_of
 if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample
 
-Level = Literal["hard", "medium", "easy"]
 Method = Literal["right_or_wrong", "micro_f1", "judged"]
-#: in the order in which a ratio names them
-LEVELS: tuple[Level, ...] = ("hard", "medium", "easy")
 #: A response counts as right where its micro F1 is above this.
 RIGHT_ABOVE = 0.8
 #: Mean judged score: easy above the second, hard below the first.

@@ -94,7 +94,7 @@ def _intervals(truth: Sequence[bool], given: Sequence[bool], questions: Sequence
     if not truth:
         return {}
     rows = [(t and g, not t and g, t and not g, not t and not g) for t, g in zip(truth, given, strict=True)]
-    statistics = {name: Statistic(name, as_they_are, value) for name, value in _OF_COUNTS.items()}
+    statistics = {name: Statistic(name, as_they_are, value) for name, value in OF_COUNTS.items()}
     counts = Counts(by_unit(as_they_are(rows), questions), statistics)
     return {name: percentile_interval(item.values) for name, item in resample([counts], TASK).items()}
 
@@ -110,7 +110,7 @@ def _kappa_of_counts(sums: Array) -> Array:
 
 
 #: metric -> its value from sums of (tp, fp, fn, tn), (..., 4) -> (...)
-_OF_COUNTS = {
+OF_COUNTS = {
     "accuracy": lambda sums: ratios(sums[..., 0] + sums[..., 3], sums.sum(axis=-1)),
     "precision": lambda sums: ratios(sums[..., 0], sums[..., 0] + sums[..., 1]),
     "recall": lambda sums: ratios(sums[..., 0], sums[..., 0] + sums[..., 2]),

@@ -15,8 +15,8 @@ from hashlib import sha256
 from typing import NamedTuple, TypeVar
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.levels import LEVELS, Level
 from medtasks_ext.seed import SEED
-from medtasks_ext.studies.difficulty import LEVELS, Level
 
 RATIO = "3:5:2"
 Cell = tuple[str, "Level"]

@@ -190,3 +190,61 @@ def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):
         [True, True, False],
     ]
     assert browser.complaints() == [] and browser.requests() == []
+
+
+def test_ratings_from_1_to_5_are_given_by_keys_and_hostile_text_stays_text(hostile, runs, browse, medtasks):
+    options = ("--kind", "likert", "--tasks", TASK, "-n", 2, "--experts", 1, "-o", "forms")
+    assert medtasks("human", "export", MODELS[0], *options).code == 0
+    folder, browser = runs / "forms", browse()
+    browser.screen(420, 860)
+    browser.open(folder / "expert_1.html")
+    assert progress(browser) == "0 of 6 answered"
+    assert browser.js("document.querySelector('article .text').textContent") == HOSTILE
+    assert browser.js("document.querySelectorAll('article .text *').length") == 0
+    assert browser.js("document.documentElement.scrollWidth <= innerWidth")
+    browser.press("5", "6", "4", "1", "ArrowRight")  # there is no 6
+    assert (progress(browser), on_page(browser)) == ("3 of 6 answered", 1)
+    browser.press("2", "2", "3")
+    browser.click("#export")
+    file = downloaded(runs, "expert_1.csv")
+    assert browser.complaints() == [] and browser.js("window.hit") is None
+    done = medtasks("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
+    assert done.code == 0, done.text
+    rows = list(csv.DictReader((runs / "out" / "ratings.csv").open()))
+    key = key_of(folder)["forms"]["expert_1"].values()
+    assert [row["document"] for row in rows] == [row["about"]["document"] for row in key]
+    assert [(row["axis"], row["score"]) for row in rows] == list(
+        zip(["accuracy", "completeness", "clarity"] * 2, "541223", strict=True)
+    )
+
+
+WORDS = '=1+1 is no formula\nsecond; "one"'
+
+
+def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, browse, medtasks):
+    done = medtasks("human", "export", "medhelm", "--kind", "survey", "-o", "forms")
+    assert done.code == 0, done.text
+    folder, browser = runs / "forms", browse()
+    browser.screen(1400, 900)
+    browser.open(folder / "expert_1.html")
+    assert progress(browser) == "0 of 23 answered"
+    browser.press(*["1"] * 22, "ArrowRight", "4")
+    assert progress(browser) == "23 of 23 answered"
+    write = """(text) => {
+      const field = document.querySelector('textarea');
+      field.focus(); field.value = text; field.dispatchEvent(new Event('input', {bubbles: true}));
+    }"""
+    browser.js(f"({write})({json.dumps(WORDS)})")
+    browser.press("2")  # is written
+    assert progress(browser) == "23 of 23 answered"
+    browser.reload()
+    assert browser.js("document.querySelector('textarea').value").startswith("=1+1 is no formula")
+    browser.click("#export")
+    file = downloaded(runs, "expert_1.csv")
+    assert "'=1+1" in file.read_text(encoding="utf-8-sig")
+    done = medtasks("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
+    assert done.code == 0, done.text
+    with (runs / "out" / "comments.csv").open(newline="") as table:
+        assert [row["text"] for row in csv.DictReader(table)] == f"{WORDS}2".splitlines()
+    results = json.loads((runs / "out" / "results.json").read_text())
+    assert results["comprehensiveness_mean"] == 4 and results["comments"] == 2

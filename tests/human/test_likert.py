@@ -56,7 +56,7 @@ def test_a_form_asks_each_axis_of_the_jury_on_its_scale_and_names_nobody(likert)
         assert header == HEADER and len(rows) == 2 * (N - 1) * len(AXES)
         shown = {(row[5], row[6]) for row in rows}
         assert shown == {
-            (axis.capitalize(), f"{question} 1: very poor; 5: the best") for axis, question in AXES.items()
+            (axis.capitalize(), f"{question}\n1: very poor; 5: the best") for axis, question in AXES.items()
         }
         text = (folder / f"{expert}.csv").read_text() + (folder / f"{expert}.html").read_text()
         for secret in ("llama", "gpt-x", "trace of", "<think>", TASK, "response", "likert"):

@@ -1,0 +1,105 @@
+"""`medtasks view` of a run of 138,000 documents: until its first page is there, and until all are read.
+
+The run is made of the sample rows of one dataset, each record with another id and a prompt of 2,000
+characters: one file of all documents, the worst case, since a run of many tasks reads only what is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common import Row, fresh, peak_gigabytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCUMENTS, TASK = 138_000, "bridge_mednli"
+SECONDS, MEGABYTES = 2.0, 300
+
+
+def run(quick: bool) -> Iterator[Row]:
+    n = DOCUMENTS // 10 if quick else DOCUMENTS
+    with tempfile.TemporaryDirectory() as folder:
+        size = fresh("viewer", "make_run", folder=folder, n=n)
+        what = f"view of {n:,} documents in one file of {size:.0f} MB"
+        done = fresh("viewer", "opened", folder=folder)
+        yield Row(
+            f"{what}: its first page",
+            f"{done['seconds']:.2f} s of the processor",
+            f"under {SECONDS:g} s",
+            done["seconds"] < SECONDS,
+        )
+        yield Row(
+            "  memory", f"{done['megabytes']:.0f} MB", f"under {MEGABYTES} MB", done["megabytes"] < MEGABYTES
+        )
+        done = fresh("viewer", "read", folder=folder)
+        yield Row("  all of them read, clusters and costs", f"{done['seconds']:.1f} s of the processor")
+        yield Row("  a search in all of them", f"{done['search']:.1f} s of the processor")
+        yield Row(
+            "  memory", f"{done['megabytes']:.0f} MB", f"under {MEGABYTES} MB", done["megabytes"] < MEGABYTES
+        )
+
+
+def make_run(folder: str, n: int) -> float:
+    """Write the run; returns megabytes of its samples."""
+    from medtasks_ext.cli.run import run_command
+
+    made, run_folder = Path(folder, "made"), Path(folder, "run")
+    run_command(["--tasks", TASK, "--model", "random-label", "--data", "sample", "--output_path", str(made)])
+    (run_folder / "tasks").mkdir(parents=True)
+    (run_folder / "responses").mkdir()
+    (run_folder / "run.json").write_bytes((made / "run.json").read_bytes())
+    record = json.loads((made / "tasks" / f"{TASK}.json").read_text(encoding="utf-8"))
+    (run_folder / "tasks" / f"{TASK}.json").write_text(json.dumps({**record, "n": n}))
+    lines = (made / f"samples_{TASK}.jsonl").read_text(encoding="utf-8").splitlines()
+    samples: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    for sample in samples:
+        sample["doc"]["prompt"] = sample["doc"]["prompt"] * (2000 // len(sample["doc"]["prompt"]) + 1)
+    file = run_folder / f"samples_{TASK}.jsonl"
+    with file.open("w") as out, (run_folder / "responses" / f"{TASK}.jsonl").open("w") as outcomes:
+        for place in range(n):
+            sample = samples[place % len(samples)]
+            sample["doc_id"], sample["doc"]["id"], sample["request"] = place, f"d{place}", f"{place:032x}"
+            out.write(json.dumps(sample, ensure_ascii=False) + "\n")
+            usage = {"prompt": 500, "completion": 8}
+            stored = {"key": sample["request"], "document": f"d{place}", "response": sample["resps"][0][0]}
+            outcomes.write(json.dumps({**stored, "finish": "stop", "usage": usage}) + "\n")
+    return file.stat().st_size / 1e6
+
+
+def _viewer(folder: str) -> Any:
+    from medtasks_ext.registry import registry
+    from medtasks_ext.report.view.viewer import Viewer
+
+    return Viewer([Path(folder, "run")], registry())
+
+
+def opened(folder: str) -> dict[str, float]:
+    """From the start of a process to the runs, a dataset, its first rows and its first document."""
+    viewer = _viewer(folder)
+    viewer.answer("overview", {})
+    first = viewer.answer("dataset", {"dataset": TASK})["documents"][0]
+    viewer.answer("rows", {"dataset": TASK, "places": ",".join(map(str, range(50)))})
+    viewer.answer("document", {"dataset": TASK, "document": first})
+    return {"seconds": time.process_time(), "megabytes": peak_gigabytes() * 1000}
+
+
+def read(folder: str) -> dict[str, float]:
+    """All documents, as the page asks for them step by step; then the clusters of errors."""
+    viewer = _viewer(folder)
+    while not viewer.answer("progress", {"dataset": TASK})["complete"]:
+        pass
+    viewer.answer("dataset", {"dataset": TASK})
+    viewer.answer("errors", {"dataset": TASK})
+    viewer.answer("confusion", {"dataset": TASK})
+    seconds = time.process_time()
+    viewer.answer("search", {"dataset": TASK, "q": "in no document"})
+    return {
+        "seconds": seconds,
+        "search": time.process_time() - seconds,
+        "megabytes": peak_gigabytes() * 1000,
+    }

@@ -1,0 +1,51 @@
+"""Scores by what studies say of documents, on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.results.labels import DEPARTMENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.results.labels import LabelScore
+    from medtasks_ext.stats.bootstrap import Interval
+
+
+def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) -> None:
+    """A table for each suite, axis, strategy and entry; of departments the primary ones.
+
+    Args:
+        files: whether tables are written, too, which hold all.
+    """
+    places: dict[tuple[str, str, str, str], list[LabelScore]] = {}
+    for row in rows:
+        places.setdefault((row.axis, row.suite, row.strategy, row.entry.label), []).append(row)
+    for (axis, suite, strategy, label), some in places.items():
+        heading = f"by {axis}: {label}, {tasks.suites[suite].title}, {strategy_title(strategy)}"
+        heading += " (SAMPLE DATA)" if some[0].sample else ""
+        table = new_table(
+            [axis], ["documents", "tasks", "score", "all of these tasks"], heading, pad_edge=False
+        )
+        shown = [row for row in some if axis != DEPARTMENT or "," not in row.value]
+        for row in shown:
+            table.add_row(
+                row.value,
+                f"{row.documents:,} of {row.documents_of_all:,}",
+                str(row.tasks),
+                f"{row.score:.4f}{_interval(row.interval)}",
+                f"{row.of_all:.4f}{_interval(row.interval_of_all)}",
+            )
+        console().print(table)
+        if left := len(some) - len(shown):
+            typer.echo(f"and {left} secondary departments: labels.csv{'' if files else ' of -o OUT'}")
+
+
+def _interval(found: Interval | None) -> str:
+    return "" if found is None else f" \\[{found.low:.3f}, {found.high:.3f}]"

@@ -1,0 +1,217 @@
+"""`medtasks show`: one answered document of a run, in the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.words import say
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.suites import near
+
+if TYPE_CHECKING:
+    from medtasks_ext.report.view.column import Column
+    from medtasks_ext.report.view.dataset_page import DatasetPage
+    from medtasks_ext.report.view.document import Response, Stretch
+
+#: Documents that are listed where none is named.
+_LISTED = 20
+_STYLES = {"found": "green", "missed": "bold red", "spurious": "bold yellow"}
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="Folder of a run, or of lm_eval --output_path --log_samples.")],
+    task: Annotated[str, typer.Argument(help="One of its tasks.")],
+    document: Annotated[
+        str | None, typer.Argument(help="Key of a document, or its place from 0; none: what went wrong.")
+    ] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="Print long texts whole.")] = False,
+) -> int:
+    """Show a document of a run: prompt, response, readings, score.
+
+    Without a document: the errors of the task, the score if each were mended, and the documents of each.
+
+    Example: medtasks show runs/MODEL bridge_mednli t3
+    """
+    from medtasks_ext.report.view.viewer import Viewer
+
+    viewer = Viewer([Path(run)], registry())
+    for fault in viewer.faults:
+        say(str(fault))
+    page = viewer.page(task)
+    page.read()
+    column, number = _column(page, task)
+    if column.answers.sample:
+        _say(SAMPLE_DATA, "bold yellow")
+    if document is None:
+        _print_errors(page, column, number)
+        return 0
+    seen = page.document(Viewer.place(page, document), whole=whole)
+    response = seen.responses[number]
+    _say(f"{task}, document {seen.key}", "bold")
+    if response is None:
+        raise MedtasksError(
+            f"document {seen.key} was not asked", where=task, remedy="name another document, or another task"
+        )
+    _print(seen.target, response, column, whole=whole)
+    return 0
+
+
+def _column(page: DatasetPage, task: str) -> tuple[Column, int]:
+    names = [column.answers.task for column in page.columns]
+    if task not in names:
+        raise MedtasksError(
+            f"no answers to {task!r}{near(task, names)}",
+            where="TASK",
+            remedy=f"name one of: {', '.join(names)}",
+        )
+    number = names.index(task)
+    return page.columns[number], number
+
+
+# ---------------------------------------------------------------------- the errors of a task
+
+
+def _print_errors(page: DatasetPage, column: Column, number: int) -> None:
+    found = page.errors()["columns"][number]
+    mark = "SAMPLE " if column.answers.sample else ""
+    score = found["score"]
+    said = "no score" if score is None else f"{mark}score {score:.4f}"
+    _say(f"{column.answers.task}: {len(column.keys):,} documents, {said}", "bold")
+    table = new_table(["error"], ["documents", f"{mark}score if mended"])
+    for item in found["clusters"]:
+        mended = item["mended"]
+        table.add_row(item["cluster"], f"{item['documents']:,}", "–" if mended is None else f"{mended:.4f}")
+    if not found["clusters"]:
+        typer.echo("no error was found")
+        return
+    console().print(table)
+    from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER
+
+    for place, item in enumerate(CLUSTERS):
+        keys = [
+            key
+            for key, cluster in zip(column.keys, column.clusters, strict=True)
+            if cluster == place != NO_CLUSTER
+        ]
+        if keys:
+            more = f" and {len(keys) - _LISTED:,} more" if len(keys) > _LISTED else ""
+            _say(f"{item.value}: {', '.join(keys[:_LISTED])}{more}")
+
+
+# ---------------------------------------------------------------------- one document
+
+
+def _print(target: str, response: Response, column: Column, *, whole: bool) -> None:
+    if response.fault:
+        _say(response.fault, "red")
+        return
+    for turn in response.turns:
+        _heading(f"prompt, {'as text' if turn.role == 'text' else turn.role} ({turn.length:,} characters)")
+        _text(Text(turn.text))
+    _heading("gold answer")
+    _say(target or "(none: this row is predicted, not scored)", "green")
+    trace = [part for part in response.stretches if part.trace]
+    if trace:
+        _heading("reasoning trace")
+        _text(_response_text(trace, "dim"))
+    _heading(f"response ({response.length:,} characters)")
+    _text(_response_text([part for part in response.stretches if not part.trace], ""))
+    if not whole and any(part.left_out for part in response.stretches):
+        _say("--whole prints all of it", "dim")
+    _heading("readings")
+    for reading in response.readings:
+        answer = "unreadable" if reading.answer is None else _short(reading.answer)
+        _say(
+            f"{reading.reader}{' (scored)' if reading.scored else ''}: {answer}",
+            "bold" if reading.scored else "",
+        )
+        _say(f"  compared with {_short(reading.gold)}{f'; {reading.why}' if reading.why else ''}", "dim")
+    if response.items:
+        _print_items(response)
+    _heading("score")
+    _say(_score_line(response, column))
+    for word in response.judges:
+        ratings = ", ".join(f"{axis} {rating:g}" for axis, rating in word.ratings.items())
+        _say(f"{word.judge}{f', {word.point}' if word.point else ''}: {ratings}", "bold")
+        for axis, said in word.verdict.items():
+            _say(f"  {axis}: {_short(said)}", "dim")
+
+
+def _print_items(response: Response) -> None:
+    assert response.items is not None
+    if response.pieces:
+        _heading("in the document: found, missed, spurious")
+        marked = Text()
+        for piece in response.pieces:
+            marked.append(
+                _bracketed(piece.text, piece.marks), style=_STYLES[piece.marks[-1]] if piece.marks else ""
+            )
+        _text(marked)
+    for kind, style in _STYLES.items():
+        items = getattr(response.items, kind)
+        if items:
+            _say(f"{kind}: {'; '.join(' · '.join(item) for item in items)}", style)
+
+
+def _bracketed(text: str, marks: tuple[str, ...]) -> str:
+    """A marked text, with its marks in words where there are no colours."""
+    if not marks or sys.stdout.isatty():
+        return text
+    return f"[{'+'.join(marks)}: {text}]"
+
+
+def _response_text(parts: list[Stretch], style: str) -> Text:
+    found = Text()
+    for part in parts:
+        if part.left_out:
+            found.append(f" … {part.left_out:,} characters … ", style="yellow")
+        elif part.marks and not sys.stdout.isatty():
+            found.append(f"[{'+'.join(part.marks)}: {part.text}]")
+        else:
+            found.append(
+                part.text,
+                style="reverse" if "official" in part.marks else "underline" if part.marks else style,
+            )
+    return found
+
+
+def _score_line(response: Response, column: Column) -> str:
+    mark = "SAMPLE " if column.answers.sample else ""
+    outcome = response.outcome
+    parts = [
+        "no score of its own" if response.score is None else f"{mark}score {response.score:.4g}",
+        f"{response.cluster}{f' ({response.why})' if response.why else ''}" if response.cluster else "",
+        "" if outcome.tokens is None else f"{outcome.tokens:,} tokens",
+        f"ended: {outcome.finish}" if outcome.finish else "",
+        *(f"{mark}{name} {value:.4g}" for name, value in response.metrics.items()),
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 2000 else f"{text[:2000]}… ({len(text):,} characters)"
+
+
+def _heading(title: str) -> None:
+    _say(f"\n── {title} ──", "bold blue")
+
+
+def _text(text: Text) -> None:
+    """A text as it is, folded where the terminal ends."""
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    Console(width=None if known else 140, highlight=False).print(text, overflow="fold")
+
+
+def _say(line: str, style: str = "") -> None:
+    console().print(Text(line, style), overflow="fold")

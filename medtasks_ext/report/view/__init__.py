@@ -1,0 +1,1 @@
+"""Every answer of any runs: what is shown of them, in a browser and in the terminal."""

@@ -1,0 +1,361 @@
+"""The answers of one run to one task, read as far as they are needed.
+
+A column of a large file is read in steps of a given time. What is kept of a document is a few numbers; its
+texts are read again when they are shown.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntFlag
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.report.view.runs import LOG_SAMPLES, Answers
+from medtasks_ext.results.document_scores import score_statistic
+from medtasks_ext.results.error_clusters import (
+    TEXTS,
+    Answered,
+    Cluster,
+    ClusterCost,
+    costs,
+    error_of,
+    right_value,
+)
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.judgements import Judgement, JudgementLog
+from medtasks_ext.runs.outcomes import outcome_files
+from medtasks_ext.runs.samples import RESCORE, SampleFile
+from medtasks_ext.stats.statistic import mean
+
+if TYPE_CHECKING:
+    from medtasks_ext.runs.records import Sample
+
+#: Mean ratings of two judges that disagree differ by as much.
+_APART = 1.0
+#: Records between two looks at the clock.
+_STEP = 64
+#: Clusters as the numbers that are kept.
+CLUSTERS = tuple(Cluster)
+NO_CLUSTER = 255
+
+
+class Flag(IntFlag):
+    """What is known of an answer; the filters of the page."""
+
+    RIGHT = 1  # its score is 1
+    WRONG = 2  # its score is below 1; not of running text, whose scores are graded
+    UNREADABLE = 4
+    CUT = 8  # the budget ran out, or a reasoning trace never ended
+    EMPTY = 16
+    DISPUTED = 32  # its judges disagree
+    DAMAGED = 64  # its record cannot be read
+    WAITING = 128  # it is not read and scored yet
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the engine said of a response."""
+
+    finish: str = ""  # why it ended
+    tokens: int | None = None  # of the response
+    prompt_tokens: int | None = None
+    reasoning: str = ""  # what the server returned apart from the text
+    seconds: float | None = None
+
+
+class Column:
+    """The answers of one run to one task."""
+
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
+        remedy = RESCORE if answers.folder else LOG_SAMPLES
+        self._file = SampleFile(answers.samples, remedy=remedy)
+        self._live = None if answers.scored else _live_samples(answers)
+        self._kind = str(answers.dataset.config["answer"]["kind"])
+        self._judged = _judged(answers)
+        self._disputed = _disputed(answers, self._judged or {})
+        self._statistic = score_statistic(answers.dataset) if "score" in answers.metrics else mean
+        self._cut_off: frozenset[str] | None = None  # keys of requests whose budget ran out
+        self.keys: list[str] = []  # of the documents, in the order of the file
+        self.flags = array("B")  # `Flag` of each
+        self.clusters = array("B")  # place in `CLUSTERS` of each
+        self.scores = array("d")  # of each alone; NaN where it has none
+        self.pairs: list[tuple[str, str] | None] = []  # gold and parsed label of each, of single labels
+        self._values: list[Any] = []
+        self._right: dict[int, Any] = {}
+        self.complete = False
+        self._costs: list[ClusterCost] | None = None
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, seconds: float | None = None) -> bool:
+        """Read on; returns whether all is read.
+
+        Args:
+            seconds: after which to stop; None: not before the end.
+
+        Raises:
+            MedtasksError: the file is gone.
+        """
+        if self.complete:
+            return True
+        if self._cut_off is None:
+            self._cut_off = frozenset(_cut_off(self.answers))
+        end = time.monotonic() + seconds if seconds is not None else math.inf
+        source = self._file.further() if self._live is None else iter(self._live)
+        for number, sample in enumerate(source):
+            self._add(sample)
+            if number % _STEP == _STEP - 1 and time.monotonic() > end and self._live is None:
+                return False
+        self.complete = True
+        return True
+
+    def _add(self, sample: Sample | None) -> None:
+        place = len(self.keys)
+        if sample is None:
+            self._keep(f"damaged record {place + 1}", Flag.DAMAGED, None, math.nan, None, None)
+            return
+        document = sample["doc"]
+        key = document_key(document)
+        if self._live is not None:
+            empty = Flag.EMPTY if not sample["resps"][0][0].strip() else Flag(0)
+            self._keep(key, Flag.WAITING | empty | self._cut(sample), None, math.nan, None, None)
+            return
+        parsed = cast("Mapping[str, Any]", sample["filtered_resps"][0])
+        response = _response(sample)
+        value = self._value(sample, key)
+        # a trial of a question is right or wrong by itself; only all of them together make a score
+        score = float(value[2]) if value is not None and "trial" in document else self._score(value)
+        flags = self._cut(sample) | (Flag.EMPTY if not response.strip() else Flag(0))
+        if not parsed.get("valid", True):
+            flags |= Flag.UNREADABLE
+        if not math.isnan(score):
+            if score >= 1 - 1e-9:
+                flags |= Flag.RIGHT
+            elif self._kind not in TEXTS:
+                flags |= Flag.WRONG
+        if key in self._disputed:
+            flags |= Flag.DISPUTED
+        answered = Answered(
+            document, parsed, response, None if math.isnan(score) else score, cut=bool(flags & Flag.CUT)
+        )
+        error = error_of(self.answers.dataset, answered)
+        if error is not None and value is not None and self._judged is None:
+            right = right_value(self.answers.dataset, sample)
+            if right is not None:
+                self._right[place] = right
+        self._keep(key, flags, error.cluster if error else None, score, value, _pair(document, parsed))
+
+    def _keep(
+        self, key: str, flags: Flag, cluster: Cluster | None, score: float, value: Any, pair: Any
+    ) -> None:
+        self.keys.append(key)
+        self.flags.append(flags)
+        self.clusters.append(NO_CLUSTER if cluster is None else CLUSTERS.index(cluster))
+        self.scores.append(score)
+        self._values.append(value)
+        self.pairs.append(pair)
+
+    def _value(self, sample: Sample, key: str) -> Any:
+        if self._judged is not None:
+            item = self._judged.get(key)
+            return None if item is None or item["score"] is None else (item.get("run", ""), item["score"])
+        return sample.get("score")
+
+    def _score(self, value: Any) -> float:
+        """The score of a document alone; NaN where it has nothing to find and nothing found."""
+        if value is None:
+            return math.nan
+        if self._statistic is mean:
+            return float(value)
+        counts = self._statistic.counts([value])
+        return float(self._statistic.value(counts)[0]) if counts.any() else math.nan
+
+    def _cut(self, sample: Sample) -> Flag:
+        parsed = cast("Mapping[str, Any]", sample["filtered_resps"][0]) if sample["filtered_resps"] else {}
+        ran_out = sample.get("request", "") in (self._cut_off or ())
+        return Flag.CUT if ran_out or parsed.get("unclosed_reasoning") else Flag(0)
+
+    # ------------------------------------------------------------------ what is read off
+
+    def record(self, place: int) -> Sample:
+        """lm-eval's record of a document.
+
+        Raises:
+            MedtasksError: it is damaged.
+        """
+        return self._live[place] if self._live is not None else self._file.record(place)
+
+    def holding(self, words: str) -> Iterator[int]:
+        """Places of documents whose prompt, gold answer or response holds a text; it is folded."""
+        places = range(len(self.keys)) if self._live is not None else self._file.holding(words)
+        for place in places:
+            if self.flags[place] & Flag.DAMAGED:
+                continue
+            sample = self.record(place)
+            document = sample["doc"]
+            texts = (document["prompt"], document["target"], _response(sample), self.keys[place])
+            if any(words in str(text).casefold() for text in texts):
+                yield place
+
+    def outcome(self, sample: Sample) -> Outcome:
+        """What the engine said of a response; empty of plain lm_eval, which does not keep it."""
+        folder, key = self.answers.folder, sample.get("request", "")
+        if folder is None or not key:
+            return Outcome()
+        for record in _outcome_records(self.answers, key):
+            if record.get("key") == key and "response" in record:
+                usage = record.get("usage") or {}
+                return Outcome(
+                    finish=record.get("finish", ""),
+                    tokens=usage.get("completion"),
+                    prompt_tokens=usage.get("prompt"),
+                    reasoning=record.get("reasoning", ""),
+                    seconds=record.get("seconds"),
+                )
+        return Outcome()
+
+    @property
+    def judged(self) -> Mapping[str, Mapping[str, Any]] | None:
+        """Document -> what judges gave it; None where no judge has."""
+        return self._judged
+
+    def value(self) -> float | None:
+        """The task's score, computed from what was read: that of the run, once all is."""
+        values = [value for value in self._values if value is not None]
+        return self._statistic(values) if values else None
+
+    def costs(self) -> list[ClusterCost]:
+        """The clusters of errors of what was read, with what each costs."""
+        if self._costs is not None:
+            return self._costs
+        clusters = [None if item == NO_CLUSTER else CLUSTERS[item] for item in self.clusters]
+        found = costs(self._statistic, self._values, clusters, self._right)
+        if self.complete:
+            self._costs = found
+        return found
+
+
+def _response(sample: Sample) -> str:
+    given = sample["resps"][0][0]
+    return given if isinstance(given, str) else ""
+
+
+def _pair(document: Mapping[str, Any], parsed: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Gold and parsed label of a document that has one label; the second is empty where none was read."""
+    gold, answer = document.get("gold"), parsed.get("answer")
+    if not isinstance(gold, str):
+        return None
+    return gold, answer if isinstance(answer, str) and parsed.get("valid") else ""
+
+
+def _judged(answers: Answers) -> dict[str, dict[str, Any]] | None:
+    if answers.folder is None:
+        return None
+    file = RunFolder(answers.folder).judged_file(answers.task)
+    return {item["document"]: item for item in read_json(file)["documents"]} if file.is_file() else None
+
+
+def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """Documents about which judges disagree.
+
+    A protocol with an adjudicator says which. Of other juries: where the mean ratings of two judges are a
+    step of the scale apart, or more.
+    """
+    if any("disputed" in item for item in judged.values()):
+        return frozenset(key for key, item in judged.items() if item.get("disputed"))
+    ratings: dict[str, dict[str, list[float]]] = {}
+    if judged and answers.folder is not None:
+        for said in JudgementLog(RunFolder(answers.folder).judgements, answers.task).read():
+            if isinstance(said.entry, Judgement):
+                judges = ratings.setdefault(said.about.document, {})
+                judges.setdefault(said.about.judge, []).extend(said.entry.ratings.values())
+    means = {
+        key: [sum(values) / len(values) for values in judges.values() if values]
+        for key, judges in ratings.items()
+    }
+    return frozenset(key for key, found in means.items() if found and max(found) - min(found) >= _APART)
+
+
+# ---------------------------------------------------------------------- outcomes
+
+
+def _outcome_records(answers: Answers, holds: str = "") -> Iterator[dict[str, Any]]:
+    """The lines of a task's outcomes, or those that hold a text.
+
+    `medtasks verify` checks their chain; here a damaged line is left out.
+    """
+    if answers.folder is None:
+        return
+    for path in outcome_files(RunFolder(answers.folder).responses, answers.task):
+        yield from _json_lines(path, holds.encode())
+
+
+def _json_lines(path: Path, holds: bytes = b"") -> Iterator[dict[str, Any]]:
+    with path.open("rb") as lines:
+        for line in lines:
+            if holds not in line:
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                yield record
+
+
+def _cut_off(answers: Answers) -> Iterator[str]:
+    """Keys of the requests whose budget ran out; only lines that may say so are read."""
+    for record in _outcome_records(answers, '"finish": "length"'):
+        if record.get("finish") == "length" and "response" in record:
+            yield str(record.get("key", ""))
+
+
+def _live_samples(answers: Answers) -> list[Sample]:
+    """The answers of a task that is not scored yet, as records without readings."""
+    assert answers.folder is not None
+    files = RunFolder(answers.folder)
+    asked = {
+        record["key"]: record["prompt"]
+        for path in files.asked_files(answers.task)
+        for record in _json_lines(path)
+        if "key" in record and "prompt" in record
+    }
+    found: dict[str, Any] = {}
+    for record in _outcome_records(answers):
+        if not {"key", "document", "response"} <= record.keys():
+            continue
+        prompt = asked.get(record["key"], "")
+        document = {"id": record["document"], "system": "", "prompt": "", "target": "", "gold": None}
+        found[record["document"]] = {
+            "doc_id": len(found),
+            "doc": document,
+            "arguments": [[prompt if isinstance(prompt, str) else json.dumps(prompt), {}]],
+            "resps": [[record["response"]]],
+            "filtered_resps": [{}],
+            "request": record["key"],
+        }
+    return list(found.values())
+
+
+def open_column(answers: Answers) -> Column:
+    """A column, before anything of it is read.
+
+    Raises:
+        MedtasksError: the file of judgements is damaged.
+    """
+    try:
+        return Column(answers)
+    except (KeyError, TypeError) as error:
+        raise MedtasksError(
+            f"damaged ({type(error).__name__})", where=answers.samples, remedy="medtasks rescore RUN"
+        ) from None

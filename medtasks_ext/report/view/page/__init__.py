@@ -1,0 +1,36 @@
+"""The page of `medtasks view`: drawn from questions to a server on loopback, or from data inside one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from medtasks_ext.offline_page import offline_page
+
+_HERE = Path(__file__).parent
+#: Colours, controls and tables are those of the report's page.
+_REPORT = _HERE.parents[1] / "page"
+_STYLES = (_REPORT / "report.css", _HERE / "view.css")
+#: The page's script, in the order in which its parts build on each other.
+_SCRIPTS = (
+    _HERE / "source.js", _REPORT / "dom.js", _REPORT / "colours.js",
+    *(_HERE / f"{name}.js" for name in ("state", "overview", "list", "answer", "errors", "dataset", "start")),
+)  # fmt: skip
+
+
+def render(data: Mapping[str, Any], title: str) -> str:
+    """The page.
+
+    Args:
+        data: `{"live": …}` of a page that asks a server, or the answers to all of its questions.
+        title: of the window.
+    """
+    return offline_page(
+        _HERE / "view.html",
+        style=_STYLES,
+        scripts=_SCRIPTS,
+        data=data,
+        language="en",
+        title=title,
+    )

@@ -1,0 +1,228 @@
+"""The runs that are looked at: which tasks they hold, and where the answers to each lie.
+
+Nothing of the answers is read here, so that a run of any size opens at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.jsonfile import read_json
+from medtasks_ext.registry.suites import near
+from medtasks_ext.report.privacy import is_open
+from medtasks_ext.results.experiments import Fault
+from medtasks_ext.results.reading import asked_task, runs_below, samples_file, unknown_tasks
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
+from medtasks_ext.runs.outcomes import outcome_files
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.tasks import Dataset
+
+#: What writes the samples of plain lm_eval.
+LOG_SAMPLES = "run lm_eval again with --log_samples"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of one run to one task: where they lie, and what the run says of them."""
+
+    run: int  # place of the run among those that are looked at
+    task: str  # as the run names it
+    dataset: Dataset
+    strategy: str
+    samples: Path  # lm-eval's records; there is no such file before a task is scored
+    folder: Path | None  # of the run; None of plain lm_eval
+    state: str  # of the task (`runs.manifest.TaskState`)
+    metrics: Mapping[str, Any] = field(default_factory=dict)  # of the whole task, where it is scored
+    n: int | None = None  # documents of the task, where the run knows
+    sample: bool = False  # whether its rows are synthetic
+
+    @property
+    def scored(self) -> bool:
+        """Whether the task has its samples."""
+        return self.samples.is_file()
+
+    def metric(self, name: str) -> float | None:
+        """A figure of the whole task as the run says it; None where there is none."""
+        value = self.metrics.get(name)
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+    @property
+    def score(self) -> float | None:
+        """The task's score as the run says it."""
+        return self.metric("score")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everyone may see its documents."""
+        return is_open(self.dataset, sample=self.sample)
+
+
+@dataclass
+class Viewed:
+    """One run."""
+
+    label: str  # the model, and the folder where two runs have one model
+    place: str  # folder or file, as the user named it
+    answers: list[Answers]
+    going_on: bool = False  # whether a task of it is not finished
+
+
+def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) -> list[Viewed]:
+    """The runs that paths hold.
+
+    Args:
+        paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`, or its
+            `results_….json` files.
+        faults: tasks that cannot be shown are added here.
+
+    Raises:
+        MedtasksError: a path holds no results, or no run has an answer that could be shown.
+    """
+    found: list[Viewed] = []
+    for path in paths:
+        folders = runs_below(path) or [path]
+        for folder in folders:
+            if RunFolder(folder).manifest.is_file():
+                found.append(_medtasks_run(folder, len(found), registry, faults))
+            else:
+                for file in _results_files(folder):
+                    found.append(_lm_eval_run(file, len(found), registry, faults))
+    _label(found)
+    if not any(run.answers for run in found):
+        reason = next((fault for fault in faults), None)
+        raise MedtasksError(
+            reason.what if reason else "no task has answers yet",
+            where=some([run.place for run in found]),
+            remedy=reason.remedy if reason else "look again when the run has begun",
+        )
+    return found
+
+
+def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fault]) -> Viewed:
+    manifest, files = Manifest.read(folder), RunFolder(folder)
+    known = {name: entry for name, entry in manifest.tasks.items() if name in registry.tasks}
+    if unknown := [name for name in manifest.tasks if name not in known]:
+        faults.append(unknown_tasks(unknown, str(folder)))
+    answers = []
+    for name, entry in known.items():
+        try:
+            item = _answers(place, name, entry, files, registry, manifest)
+        except (MedtasksError, KeyError, TypeError, ValueError) as error:
+            what = error.what if isinstance(error, MedtasksError) else f"damaged ({type(error).__name__})"
+            faults.append(Fault(str(files.task_file(name)), what, "medtasks rescore RUN"))
+            continue
+        if item.scored or item.state != TaskState.DONE:
+            if item.scored or outcome_files(files.responses, name):
+                answers.append(item)
+        else:
+            remedy = f"medtasks rescore {folder}"
+            faults.append(Fault(str(item.samples), "no such file: its answers are not shown", remedy))
+    waits = (TaskState.WAITING, TaskState.ANSWERED)
+    going_on = any(entry.state in waits for entry in manifest.tasks.values())
+    return Viewed(manifest.identity.model_name, str(folder), answers, going_on)
+
+
+def _answers(
+    place: int, name: str, entry: TaskEntry, files: RunFolder, registry: Registry, manifest: Manifest
+) -> Answers:
+    stored: Mapping[str, Any] = {}
+    if entry.state is TaskState.DONE and files.task_file(name).is_file():
+        stored = files.read_task(name)
+    dataset, strategy = asked_task(registry, name, stored.get("config") or {})
+    metrics = stored.get("metrics") or {}
+    return Answers(
+        run=place,
+        task=name,
+        dataset=dataset,
+        strategy=strategy,
+        samples=files.samples_file(name),
+        folder=files.path,
+        state=entry.state.value,
+        metrics=metrics,
+        n=stored.get("n"),
+        # before it is scored, its rows are synthetic only if the run asked for such
+        sample="SAMPLE_DATA" in metrics or manifest.identity.settings.get("data") == "sample",
+    )
+
+
+def _results_files(path: Path) -> list[Path]:
+    files = sorted(path.rglob("results_*.json")) if path.is_dir() else [path]
+    if files and files[0].is_file():
+        return files
+    beside = (
+        sorted(item.name for item in path.parent.glob("*") if item.is_dir()) if path.parent.is_dir() else []
+    )
+    raise MedtasksError(
+        "holds no results" if path.exists() else f"no such folder{near(path.name, beside)}",
+        where=path,
+        remedy="name a folder of `medtasks run`, or what `lm_eval --output_path` wrote",
+    )
+
+
+def _lm_eval_run(file: Path, place: int, registry: Registry, faults: list[Fault]) -> Viewed:
+    content = read_json(file)
+    if not isinstance(content, dict) or "results" not in content or "configs" not in content:
+        raise MedtasksError(
+            "is not a results file of lm-eval", where=file, remedy="name a `results_….json` of `lm_eval`"
+        )
+    named = [name for name in content["configs"] if name in content["results"]]
+    if unknown := [name for name in named if name not in registry.tasks]:
+        faults.append(unknown_tasks(unknown, str(file)))
+    known = [name for name in named if name in registry.tasks]
+    bare = [name for name in known if not samples_file(file, name).is_file()]
+    if bare:
+        what = f"no answers of {len(bare)} of {len(known)} tasks were kept (first: {bare[0]})"
+        faults.append(Fault(str(file), what, LOG_SAMPLES))
+    answers = [_lm_eval_answers(place, name, file, content, registry) for name in known if name not in bare]
+    run = content.get("config") or {}
+    model = str(content.get("model_name") or run.get("model") or file.parent.name)
+    return Viewed(model, str(file), answers)
+
+
+def _lm_eval_answers(
+    place: int, name: str, file: Path, content: Mapping[str, Any], registry: Registry
+) -> Answers:
+    dataset, strategy = asked_task(registry, name, content["configs"][name])
+    metrics = {
+        key.partition(",")[0]: value
+        for key, value in content["results"][name].items()
+        if key.endswith(",answer") and "_stderr" not in key
+    }
+    return Answers(
+        run=place,
+        task=name,
+        dataset=dataset,
+        strategy=strategy,
+        samples=samples_file(file, name),
+        folder=None,
+        state=TaskState.DONE.value,
+        metrics=metrics,
+        n=(content.get("n-samples", {}).get(name) or {}).get("effective"),
+        sample="SAMPLE_DATA" in metrics,
+    )
+
+
+def _label(runs: list[Viewed]) -> None:
+    """Give each run a label of its own: the model, and where two have one, the folder."""
+    models = [run.label for run in runs]
+    taken: dict[str, int] = {}
+    for run in runs:
+        if models.count(run.label) > 1:
+            run.label = f"{run.label} ({Path(run.place).name})"
+        taken[run.label] = taken.get(run.label, 0) + 1
+        if taken[run.label] > 1:
+            run.label = f"{run.label} #{taken[run.label]}"
+
+
+def chosen_answers(runs: Iterable[Viewed], dataset: str) -> Iterator[Answers]:
+    """The answers of all runs to the tasks of a dataset, run by run."""
+    for run in runs:
+        yield from (item for item in run.answers if item.dataset.id == dataset)

@@ -1,0 +1,242 @@
+"""Why an answer is not right, as far as that can be seen without a physician: clusters of errors per task.
+
+Each document that is not right is in one cluster, the first that fits in the order of `Cluster`. What a
+cluster costs is what the task's own metric gains where its documents are set to right.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.answers import answer_format
+from medtasks_ext.answers.filter import ParseAnswer
+from medtasks_ext.answers.normalise import strip_reasoning
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.documents import Document, Loaded
+from medtasks_ext.registry.functions import function_named
+from medtasks_ext.results.extracted import items_of, near_misses
+from medtasks_ext.results.reply_language import in_another_language, language_of
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.runs.records import Sample
+    from medtasks_ext.stats.statistic import Statistic
+
+_log = logging.getLogger(__name__)
+
+
+class Cluster(str, Enum):
+    """Kinds of errors, in the order in which they are looked for."""
+
+    EMPTY = "empty"
+    TRUNCATED = "truncated"
+    REFUSAL = "refusal"
+    LANGUAGE = "wrong language"
+    OUTSIDE = "label outside the list"
+    FORMAT = "format"
+    HIERARCHY = "near miss: category"
+    BOUNDARY = "near miss: boundary"
+    ATTRIBUTE = "near miss: attribute"
+    OTHER = "another answer"
+
+
+#: What each of them means, for people.
+MEANING = {
+    Cluster.EMPTY: "The response holds no text, or a reasoning trace alone.",
+    Cluster.TRUNCATED: "The budget ran out before an answer could be read, or within the reasoning trace.",
+    Cluster.REFUSAL: "No answer could be read, and the reply declines to give one.",
+    Cluster.LANGUAGE: "The reply is in another language than the document and the gold answer.",
+    Cluster.OUTSIDE: "The reply names a label, letter or class that the task does not have.",
+    Cluster.FORMAT: "There is a reply, and no answer could be read in it.",
+    Cluster.HIERARCHY: "Another code of the right ICD-10 category (its first three characters).",
+    Cluster.BOUNDARY: "A stretch of text that overlaps with a missed one, all else being equal.",
+    Cluster.ATTRIBUTE: "The right entity or event with another attribute or relation.",
+    Cluster.OTHER: "An answer was read, and it is not the gold one.",
+}
+_NEAR = {"hierarchy": Cluster.HIERARCHY, "boundary": Cluster.BOUNDARY, "attribute": Cluster.ATTRIBUTE}
+
+#: Kinds of answers that are one of a closed list, or letters.
+_LABELS = frozenset({"label", "label_word", "relation_label", "label_set", "label_list"})
+_LETTERS = frozenset({"exact_letter", "option_letter", "marked_letters"})
+#: Kinds whose answer is running text: a score below 1 is no error by itself.
+TEXTS = frozenset({"text", "free_text", "passages"})
+#: A label is short: longer last lines are no try at one.
+_SHORT, _FEW_WORDS = 60, 6
+_LETTER = re.compile(r"\W*[A-Za-z]\W*")
+_REFUSES = re.compile(
+    r"\bI(?:['’]m| am)? (?:sorry|unable to|cannot|can['’]t|not able to|won['’]t)\b|\bas an AI\b"
+    r"|(?:无法|不能|抱歉|对不起).{0,20}(?:回答|提供|诊断|判断|协助|处理)|作为.{0,8}(?:AI|人工智能)"
+    r"|\blo siento\b|\bno puedo\b|\bcomo (?:una? )?(?:modelo|IA)\b|\bdésolée?\b|\bje ne peux pas\b"
+    r"|\bes tut mir leid\b|\bich kann (?:\w+ ){0,3}nicht\b|\bals KI\b|\bdesculpe\b|\bnão posso\b"
+    r"|\bbeklager\b|\bjeg kan ikke\b|申し訳|できません|お答えでき|извините|не могу|к сожалению",
+    re.IGNORECASE,
+)
+_REFUSED_IN = 300  # characters, from the beginning
+_GOOD = 0.5  # score that judges give an answer which is right to decline
+
+
+@dataclass(frozen=True)
+class Error:
+    """Why one answer is not right."""
+
+    cluster: Cluster
+    why: str = ""  # what was seen, for people
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One answer as clustering sees it."""
+
+    document: Mapping[str, Any]  # as it was asked
+    parsed: Mapping[str, Any]  # both readings (`answers.parsed`); empty where nothing was read
+    response: str  # as the model gave it
+    score: float | None  # of the document alone; None where it has none
+    cut: bool  # whether its budget ran out, or a reasoning trace never ended
+
+
+def error_of(dataset: Dataset, answered: Answered) -> Error | None:
+    """Why an answer is not right; None where it is, or where nothing says that it is not.
+
+    Running text and judged answers have graded scores: of them only what is empty, cut, a refusal or in
+    another language is an error here.
+    """
+    kind = str(dataset.config["answer"]["kind"])
+    readable = bool(answered.parsed.get("valid", True))
+    wrong = kind not in TEXTS and answered.score is not None and answered.score < 1 - 1e-9
+    if readable and not wrong and kind not in TEXTS:
+        return None
+    reply = strip_reasoning(answered.response).strip()
+    if not answered.response.strip() or (not reply and not answered.cut):
+        return Error(Cluster.EMPTY)
+    unread = not readable or kind in TEXTS
+    if answered.cut and (unread or not reply):
+        return Error(Cluster.TRUNCATED)
+    if unread:
+        if (refusal := _REFUSES.search(reply[:_REFUSED_IN])) and not _may_refuse(dataset, answered):
+            return Error(Cluster.REFUSAL, f"“{refusal[0]}”")
+        if language := _other_language(dataset, answered, reply):
+            return Error(Cluster.LANGUAGE, f"the reply reads as {language}")
+    if readable and kind in TEXTS:
+        return None
+    if not readable:
+        outside = _unknown_label(kind, reply)
+        return Error(Cluster.OUTSIDE, f"“{outside}”") if outside else Error(Cluster.FORMAT)
+    return _wrong(dataset, kind, answered)
+
+
+def _may_refuse(dataset: Dataset, answered: Answered) -> bool:
+    """Whether to decline may be right: the gold answer does, or judges have not marked the answer down."""
+    if _REFUSES.search(str(answered.document.get("target", ""))):
+        return True
+    return bool(dataset.family.judge) and (answered.score is None or answered.score >= _GOOD)
+
+
+def _other_language(dataset: Dataset, answered: Answered, reply: str) -> str | None:
+    expected = {dataset.metadata.language, language_of(str(answered.document.get("target", "")))} - {None}
+    return in_another_language(reply, {code for code in expected if code})
+
+
+def _unknown_label(kind: str, reply: str) -> str:
+    """What stands where a label should; nothing where the reply is no try at one."""
+    last = reply.splitlines()[-1].strip() if reply else ""
+    if kind in _LETTERS:
+        return last if _LETTER.fullmatch(last) else ""
+    value = re.split("[:：]", last)[-1].strip(" \"'“”*.<>。")
+    short = len(value) <= _SHORT and len(value.split()) <= _FEW_WORDS
+    return value if kind in _LABELS and short else ""
+
+
+def _wrong(dataset: Dataset, kind: str, answered: Answered) -> Error:
+    gold, answer = answered.document.get("gold"), answered.parsed.get("answer")
+    labels = dataset.config["answer"].get("labels")
+    if kind == "label_list" and labels and isinstance(answer, list):
+        known = {str(label).casefold() for label in [*labels, *(gold or [])]}
+        if strange := [label for label in answer if str(label).casefold() not in known]:
+            return Error(Cluster.OUTSIDE, f"“{strange[0][:_SHORT]}”")
+    if answered.parsed.get("reader") == "repaired":
+        gold = answered.parsed["repaired"]["gold"]
+    items = items_of(kind, gold, answer)
+    if items and (pairs := near_misses(kind, items)):
+        counts = Counter(pair.kind for pair in pairs)
+        first = next(pair for pair in pairs if pair.kind == counts.most_common(1)[0][0])
+        return Error(_NEAR[first.kind], f"{' · '.join(first.spurious)} for {' · '.join(first.missed)}")
+    return Error(Cluster.OTHER)
+
+
+# ---------------------------------------------------------------------- what they cost
+
+
+@dataclass(frozen=True)
+class ClusterCost:
+    """A cluster of one task."""
+
+    cluster: Cluster
+    documents: int
+    #: the task's score where these documents are right; None where judges score, or the metric needs what is
+    #: not at hand (a database)
+    mended: float | None
+
+
+def right_value(dataset: Dataset, sample: Sample) -> Any | None:
+    """What a document would contribute to the score if the response were the gold answer.
+
+    The gold answer as written is read by the task's own reader and scored by the task's own metric, as an
+    oracle's would be. None where there is no gold answer, or where the metric cannot be computed here.
+    """
+    document = sample["doc"]
+    if document.get("gold") is None or dataset.family.judge:
+        return None
+    answer = answer_format(dataset.config["answer"])
+    row = Document({**document, "cot": False})
+    row.loaded = Loaded(
+        task=dataset.id, language=dataset.metadata.language, origin=document["data"], where="", revision=None,
+        instruction="", prompt_hash="", rows_hash="", rebuilt=False,
+        labels=answer.labels_of(document["gold"]) if answer.has_label_pool else [],
+    )  # fmt: skip
+    try:
+        parsed = ParseAnswer(dict(dataset.config["answer"])).apply([[document["target"]]], [row])
+        values = function_named(dataset.process_results, where=dataset.file)(row, parsed)
+    except (KeyError, TypeError, ValueError, AttributeError, MedtasksError) as error:
+        _log.debug("no score of the gold answer: %s", type(error).__name__)
+        return None
+    return values.get("score")
+
+
+def costs(
+    statistic: Statistic,
+    values: Sequence[Any],
+    clusters: Sequence[Cluster | None],
+    right: Mapping[int, Any],
+) -> list[ClusterCost]:
+    """The clusters of a task, and what the score would be without each, largest first.
+
+    Args:
+        statistic: how the score follows from what the documents contribute.
+        values: what each document contributed; None where it takes no part in the score.
+        clusters: the cluster of each document.
+        right: place of a document -> what it would contribute if it were right (`right_value`).
+    """
+    found = []
+    for cluster in Cluster:
+        places = [place for place, item in enumerate(clusters) if item is cluster]
+        if places:
+            found.append(ClusterCost(cluster, len(places), _mended(statistic, values, places, right)))
+    return sorted(found, key=lambda item: -item.documents)
+
+
+def _mended(
+    statistic: Statistic, values: Sequence[Any], places: Sequence[int], right: Mapping[int, Any]
+) -> float | None:
+    scored = [place for place in places if values[place] is not None]
+    if not scored or any(place not in right for place in scored):
+        return None
+    mended = list(values)
+    for place in scored:
+        mended[place] = right[place]
+    return statistic([value for value in mended if value is not None])

@@ -1,0 +1,297 @@
+"""Scores on the documents with a label: a level of difficulty, a department, leaked or clean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of
+from medtasks_ext.registry.levels import LEVELS
+from medtasks_ext.results.experiments import Entry, Experiment, Fault
+from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resample
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.results.document_scores import DocumentScores
+    from medtasks_ext.runs.records import SampleDocument
+    from medtasks_ext.stats.statistic import Array
+
+DEPARTMENT, DIFFICULTY = "department", "difficulty"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What is said of the documents of a task."""
+
+    axis: str  # what the labels are: `difficulty`, `department`, `contamination`
+    task: str  # whose documents were labelled
+    tasks: frozenset[str]  # tasks with the same documents, this one among them
+    origin: str  # of the rows
+    rows_hash: str  # identifies the documents as that task asks them
+    by_question: Mapping[str, tuple[str, ...]]  # id of a question -> its labels, none or several
+    values: tuple[str, ...]  # the labels in the order of display
+    where: str  # the file that says it
+    model: str | None = None  # whose answers they are about; None where they are about the questions
+    #: whose words `rows_hash` is taken in; None for those of the runs that the labels come from
+    wording: str | None = None
+
+    def knows(self, document: str) -> bool:
+        """Whether it says anything of a document."""
+        return document in self.by_question or document.rpartition("#")[0] in self.by_question
+
+    def of(self, document: str) -> tuple[str, ...]:
+        """The labels of a document; its key is the question's id, or that and its trial."""
+        if document in self.by_question:
+            return self.by_question[document]
+        return self.by_question.get(document.rpartition("#")[0], ())
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """An entry's score on the documents with one label, beside that on all documents of the same tasks."""
+
+    entry: Entry
+    suite: str
+    strategy: str
+    axis: str
+    value: str
+    score: float  # mean over the tasks that have such documents, each counting once, 0-1
+    interval: Interval | None  # 95 %, documents resampled within tasks; None where a task has fewer than two
+    tasks: int  # those tasks
+    documents: int  # with the label
+    of_all: float  # score of the same tasks on all their documents
+    interval_of_all: Interval | None
+    documents_of_all: int
+    sample: bool  # whether the rows are synthetic
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """An experiment with labels of its documents."""
+
+    item: Experiment
+    scores: DocumentScores  # of its documents
+    labels: Labels
+
+
+def labelled(item: Experiment, labels: Labels) -> Labelled:
+    """An experiment with labels.
+
+    Raises:
+        MedtasksError: its documents have no scores, or the labels are of other documents.
+    """
+    if item.read_documents is None:
+        raise MedtasksError(
+            "has no scores of its documents", where=item.task, remedy="run lm_eval with --log_samples"
+        )
+    scores = item.read_documents()
+    asked_alike = item.task == labels.task and labels.wording in (None, item.loaded.get("instruction"))
+    other = asked_alike and item.loaded.get("rows_hash") != labels.rows_hash
+    n = sum(not labels.knows(document) for document in scores.documents)
+    if other or n or item.loaded.get("origin") != labels.origin:
+        missing = f"; {n:,} of {len(scores.documents):,} documents are not in it" if n else ""
+        raise MedtasksError(
+            f"says {labels.axis} of other rows than {item.task} was asked here{missing}",
+            where=labels.where,
+            remedy="label the rows that this run was asked",
+        )
+    return Labelled(item, scores, labels)
+
+
+def restricted(found: Labelled, value: str) -> Experiment | None:
+    """An experiment on its documents with a label alone; None where none of them has a score."""
+    item, labels, scores = found.item, found.labels, found.scores
+    has = np.array([value in labels.of(document) for document in scores.documents], dtype=bool)
+    if not (has & scores.scored).any():
+        return None
+    some = _chosen(scores, has)
+    settings = {**item.settings, "documents": f"{labels.axis} {value}"}
+    return replace(
+        item,
+        metrics={"score": some.value, **{k: v for k, v in item.metrics.items() if k == "judged"}},
+        intervals={},
+        n=len(some.documents),
+        settings=settings,
+        read_resampled=lambda: draws(some, item.dataset.id),
+        read_documents=lambda: some,
+        read_samples=None,
+    )
+
+
+def _chosen(scores: DocumentScores, has: Array) -> DocumentScores:
+    places = np.flatnonzero(has).tolist()
+    return replace(
+        scores,
+        documents=[scores.documents[place] for place in places],
+        contents=[scores.contents[place] for place in places],
+        units=scores.units[has],
+        scored=scores.scored[has],
+        scores=scores.scores[has],
+        valid=scores.valid[has],
+        unclosed=scores.unclosed[has],
+        counts=scores.counts[has],
+    )
+
+
+def draws(scores: DocumentScores, dataset: str) -> Array | None:
+    """The score on each resample of some documents, (resamples,); None for fewer than two units."""
+    found = resample([scores.by_unit()], dataset)
+    return found["score"].values if found else None
+
+
+# ---------------------------------------------------------------------- labels that documents carry
+
+
+def own_labels(item: Experiment) -> list[Labels]:
+    """The departments and levels of difficulty that an experiment's rows name, those of the two that they do.
+
+    A run without its samples says none: its scores need them no more.
+    """
+    if item.read_samples is None or item.score is None or not _may_name(item.dataset):
+        return []
+    try:
+        documents = [sample["doc"] for sample in item.read_samples()]
+    except MedtasksError:
+        return []
+    names = [str(document.get("item") or document["id"]) for document in documents]
+    found = []
+    for axis, values in ((DIFFICULTY, LEVELS), (DEPARTMENT, department_values())):
+        by_question = {name: _named(document, axis) for name, document in zip(names, documents, strict=True)}
+        if any(by_question.values()):
+            found.append(
+                Labels(
+                    axis=axis,
+                    task=item.task,
+                    tasks=frozenset({item.task}),
+                    origin=str(item.loaded.get("origin")),
+                    rows_hash=str(item.loaded.get("rows_hash")),
+                    by_question=by_question,
+                    values=values,
+                    where=item.task,
+                )
+            )
+    return found
+
+
+def _may_name(dataset: Dataset) -> bool:
+    """Whether a row of the dataset may name departments or a level: samples of others need not be read."""
+    schemas = dataset.blocks.get("rows", {}).get("schemas", ())
+    return any({DEPARTMENT, DIFFICULTY} & {*s.get("columns", ()), *s.get("optional", ())} for s in schemas)
+
+
+def _named(document: SampleDocument, axis: str) -> tuple[str, ...]:
+    if axis == DEPARTMENT:
+        return department_labels(document.get("department", ()))
+    return (document["difficulty"],) if "difficulty" in document else ()
+
+
+def department_labels(names: Iterable[str]) -> tuple[str, ...]:
+    """The labels of a question with these secondary departments: each, and each primary one once."""
+    found = []
+    for name in names:
+        primary = primary_of(name)
+        found += [primary] if name == primary else [primary, f"{primary}, {name}"]
+    return tuple(dict.fromkeys(found))
+
+
+def department_values() -> tuple[str, ...]:
+    """All labels of departments: each primary one, its secondary ones after it, and that there is none."""
+    found = []
+    for primary, entry in departments().items():
+        found += [primary, *(f"{primary}, {name}" for name in entry["secondary"])]
+    return (*found, NO_DEPARTMENT)
+
+
+# ---------------------------------------------------------------------- scores
+
+
+def label_scores(
+    entries: Sequence[Entry], labels: Sequence[Labels], tasks: Registry
+) -> tuple[list[LabelScore], list[Fault]]:
+    """Scores by label of each entry, suite and strategy, and what labels could not be used for.
+
+    Rows that name departments or levels themselves need no file; a file goes before them.
+
+    Args:
+        entries: that were read, with scores of documents.
+        labels: of files.
+    """
+    found: list[LabelScore] = []
+    faults: list[Fault] = []
+    used: set[int] = set()
+    for entry in entries:
+        places: dict[tuple[str, str, str], list[Labelled]] = {}
+        for item in entry.experiments.values():
+            if item.score is None or item.dataset.metadata.twin_of:
+                continue
+            try:
+                for one in _of_item(entry, item, labels, used, faults):
+                    for suite in tasks.suites_of(item.dataset):
+                        places.setdefault((suite.id, item.strategy, one.labels.axis), []).append(one)
+            except MedtasksError as error:
+                faults.append(Fault(str(error.where or item.task), error.what, error.remedy))
+        for (name, strategy, axis), some in places.items():
+            found += _scores(entry, name, strategy, axis, some)
+    for number, given in enumerate(labels):
+        if number not in used:
+            of = f" by {given.model}" if given.model else ""
+            what = f"no run here has a score of {given.task}{of}, whose {given.axis} it says"
+            faults.append(Fault(given.where, what, "name a run of this task", skipped=False))
+    return found, faults
+
+
+def _of_item(
+    entry: Entry, item: Experiment, labels: Sequence[Labels], used: set[int], faults: list[Fault]
+) -> Iterator[Labelled]:
+    axes = set()
+    for number, one in enumerate(labels):
+        if item.task in one.tasks and one.model in (None, entry.model):
+            used.add(number)
+            axes.add(one.axis)
+            try:
+                yield labelled(item, one)
+            except MedtasksError as error:
+                faults.append(Fault(str(error.where), error.what, error.remedy))
+    for own in own_labels(item) if len(axes & {DEPARTMENT, DIFFICULTY}) < 2 else ():
+        if own.axis not in axes:
+            yield labelled(item, own)
+
+
+def _scores(
+    entry: Entry,
+    suite: str,
+    strategy: str,
+    axis: str,
+    found: Sequence[Labelled],
+) -> Iterator[LabelScore]:
+    for value in dict.fromkeys(value for one in found for value in one.labels.values):
+        some = [(one.item, part) for one in found if (part := restricted(one, value))]
+        if not some:
+            continue
+        whole, parts = zip(*some, strict=True)
+        yield LabelScore(
+            entry=entry,
+            suite=suite,
+            strategy=strategy,
+            axis=axis,
+            value=value,
+            score=float(np.mean([part.score for part in parts])),
+            interval=_interval(part.read_resampled() for part in parts),
+            tasks=len(parts),
+            documents=sum(part.n for part in parts),
+            of_all=float(np.mean([item.score for item in whole])),
+            interval_of_all=_interval(item.read_resampled() for item in whole),
+            documents_of_all=sum(item.n for item in whole),
+            sample=entry.sample,
+        )
+
+
+def _interval(values: Iterable[Array | None]) -> Interval | None:
+    known = list(values)
+    if any(item is None for item in known):
+        return None
+    return percentile_interval(np.mean([item for item in known if item is not None], axis=0))

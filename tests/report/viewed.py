@@ -1,0 +1,71 @@
+"""Two runs on sample rows whose answers went wrong in all the ways that a viewer tells apart."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import rewrite_answers
+
+LABEL, EVENTS, CODES = "bridge_mednli", "bridge_ade_extraction", "medhelm_mimic_iv_billing_code"
+TASKS = (LABEL, EVENTS, CODES)
+HOSTILE = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> &amp; 中文 "\'\\'
+LONG = 1_000_000
+#: Run -> task -> document -> its response, where that is not the gold answer.
+ANSWERS: dict[str, dict[str, dict[str, str]]] = {
+    "one": {
+        LABEL: {
+            "t1": "relation: neutral",  # wrong
+            "t2": HOSTILE,  # unreadable
+            "t3": "",  # empty
+            "t4": "<think>It could be either",  # cut off
+            "t5": "relation: undetermined",  # no such label
+            "t6": f"<think>one {HOSTILE}</think>relation: neutral",
+            "t7": f"relation: contradiction {'x' * LONG}",
+        },
+        EVENTS: {
+            "t1": "drug: ethambutol, adverse effect: progressive visual loss;",  # boundary
+            "t3": "drug: ifosfamide, adverse effect: rash;",  # attribute
+        },
+        CODES: {"t2": "A41.51,B96.29,N10.,N17.9,R65.20,Z88.0"},
+    },
+    "two": {LABEL: {"t1": "relation: entailment", "t8": "relation: contradiction"}},
+}
+
+
+def make_runs(root: Path) -> tuple[Path, Path]:
+    """The folders of both runs, below a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        for name, answers in ANSWERS.items():
+            _call(
+                patch,
+                "run",
+                "--model",
+                "oracle",
+                "--data",
+                "sample",
+                "--tasks",
+                ",".join(TASKS),
+                "--output_path",
+                name,
+            )
+            for task, texts in answers.items():
+                rewrite_answers(root / name, task, texts)
+            _call(patch, "rescore", name)
+            manifest = json.loads((root / name / "run.json").read_text(encoding="utf-8"))
+            manifest["identity"]["model"]["model_args"] = {"model": f"model-{name}"}
+            (root / name / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return root / "one", root / "two"
+
+
+def _call(patch: pytest.MonkeyPatch, *command: str) -> None:
+    from medtasks_ext.cli.main import main
+
+    patch.setattr(sys, "argv", ["medtasks", *command])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code

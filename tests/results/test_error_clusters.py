@@ -1,0 +1,91 @@
+"""Clusters of errors: which one an answer is in, and what the task's own metric says if it were mended."""
+
+import pytest
+
+from medtasks_ext.answers.filter import ParseAnswer
+from medtasks_ext.registry import registry
+from medtasks_ext.results.error_clusters import Answered, Cluster, costs, error_of, right_value
+from medtasks_ext.stats.statistic import mean
+
+LABEL, EVENTS, CODES, TEXT = (
+    "bridge_mednli",
+    "bridge_ade_extraction",
+    "medhelm_mimic_iv_billing_code",
+    "bridge_mediqa_2023_sum_b",
+)
+GOLD = {
+    LABEL: ("neutral", "relation: neutral"),
+    EVENTS: ([["ibuprofen", "severe nausea"]], "drug: ibuprofen, adverse effect: severe nausea;"),
+    CODES: (["I21.4", "E11.9"], "I21.4,E11.9"),
+    TEXT: (["no fever."], "summary: No fever."),
+}
+
+
+def cluster(task, response, *, score=0.0, cut=False):
+    """The cluster of a response to a document of a task, read by the task's own reader."""
+    dataset = registry().tasks[task][0]
+    gold, target = GOLD[task]
+    document = {"id": "d", "gold": gold, "target": target, "prompt": "", "cot": False, "data": "local"}
+    [parsed] = ParseAnswer(dict(dataset.config["answer"])).apply([[response]], [document])
+    error = error_of(dataset, Answered(document, parsed, response, score, cut))
+    return error and error.cluster
+
+
+@pytest.mark.parametrize(
+    ("task", "response", "expected"),
+    [
+        (LABEL, "relation: entailment", Cluster.OTHER),
+        (LABEL, "", Cluster.EMPTY),
+        (LABEL, " \n ", Cluster.EMPTY),
+        (LABEL, "<think>The premise says so.</think>", Cluster.EMPTY),
+        (LABEL, "I'm sorry, but I cannot help with this.", Cluster.REFUSAL),
+        (LABEL, "抱歉，我无法回答这个问题。", Cluster.REFUSAL),
+        (LABEL, "根据这些信息，两个句子之间的关系还需要进一步讨论。", Cluster.LANGUAGE),
+        (LABEL, "relation: unrelated", Cluster.OUTSIDE),
+        (LABEL, "There is much to be said about both of them, and each has a point.", Cluster.FORMAT),
+        (EVENTS, "drug: ibuprofen, adverse effect: rash;", Cluster.ATTRIBUTE),
+        (EVENTS, "drug: the ibuprofen, adverse effect: severe nausea;", Cluster.BOUNDARY),
+        (EVENTS, "drug: aspirin, adverse effect: bleeding;", Cluster.OTHER),
+        (EVENTS, "Nothing of that kind is mentioned anywhere.", Cluster.FORMAT),
+        (CODES, "I21.9, E11.9", Cluster.HIERARCHY),
+        (CODES, "J44.0", Cluster.OTHER),
+        (TEXT, "summary: 患者没有发热，也没有咳嗽，一般情况良好。", Cluster.LANGUAGE),
+        (TEXT, "summary: He is well, and there is a slight cough.", None),  # graded, and no error by itself
+    ],
+)  # fmt: skip
+def test_the_cluster_of_a_response(task, response, expected):
+    assert cluster(task, response) is expected
+
+
+def test_a_response_that_was_cut_is_truncated_where_nothing_could_be_read():
+    unread = "The premise speaks of varices, which are a sign of"
+    assert cluster(LABEL, unread, cut=True) is Cluster.TRUNCATED
+    assert cluster(LABEL, f"<think>{unread}", cut=True) is Cluster.TRUNCATED
+    assert cluster(LABEL, "relation: entailment, since", cut=True) is Cluster.OTHER
+
+
+def test_a_right_answer_has_no_cluster():
+    assert cluster(LABEL, "relation: neutral", score=1.0) is None
+
+
+def test_what_a_right_answer_contributes_is_computed_by_the_tasks_own_metric():
+    for task, expected in ((LABEL, 1.0), (EVENTS, (1, 0, 0)), (CODES, 1.0)):
+        gold, target = GOLD[task]
+        document = {"id": "d", "gold": gold, "target": target, "prompt": "", "cot": False, "data": "local"}
+        assert right_value(registry().tasks[task][0], {"doc": document}) == expected
+    no_gold = {"id": "d", "gold": None, "target": "", "prompt": "", "cot": False, "data": "local"}
+    assert right_value(registry().tasks[LABEL][0], {"doc": no_gold}) is None
+
+
+def test_the_score_if_mended_is_the_metric_over_all_documents():
+    clusters = [None, Cluster.FORMAT, Cluster.FORMAT, Cluster.OTHER, Cluster.OTHER]
+    found = costs(mean, [1.0, 0.0, 0.0, 0.0, None], clusters, {1: 1.0, 2: 1.0, 3: 0.5})
+    assert {item.cluster: (item.documents, item.mended) for item in found} == {
+        Cluster.FORMAT: (2, 0.75),
+        Cluster.OTHER: (2, 0.375),  # the document without a score takes no part
+    }
+
+
+def test_a_cluster_whose_documents_cannot_be_set_right_has_no_such_score():
+    [found] = costs(mean, [0.0, 0.0], [Cluster.OTHER, Cluster.OTHER], {0: 1.0})
+    assert (found.documents, found.mended) == (2, None)

@@ -1,0 +1,257 @@
+"""`medtasks departments`: what a model's replies become, agreement with people, and what a kill costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+import yaml
+from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from medtasks_ext.judge import engine
+from medtasks_ext.prompts import load
+from medtasks_ext.registry.departments import NO_DEPARTMENT, departments
+from medtasks_ext.studies.departments import agreement
+from tests.conftest import ROOT, wait_for, write_jsonl
+from tests.judge.server import Reply, Server, coded
+
+TASK = "mlb_maguidance"
+PEOPLE = ["Cardiology", ["Cardiology", "Oncology"], "Neonatology", "No Department"]
+
+
+def question(number: int, *, named: bool = True) -> dict:
+    row = {
+        "id": f"q{number}", "question": f"第{number}题：应当挂哪一科？",
+        "options": ["甲", "乙", "丙", "丁", "戊"], "answer": [number % 5],
+    }  # fmt: skip
+    return {**row, "department": PEOPLE[number % 4]} if named else row
+
+
+def places(*names: str) -> str:
+    named = [*names, "none", "none"][:3]
+    return coded(
+        {place: {"department": name} for place, name in zip(("first", "second", "third"), named, strict=True)}
+    )
+
+
+def number(asked) -> int:
+    return int(asked.texts["question"].partition("题")[0].rpartition("第")[2])
+
+
+def as_people_but_one(asked, seen):
+    """As people do, but q0 is Nephrology."""
+    n = number(asked)
+    names = ["Nephrology"] if n == 0 else PEOPLE[n % 4]
+    return Reply(places(*([names] if isinstance(names, str) else names)))
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(engine, "FIRST_PAUSE", 0.001)
+    with Server(as_people_but_one) as one:
+        yield one
+
+
+@pytest.fixture
+def jury(tmp_path, server):
+    def write(*names: str, **more) -> str:
+        judges = [
+            {"name": name, "model": name, "base_url": server.url, "max_concurrent": 2, **more}
+            for name in names
+        ]
+        (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": judges}))
+        return "jury.yaml"
+
+    return write
+
+
+@pytest.fixture
+def rows(data_dir):
+    def write(n: int = 8, *, named: bool = True) -> None:
+        path = data_dir / "mlb" / "maguidance" / "test.jsonl"
+        write_jsonl(path, [question(i, named=named) for i in range(n)])
+        load._build.cache_clear()
+
+    return write
+
+
+def labels(tmp_path) -> dict[str, list[str]]:
+    content = json.loads((tmp_path / "departments" / f"{TASK}.json").read_text())
+    return {item["id"]: item["department"] for item in content["questions"]}
+
+
+# ---------------------------------------------------------------------- labels
+
+
+def test_each_question_is_labelled_once_whatever_its_trials(medtasks, rows, jury, server, tmp_path):
+    rows()
+    outcome = medtasks("departments", "--tasks", TASK, "--jury", jury("labeller"))
+    assert outcome.code == 0, outcome.text
+    assert len(server.asked) == 8 and labels(tmp_path)["q1"] == ["Cardiology", "Oncology"]
+    assert labels(tmp_path)["q0"] == ["Nephrology"] and labels(tmp_path)["q3"] == ["No Department"]
+    asked = server.asked[0]
+    assert "Internal Medicine: Respiratory Medicine; " in asked.system and "Cardiology" not in asked.user
+    fields = asked.body["response_format"]["json_schema"]["schema"]["properties"]["first"]["properties"]
+    assert len(fields["department"]["enum"]) == 66
+    assert medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    assert len(server.asked) == 8  # nobody is asked twice
+
+
+def test_the_labels_give_a_score_by_department(medtasks, rows, jury, server):
+    rows(named=False)
+    assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run").code == 0
+    assert medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    outcome = medtasks("report", "run", "--by", "departments", "--published", "none", "--json")
+    found = {row["value"]: row for row in json.loads(outcome.out)["labels"]}
+    assert found["Internal Medicine, Nephrology"]["documents"] == 3  # three trials of q0
+    assert found["No Department"]["documents"] == 6 and found["No Department"]["score"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (places("Cardiology", "Cardiology"), "named twice"),
+        (places("No Department", "Cardiology"), "stands beside others"),
+        (places("none"), "no first department"),
+        (coded({"first": {"department": "Cardiology"}}), "does not have exactly the keys"),
+        (places("Internal Medicine"), "is not one of"),
+        ("Cardiology", "no JSON object"),
+    ],
+)
+def test_a_reply_that_is_no_label_is_asked_for_again_and_then_missing(
+    medtasks, rows, jury, server, tmp_path, reply, reason
+):
+    rows(2)
+    server.script = lambda asked, seen: Reply(reply) if number(asked) == 1 else as_people_but_one(asked, seen)
+    outcome = medtasks("departments", "--tasks", TASK, "--jury", jury("labeller"))
+    assert outcome.code == 1 and reason in outcome.err and outcome.err.count("missing:") == 1
+    assert len(server.asked) == 4  # once for q0, three times for q1
+    content = json.loads((tmp_path / "departments" / f"{TASK}.json").read_text())
+    assert content["missing"] == ["q1"] and labels(tmp_path) == {"q0": ["Nephrology"]}
+    server.script = as_people_but_one
+    assert medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    assert len(server.asked) == 5 and set(labels(tmp_path)) == {"q0", "q1"}
+
+
+def test_a_kill_loses_no_label_that_came_and_no_label_is_asked_for_twice(
+    rows, jury, server, medtasks, tmp_path
+):
+    rows(12)
+    server.script = lambda asked, seen: (
+        as_people_but_one(asked, seen) if len(server.asked) <= 5 else Reply(delay=1000)
+    )
+    command = ("departments", "--tasks", TASK, "--jury", jury("labeller", max_concurrent=1))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "medtasks_ext", *command],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    file = tmp_path / "departments" / "judgements" / f"{TASK}.jsonl"
+    wait_for(
+        lambda: len(server.asked) == 6 and file.is_file() and file.read_bytes().count(b"ratings") == 5, child
+    )
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+    before = Counter(number(asked) for asked in server.asked)
+    assert sorted(before.values()) == [1] * 6
+    server.script = as_people_but_one
+    outcome = medtasks(*command)
+    assert outcome.code == 0, outcome.text
+    after = Counter(number(asked) for asked in server.asked)
+    stored = set(list(before)[:5])
+    assert all(after[n] == 1 for n in stored) and set(after) == set(range(12))
+    assert after.total() == 13  # the one under way at the kill was asked again
+    assert len(labels(tmp_path)) == 12
+
+
+def test_text_that_is_not_open_stays_here_unless_a_host_is_allowed(medtasks, rows, server, tmp_path):
+    rows(2)
+    judge = {"name": "far", "model": "m", "base_url": "http://labels.example.org/v1"}
+    (tmp_path / "far.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
+    outcome = medtasks("departments", "--tasks", TASK, "--jury", "far.yaml")
+    assert outcome.code == 2 and "labels.example.org" in outcome.err and not server.asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--tasks", TASK, "--jury", "two.yaml"), "2 models are in it"),
+        (("--tasks", "mlb_nothing", "--jury", "one.yaml"), "mlb_nothing"),
+        (
+            ("--tasks", TASK, "--jury", "one.yaml", "--sample", "people.csv"),
+            "row 1: 'Hearts' is no",
+        ),
+        (("--tasks", TASK, "--jury", "one.yaml", "--sample", "bare.csv"), "row 1 has no column department"),
+        (
+            ("--tasks", TASK, "--jury", "one.yaml", "--sample", "other.csv"),
+            "mlb_mareport is not among",
+        ),
+    ],
+)
+def test_bad_input_gets_one_message_and_nobody_is_asked(
+    medtasks, rows, server, jury, tmp_path, arguments, message
+):
+    rows(2)
+    for name, names in (("two", ("a", "b")), ("one", ("a",))):
+        (tmp_path / jury(*names)).rename(tmp_path / f"{name}.yaml")
+    (tmp_path / "people.csv").write_text(f"task,id,department\n{TASK},q0,Hearts\n")
+    (tmp_path / "bare.csv").write_text(f"task,id\n{TASK},q0\n")
+    (tmp_path / "other.csv").write_text("task,id,department\nmlb_mareport,q0,Cardiology\n")
+    outcome = medtasks("departments", *arguments)
+    assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
+    assert not outcome.out and not server.asked
+
+
+# ---------------------------------------------------------------------- agreement
+
+
+def test_agreement_is_that_of_independent_code():
+    people = {("t", str(n)): names for n, names in enumerate((["Cardiology"], ["Cardiology", "Oncology"],
+              ["Neonatology"], [NO_DEPARTMENT], ["Neurology"]))}  # fmt: skip
+    model = {("t", str(n)): names for n, names in enumerate((["Nephrology"], ["Oncology", "Cardiology"],
+             ["Neonatology", "Pediatric Urology"], [NO_DEPARTMENT], ["Cardiology"]))}  # fmt: skip
+    model[("t", "9")] = ["Oncology"]  # nobody labelled it
+    found = agreement(people, model)
+    names = [name for entry in departments().values() for name in entry["secondary"]]
+    binarizer = MultiLabelBinarizer(classes=[*names, NO_DEPARTMENT])
+    truth, given = (binarizer.fit_transform([side[key] for key in people]) for side in (people, model))
+    precision, recall, f1, _ = precision_recall_fscore_support(truth, given, average="micro")
+    values = {name: figure.value for name, figure in found.figures.items()}
+    assert found.questions == 5 and values == pytest.approx(
+        {
+            "exact": 2 / 5, "precision": precision, "recall": recall, "f1": f1,
+            "cohen_kappa": cohen_kappa_score(truth.ravel(), given.ravel()),
+        }
+    )  # fmt: skip
+    # Nephrology, Neurology and Cardiology share a primary department
+    assert found.primary["recall"].value == 1 and found.primary["exact"].value >= found.figures["exact"].value
+    assert found.figures["f1"].interval.low <= f1 <= found.figures["f1"].interval.high
+
+
+def test_agreement_with_rows_and_with_a_file_is_printed(medtasks, rows, jury, server, tmp_path):
+    rows()
+    printed = " ".join(medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).out.split())
+    assert "agreement with people on 8 of 8 questions" in printed and "secondary 0.8750" in printed
+    people = [(f"q{n}", "Nephrology" if n == 0 else "Oncology;Cardiology") for n in range(2)]
+    lines = "".join(f"{TASK},{name},{named}\n" for name, named in people)
+    (tmp_path / "people.csv").write_text("task,id,department\n" + lines)
+    rows(named=False)
+    command = ("departments", "--tasks", TASK, "--jury", jury("labeller"), "--sample", "people.csv")
+    printed = " ".join(medtasks(*command).out.split())
+    assert "agreement with people on 2 of 2 questions" in printed and "secondary 1.0000" in printed
+    silent = medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).out
+    assert "no agreement: neither rows nor --sample name departments" in silent
+
+
+def test_a_dry_run_asks_nobody(medtasks, rows, jury, server, tmp_path):
+    rows()
+    path = jury("labeller", price={"input": 10, "output": 100}, max_tokens=50)
+    outcome = medtasks("departments", "--tasks", TASK, "--jury", path, "--dry-run")
+    assert outcome.code == 0 and not server.asked and not (tmp_path / "departments").exists()
+    assert next(line for line in outcome.out.splitlines() if "labeller" in line).split()[1] == "8"

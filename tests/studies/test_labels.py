@@ -1,0 +1,207 @@
+"""Scores by level of difficulty, by department, on clean inputs: in `report` and in `compare`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+
+from medtasks_ext.prompts import load
+from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
+from tests.conftest import rewrite_answers, write_jsonl
+from tests.report.made import write_run
+
+TASK = "mlb_maguidance"
+WRONG = "不知道"
+
+
+def question(number: int) -> dict:
+    departments = ["Cardiology", ["Cardiology", "Oncology"], "Neonatology", "No Department"]
+    return {
+        "id": f"q{number}", "question": f"第{number}题：应当挂哪一科？",
+        "options": ["甲", "乙", "丙", "丁", "戊"],
+        "answer": [number % 5], "department": departments[number % 4],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def runs(medtasks, data_dir, tmp_path):
+    """Two models on twelve questions, each asked three times: one is right, the other wrong in q0 to q3."""
+    write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", [question(number) for number in range(12)])
+    load._build.cache_clear()
+    made = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "good")
+    assert made.code == 0, made.text
+    shutil.copytree(tmp_path / "good", tmp_path / "poor")
+    wrong = {f"q{number}#{trial}": WRONG for number in range(4) for trial in range(3)}
+    rewrite_answers(tmp_path / "poor", TASK, wrong)
+    assert medtasks("rescore", "poor").code == 0
+    return tmp_path
+
+
+@pytest.fixture
+def levels(runs):
+    """q0 and q1 hard, q2 to q5 medium, the others easy, as `medtasks difficulty` writes it."""
+    record = json.loads((runs / "good" / "tasks" / f"{TASK}.json").read_text())["loaded"]
+    names = ["hard"] * 2 + ["medium"] * 4 + ["easy"] * 6
+    content = {
+        "schema": 1, "task": TASK, "method": "right_or_wrong", "panel": [], "counts": {},
+        "rows_hash": record["rows_hash"], "origin": record["origin"], "same_documents": [TASK],
+        "questions": [
+            {"id": f"q{n}", "documents": [3 * n], "level": level, "value": 1, "department": []}
+            for n, level in enumerate(names)
+        ],
+    }  # fmt: skip
+    path = runs / "levels" / f"{TASK}.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(content))
+    return path
+
+
+def labels(medtasks, *arguments):
+    outcome = medtasks("report", *arguments, "--published", "none", "--json")
+    return {(row["axis"], row["value"]): row for row in json.loads(outcome.out)["labels"]}, outcome
+
+
+def test_a_score_by_level_is_that_of_its_documents_beside_all(medtasks, levels, runs):
+    found, outcome = labels(medtasks, "poor", "--by", "levels")
+    assert outcome.code == 0
+    by_level = {value: row for (axis, value), row in found.items() if axis == "difficulty"}
+    assert {name: (row["score"], row["documents"]) for name, row in by_level.items()} == {
+        "hard": (0, 6), "medium": (0.5, 12), "easy": (1, 18)
+    }  # fmt: skip
+    assert {(row["score_of_all"], row["documents_of_all"]) for row in by_level.values()} == {(8 / 12, 36)}
+    right = np.array([0, 0, 1, 1.0])  # the four medium questions; all trials of one are drawn together
+    drawn = resampling_weights(TASK, 4) @ right / 4
+    expected = percentile_interval(drawn)
+    medium = by_level["medium"]
+    assert (medium["interval_low"], medium["interval_high"]) == pytest.approx((expected.low, expected.high))
+
+
+def test_terminal_and_tables_have_the_levels(medtasks, levels, runs):
+    outcome = medtasks("report", "poor", "--by", levels, "--published", "none", "-o", "out")
+    assert outcome.code == 0 and "by difficulty: oracle, MLB, zero-shot" in outcome.out
+    line = next(line for line in outcome.out.splitlines() if line.split()[:1] == ["medium"])
+    assert "12 of 36" in line and "0.5000" in line and "0.6667" in line
+    table = pl.read_csv(runs / "out" / "labels.csv")
+    assert table.filter(pl.col("axis") == "difficulty")["value"].to_list() == ["hard", "medium", "easy"]
+    assert pl.read_parquet(runs / "out" / "labels.parquet").height == table.height
+
+
+def test_rows_that_name_departments_need_no_file(medtasks, runs):
+    found, _ = labels(medtasks, "poor")
+    scores = {value: (row["score"], row["documents"]) for (_, value), row in found.items()}
+    # of each four questions: two of Cardiology, one of them of Oncology, too, one of Neonatology, one of none
+    assert scores["Internal Medicine, Cardiology"] == (4 / 6, 18)
+    assert scores["No Department"] == (2 / 3, 9)
+    assert [value for value in scores if value.endswith("Oncology")]
+    printed = medtasks("report", "poor", "--published", "none").out
+    assert "by department" in printed and "secondary departments: labels.csv" in printed
+
+
+def test_rows_that_name_levels_need_no_file_and_a_file_goes_before_them(medtasks, runs, levels, data_dir):
+    rows = [{**question(n), "difficulty": "Easy" if n < 9 else "hard"} for n in range(12)]
+    write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", rows)
+    load._build.cache_clear()
+    assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "own").code == 0
+    own, _ = labels(medtasks, "own")
+    counts = {value: row["documents"] for (axis, value), row in own.items() if axis == "difficulty"}
+    assert counts == {"hard": 9, "easy": 27}
+    given, _ = labels(medtasks, "own", "--by", levels)
+    assert given["difficulty", "medium"]["documents"] == 12 and given["difficulty", "easy"]["documents"] == 18
+    write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", [{**question(0), "difficulty": "so so"}])
+    load._build.cache_clear()
+    outcome = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "bad")
+    assert outcome.code == 2 and "difficulty" in outcome.err and "hard, medium, easy" in outcome.err, (
+        outcome.err
+    )
+
+
+def test_a_report_without_labels_writes_no_table_of_them(medtasks, levels, runs):
+    medtasks("report", "poor", "--by", levels, "--published", "none", "-o", "out")
+    assert (runs / "out" / "labels.csv").is_file()
+    write_run(runs / "bare", "ORG/bare", {"medhelm_medqa": [1.0, 0.0]})
+    assert medtasks("report", "bare", "--published", "none", "-o", "out").code == 0
+    assert not (runs / "out" / "labels.csv").exists() and (runs / "out" / "groups.csv").exists()
+
+
+def test_labels_of_other_rows_are_named_and_not_used(medtasks, levels, runs):
+    content = json.loads(levels.read_text())
+    levels.write_text(json.dumps({**content, "rows_hash": "0" * 12}))
+    found, outcome = labels(medtasks, "poor", "--by", "levels")
+    assert outcome.code == 1 and not [axis for axis, _ in found if axis == "difficulty"]
+    assert any("of other rows" in fault["what"] for fault in json.loads(outcome.out)["faults"])
+    content["questions"] = content["questions"][1:]
+    levels.write_text(json.dumps(content))
+    _, outcome = labels(medtasks, "poor", "--by", "levels")
+    assert any(
+        "3 of 36 documents are not in it" in item["what"] for item in json.loads(outcome.out)["faults"]
+    )
+
+
+def test_levels_of_a_task_that_no_run_has_are_named(medtasks, levels):
+    content = json.loads(levels.read_text())
+    levels.write_text(json.dumps({**content, "task": "mlb_mareport", "same_documents": ["mlb_mareport"]}))
+    _, outcome = labels(medtasks, "poor", "--by", levels)
+    assert outcome.code == 0
+    assert "no run here has a score of mlb_mareport" in json.loads(outcome.out)["faults"][0]["what"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "holds no labels"),
+        ("{}", "is no file of labels"),
+        ('{"method": 1}', "is no file of difficulty"),
+    ],
+)
+def test_a_file_that_holds_no_labels_is_refused(medtasks, runs, content, message):
+    if content is not None:
+        (runs / "wrong.json").write_text(content)
+    for command in (("report", "poor", "--published", "none"), ("compare", "poor", "good")):
+        outcome = medtasks(*command, "--by", "wrong.json")
+        assert outcome.code == 2 and message in outcome.err and not outcome.out
+
+
+def test_two_models_are_compared_on_the_documents_of_each_level(medtasks, levels, runs):
+    file = runs / "poor" / "run.json"
+    file.write_text(file.read_text().replace('"oracle"', '"poor"'))
+    outcome = medtasks("compare", "poor", "good", "--by", "levels", "--json", "-o", "out")
+    assert outcome.code == 0, outcome.err
+    found = {line["name"]: line for line in json.loads(outcome.out)["labels"]}
+    assert {name: (line["before"], line["after"]) for name, line in found.items()} == {
+        "difficulty: hard": (0, 1), "difficulty: medium": (0.5, 1), "difficulty: easy": (1, 1)
+    }  # fmt: skip
+    assert found["difficulty: hard"]["difference"] == 1 and found["difficulty: easy"]["p"] == 1
+    assert pl.read_csv(runs / "out" / "labels.csv")["name"].to_list() == list(found)
+    printed = medtasks("compare", "poor", "good", "--by", "levels").out
+    assert "difficulty: hard" in printed and "3 labels" in printed
+
+
+def test_the_score_on_clean_inputs_is_of_the_model_that_was_probed(medtasks, runs):
+    record = json.loads((runs / "good" / "tasks" / f"{TASK}.json").read_text())["loaded"]
+    words = [5, 5, 0, 0, 0, 1, 2, None, 0, 0, 0, 0]  # matches: q0 and q1 leaked, q7 is too short
+    documents = [
+        {"id": f"q{n}", "n_matches": found, "leaked": None if found is None else found >= 3}
+        for n, found in enumerate(words)
+    ]
+    probe = {
+        "schema": 2, "rule": {"cuts": [10, 15, 20, 25, 30], "predicted": 5, "threshold": 3}, "name": "oracle",
+        "identity": {},
+        "tasks": {TASK: {"origin": "local", "rows_hash": record["rows_hash"], "documents": documents}},
+    }  # fmt: skip
+    (runs / "probe").mkdir()
+    (runs / "probe" / "contamination.json").write_text(json.dumps(probe))
+    found, outcome = labels(medtasks, "poor", "--by", "probe")
+    of = {value: row for (axis, value), row in found.items() if axis == "contamination"}
+    assert (
+        outcome.code == 0 and of["clean"]["score"] == pytest.approx(7 / 9) and of["clean"]["documents"] == 27
+    )
+    assert of["clean"]["score_of_all"] == pytest.approx(8 / 12) and of["leaked"]["score"] == 0
+    assert of["too short to probe"]["documents"] == 3 and of["clean"]["interval_low"] is not None
+    (runs / "probe" / "contamination.json").write_text(json.dumps({**probe, "name": "another"}))
+    found, outcome = labels(medtasks, "poor", "--by", "probe")
+    assert not [axis for axis, _ in found if axis == "contamination"]
+    assert f"no run here has a score of {TASK} by another" in outcome.out
