@@ -300,7 +300,7 @@ def test_detectable_effects_are_of_pairs_of_own_runs(medtasks, two_runs, tmp_pat
         for name in ("oracle", "random-label")
     ]
     expected = 2.8 * np.std(np.subtract(*documents)) / np.sqrt(12)
-    assert found["HospiceReferral", "effect"] == (pytest.approx(expected), "2 runs, n = 12")
+    assert found["HospiceReferral", "of own runs"] == (pytest.approx(expected), "2 runs, n = 12")
 
 
 def test_costs_are_of_counted_tokens_with_the_bound_beside_them(medtasks, two_runs, tmp_path):

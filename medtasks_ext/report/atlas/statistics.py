@@ -10,6 +10,7 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.atlas.cells import Cell, Data, printed_figures
 from medtasks_ext.report.atlas.claims import claimed
 from medtasks_ext.report.atlas.costs import costs
+from medtasks_ext.report.atlas.jury import clinician_agreement, judges_by_axis, jury_robustness
 from medtasks_ext.report.atlas.models import covariate, marks
 from medtasks_ext.report.atlas.own_runs import departments, detectable_effects
 from medtasks_ext.report.atlas.spec import atlases
@@ -263,6 +264,9 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "costs": costs,
     "departments": departments,
     "joined": _joined,
+    "clinician_agreement": clinician_agreement,
+    "jury_robustness": jury_robustness,
+    "judges_by_axis": judges_by_axis,
     "gains": _gains,
     "grid": _grid,
     "counts": _counts,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, write_text
+from medtasks_ext.csvfile import csv_text
 from medtasks_ext.report.atlas.picture import drawn
 from medtasks_ext.report.pictures.draw import is_possible, png, svg
 
@@ -43,12 +43,9 @@ def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> li
     """`NAME.csv` with a line per figure, `NAME.tex`, and with the extra `plots` pictures as SVG and PNG."""
     stem = name.replace(":", "_")
     table = folder / f"{stem}.csv"
-    with table.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows(_line(cell) for cell in cells)
+    write_text(table, csv_text([COLUMNS, *map(_line, cells)]))
     tex = folder / f"{stem}.tex"
-    tex.write_text(_latex(item, cells), encoding="utf-8")
+    write_text(tex, _latex(item, cells))
     return [table, tex, *(_pictures(folder / stem, item, cells) if is_possible() else [])]
 
 
@@ -61,8 +58,9 @@ def _pictures(stem: Path, item: Item, cells: Sequence[Cell]) -> list[Path]:
         name = f"{stem.name}_{how.name}" if how.name else stem.name
         vector, image = stem.with_name(f"{name}.svg"), stem.with_name(f"{name}.png")
         content = svg(spec)
-        vector.write_text(content, encoding="utf-8")
-        image.write_bytes(png(content))
+        write_text(vector, content)
+        with atomic_file(image) as file:
+            file.write(png(content))
         made += [vector, image]
     return made
 

@@ -157,6 +157,9 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
     unclosed = [item for item in experiments if item.metrics.get("unclosed_reasoning", 0) > 0]
     if unclosed:
         lines.append(f"In {len(unclosed)} experiments some reasoning never ended within the token budget.")
+    for item in experiments:
+        if any(value > 0 for name, value in item.metrics.items() if name.endswith("_not_decided")):
+            lines.append(f"Some answers to {item.task} count as wrong because processes of scoring failed.")
     if cut := sum(item.cut.get("answers_cut", 0) for item in experiments):
         lines.append(f"{cut:,} answers fill the token budget.")
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
