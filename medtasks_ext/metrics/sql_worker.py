@@ -88,7 +88,8 @@ class _Session:
 
     @property
     def _has_ended(self) -> bool:
-        return self.looks * _STEPS > self.limits["steps"]
+        steps: int = self.limits["steps"]
+        return self.looks * _STEPS > steps
 
     def _rows(self, sql: str) -> dict[str, Any]:
         # Results are compared as sets of rows, so repeated rows need not be kept.
