@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.atomic import write_text
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
@@ -62,8 +63,7 @@ def card(
         files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}
     for name, text in files.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_text(path, text)
     write_json(folder / "medtasks-manifest.json", manifest(entry))
     names = [*files, "medtasks-manifest.json"]
     if not entry.sample:

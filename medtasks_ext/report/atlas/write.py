@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, write_text
+from medtasks_ext.csvfile import csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,12 +41,9 @@ def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> li
     """`NAME.csv` with a line per figure, and `NAME.tex`."""
     stem = name.replace(":", "_")
     table = folder / f"{stem}.csv"
-    with table.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows(_line(cell) for cell in cells)
+    write_text(table, csv_text([COLUMNS, *map(_line, cells)]))
     tex = folder / f"{stem}.tex"
-    tex.write_text(_latex(item, cells), encoding="utf-8")
+    write_text(tex, _latex(item, cells))
     return [table, tex]
 
 
