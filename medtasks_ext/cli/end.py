@@ -199,6 +199,7 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
     yield from _judging(run, waiting, folder)
     if results:
         yield f"medtasks report {folder} -o report"
+        yield f"medtasks view {folder}"
     scored = any("score" in item["metrics"] and _all_rows(item) for item in results.values())
     sample = any("SAMPLE_DATA" in item["metrics"] for item in results.values())
     if scored and not sample and run.manifest.identity.model["model"] not in _BUILT_IN:

@@ -88,8 +88,7 @@ class _Session:
 
     @property
     def _has_ended(self) -> bool:
-        steps: int = self.limits["steps"]
-        return self.looks * _STEPS > steps
+        return bool(self.looks * _STEPS > self.limits["steps"])
 
     def _rows(self, sql: str) -> dict[str, Any]:
         # Results are compared as sets of rows, so repeated rows need not be kept.

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 _SIZE = 2.0
 #: Billions of parameters in the name of a model: Qwen3-8B, 30B-A3B.
 _BILLIONS = re.compile(r"(?<![\d.A-Za-z])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
+_DIGITS = 12  # what differs in later ones is equal: it is rounding
 #: strong and weak values that are named
 NAMED = 3
+_STRIP = 48  # characters of a strip
 #: suite and strategy -> published models, each with its scores: dataset -> score
 _Published: TypeAlias = "dict[tuple[str, str], list[tuple[Entry, dict[str, float]]]]"
 
@@ -137,6 +139,24 @@ class Standing:
         if not behind:
             return f"below {ahead[-1].entry.model}, the last"
         return f"between {ahead[-1].entry.model} and {behind[0].entry.model}"
+
+    @property
+    def strip(self) -> str:
+        """Published models from the least score to the greatest, their middle half thick, and the own one."""
+        scores = sorted(rival.score for rival in self.rivals)
+        least, most = min(scores[0], self.on_alike), max(scores[-1], self.on_alike)
+
+        def place(score: float) -> int:
+            return round((score - least) / (most - least or 1) * (_STRIP - 1))
+
+        quarters = [scores[round(share * (len(scores) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
+        low, first, middle, third, high = map(place, quarters)
+        cells = [" "] * _STRIP
+        cells[low : high + 1] = "─" * (high + 1 - low)
+        cells[first : third + 1] = "━" * (third + 1 - first)
+        cells[middle] = "┃"
+        cells[place(self.on_alike)] = "●" if self.placed else "○"
+        return f"{least:.2f} {''.join(cells)} {most:.2f}"
 
     @property
     def remarks(self) -> list[str]:
@@ -318,12 +338,15 @@ def _range(
 
 
 def _strips(groups: Sequence[Group], chosen: Sequence[str], values: Array, table: Array) -> Iterator[Strip]:
-    for group in groups:
-        members = [place for place, name in enumerate(chosen) if name in group.counted]
-        if not members:
-            continue
-        others, mine = table[:, members].mean(axis=1), float(values[members].mean())
-        least, quarter, middle, three, greatest = np.quantile(others, [0, 0.25, 0.5, 0.75, 1]).tolist()
-        below = float(((others < mine) + 0.5 * (others == mine)).mean())
+    members = np.array([[name in group.counted for name in chosen] for group in groups], dtype=float)
+    sizes = members.sum(axis=1)
+    kept = np.flatnonzero(sizes).tolist()
+    shares = members[kept] / sizes[kept, None]
+    # (rivals, groups) and (groups,), rounded: what is equal stays equal
+    others, mine = np.round(table @ shares.T, _DIGITS), np.round(shares @ values, _DIGITS)
+    quarters = np.quantile(others, [0, 0.25, 0.5, 0.75, 1], axis=0).T.tolist()
+    below = ((others < mine) + 0.5 * (others == mine)).mean(axis=0).tolist()
+    for place, number in enumerate(kept):
+        group, (least, quarter, middle, three, greatest) = groups[number], quarters[place]
         spread = (least, quarter, middle, three, greatest)
-        yield Strip(group.axis, group.value, len(members), mine, spread, below)
+        yield Strip(group.axis, group.value, int(sizes[number]), float(mine[place]), spread, below[place])
