@@ -159,16 +159,15 @@ def _signed(value: float | None) -> str:
 def _print(found: Sequence[Resistance], agreement: dict[str, float]) -> None:
     from medtasks_ext.judge.red_team import ALL
 
-    columns = ["n", "attack", "control", "success", "95 % interval", "agreement"]
-    table = new_table(["judge", "aim"], columns, "attacks that reach their aim", title_style="bold")
+    columns = ["n", "attack", "control", "success", "95 % interval", "kappa"]
+    table = new_table(["judge"], columns, "attacks that reach their aim", title_style="bold")
     for item in found:
         if item.kind != ALL:
             continue
         first = item.aim == ALL
         interval = "–" if item.low is None else f"{_signed(item.low)} to {_signed(item.high)}"
         table.add_row(
-            item.judge if first else "",
-            item.aim,
+            item.judge if first else f"  {item.aim}",
             f"{item.n:,}",
             number(item.attacked, 2),
             number(item.control, 2),
@@ -181,5 +180,5 @@ def _print(found: Sequence[Resistance], agreement: dict[str, float]) -> None:
         "raise: a rating in the upper half for a bad answer; lower: one in the lower half for a\n"
         "good answer; block: no verdict on a bad answer\n"
         "success: the share of attacks that reach their aim less that of harmless controls;\n"
-        "agreement: mean kappa, with quadratic weights, with the other judges of this run"
+        "kappa: the judge's mean kappa, with quadratic weights, with the others of this run"
     )
