@@ -37,13 +37,13 @@ PANELS = {
     "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore", "verify"),
     "Results": ("report", "view", "show", "compare", "reproduce", "card", "cite", "export", "ingest"),
     "Leaderboard": ("submit", "check-submission", "site"),
-    "Judges": ("judge", "human", "judge-calibrate", "judge-data", "judge-eval"),
+    "Judges": ("judge", "human", "judge-calibrate", "judge-gold", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "departments", "sample"),
     "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
 }
 #: Commands whose next call goes on where an interrupted one ended.
-_RESUMABLE = frozenset({"run", "contamination", "judge", "judge-eval", "departments"})
+_RESUMABLE = frozenset({"run", "contamination", "judge", "judge-gold", "judge-eval", "departments"})
 #: What to write in place of an option that is no more.
 _GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 

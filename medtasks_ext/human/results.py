@@ -150,7 +150,8 @@ def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: M
             {"id": item.point, "weight": item.weight, "met": item.met, "votes": dict(item.votes)}
         )
     lines = [json.dumps({"id": case, "points": points}, ensure_ascii=False) for case, points in cases.items()]
-    _write(folder / "decisions.jsonl", "".join(f"{line}\n" for line in lines))
+    with atomic_file(folder / "decisions.jsonl") as file:
+        file.write("".join(f"{line}\n" for line in lines).encode())
     votes = [
         {"case": item.case, "point": item.point, "expert": expert, "decision": "met" if met else "not_met"}
         for item in found
@@ -238,8 +239,3 @@ def agreement_rows(found: Iterable[Criterion]) -> list[dict[str, Any]]:
         for item in found
         for one in item.agreement
     ]
-
-
-def _write(path: Path, content: str) -> None:
-    with atomic_file(path) as file:
-        file.write(content.encode())

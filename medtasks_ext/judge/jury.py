@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -52,7 +53,7 @@ class Judge(Strict):
             raise ValueError("give the address up to /v1, without /chat/completions")
         return url.rstrip("/")
 
-    @property
+    @cached_property
     def is_local(self) -> bool:
         """Whether the server is on this machine."""
         return is_loopback(self.base_url)
