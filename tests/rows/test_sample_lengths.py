@@ -27,10 +27,7 @@ STILL_SHORT = {
     "bridge_meddocan",
     "bridge_mimic_iii_outcome_los",
     "bridge_mimic_iii_outcome_mortality",
-    "bridge_mimic_iv_direct_dis",
-    "bridge_mimic_iv_direct_pdd",
     "bridge_mts",
-    "bridge_mts_temporal",
     "bridge_ppts",
 }
 LONG = {
