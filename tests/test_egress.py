@@ -25,7 +25,7 @@ from tests.conftest import sft_row
 from tests.engines import server as scripted
 from tests.human.conftest import GATED, MODELS, made_runs, runs  # noqa: F401  (fixtures)
 from tests.judge.conftest import jury, quick_pauses, run, server, tasks  # noqa: F401  (fixtures)
-from tests.judge.server import Reply
+from tests.judge.server import Reply, coded
 from tests.studies.contamination_models import Words
 
 GPU, OUTSIDE = "gpu1.hospital.lan", "api.elsewhere.example"
@@ -338,7 +338,7 @@ def test_judge_trusts_a_configured_host_and_no_other(names, run, far_jury, medta
 
 def test_human_jury_obeys_the_same_rule(names, runs, far_jury, server, medtasks):  # noqa: F811
     server.script = lambda asked, seen: Reply(
-        json.dumps({name: {"better": "tie", "explanation": "x"} for name in asked.axes})
+        coded({name: {"better": "tie", "explanation": "x"} for name in asked.axes})
     )
     command = ("human", "jury", *MODELS, "--tasks", GATED, "--jury", far_jury(), "-o", "jury")
     done = medtasks(*command)

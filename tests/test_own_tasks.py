@@ -27,7 +27,7 @@ from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
 from tests.conftest import ROOT, rewrite_answers, write_jsonl
 from tests.human.conftest import fill
-from tests.judge.server import Reply, Server
+from tests.judge.server import Reply, Server, coded
 from tests.report.made import write_run
 
 SOURCE = Path(__file__).parent / "own_tasks"
@@ -174,7 +174,7 @@ def server():
     scores = (5, 5, 4)
     with Server(
         lambda asked, seen: Reply(
-            json.dumps(
+            coded(
                 {axis: {"score": n, "explanation": "x"} for axis, n in zip(asked.axes, scores, strict=True)}
             )
         )

@@ -86,8 +86,11 @@ def print_bound(jury: Jury, runs: Iterable[Run], to_judge: Mapping[str, RunToJud
     for run, chosen in zip(runs, to_judge.values(), strict=True):
         for task in chosen.tasks:
             stored = run.files.read_task(task.name)
-            tokens, budget = stored.get("tokens"), stored["config"]["generation_kwargs"]["max_gen_toks"]
-            found = jury_bound(jury, tokens["input"], stored["n"], int(budget)) if tokens else None
+            tokens = stored.get("tokens")
+            budget = stored["config"].get("generation_kwargs", {}).get("max_gen_toks")
+            if tokens is None or budget is None:
+                continue
+            found = jury_bound(jury, tokens["input"], stored["n"], int(budget))
             if found is not None:
                 total, n = found if total is None else total + found, n + 1
     if total is not None:

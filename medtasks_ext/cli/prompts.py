@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.prompt_candidates import candidates, choose
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.official import Artefact
 
 app = command_app()
+app.command("candidates")(candidates)
+app.command("choose")(choose)
 _WISHES: tuple[Wish, Wish] = ("official", "own")
 
 

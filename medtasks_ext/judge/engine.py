@@ -312,9 +312,10 @@ class Engine:
     ) -> bool:
         """Keep the verdict of a reply; False if it holds none."""
         try:
-            verdict = ask.rubric.read(reply.text, messages)
-        except UnreadableError as error:
-            reason = shortfall(reply) or str(error)
+            verdict = ask.rubric.read(reply.text, ask.request.texts)
+        except Exception as error:  # whatever a reply brings about is the fault of its request alone
+            own = str(error) if isinstance(error, UnreadableError) else f"unreadable ({type(error).__name__})"
+            reason = shortfall(reply) or own
             self._fail(ask, "no_verdict", reason, took, last=last, request_id=request_id)
             return False
         ratings = ask.case.ratings(ask.request, verdict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import Price
 from medtasks_ext.results.suite_figures import JudgePrice
+from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Judge(Strict):
             raise ValueError("give the address up to /v1, without /chat/completions")
         return url.rstrip("/")
 
-    @property
+    @cached_property
     def is_local(self) -> bool:
         """Whether the server is on this machine."""
         return is_loopback(self.base_url)
@@ -59,7 +61,9 @@ class Judge(Strict):
     @property
     def api_key(self) -> str | None:
         """The key, from the environment."""
-        return os.environ.get(self.api_key_env) or None if self.api_key_env else None
+        key = os.environ.get(self.api_key_env) or None if self.api_key_env else None
+        note(key)
+        return key
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """USD; 0 where no price is known."""

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.fence import fence_code, fenced
 from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel
-from medtasks_ext.judge.reply import read_verdict, verdict_schema
+from medtasks_ext.judge.reply import CODE, Verdict, read_only_verdict, read_verdict, verdict_schema
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
@@ -133,6 +133,12 @@ class Rubric:
     ) -> None:
         self.judging, self.protocol, self.words = judging, load_protocol(judging.protocol), words
         self._axes = judging.axes if points is None else dict(points)
+        if CODE in self._axes:
+            raise MedtasksError(
+                f"an axis or scoring point has the name {CODE!r}, which verdicts need for themselves",
+                where="judge.axes" if points is None else "points",
+                remedy="give it another name",
+            )
 
     @property
     def axes(self) -> list[str]:
@@ -161,7 +167,7 @@ class Rubric:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of a verdict."""
-        return verdict_schema(self.axes, self.protocol.verdict)
+        return verdict_schema(self.axes, self.protocol.verdict, coded=not self.words)
 
     def messages(self, texts: Mapping[str, str]) -> list[dict[str, str]]:
         """The conversation that a judge gets. `texts` are fenced; absent ones are false in the templates."""
@@ -184,13 +190,19 @@ class Rubric:
         user = self.words.message(shown) if self.words else Template(protocol.user, FOLDER).render(values)
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
-    def read(self, reply: str, messages: list[dict[str, str]]) -> dict[str, dict[str, Any]]:
-        """The verdict in a reply to those messages.
+    def read(self, reply: str, texts: Mapping[str, str]) -> Verdict:
+        """The verdict in a reply about those texts.
 
         Raises:
             UnreadableError: there is none.
         """
-        return read_verdict(reply, self.axes, self.protocol.verdict, [messages[-1]["content"]])
+        if self.words:
+            return read_only_verdict(reply, self.axes, self.protocol.verdict, texts.values())
+        return read_verdict(reply, self.axes, self.protocol.verdict, fence_code(texts.values()))
+
+    def written(self, verdict: Verdict, texts: Mapping[str, str]) -> Mapping[str, Any]:
+        """A verdict about those texts as a judge is asked to write it."""
+        return verdict if self.words else {CODE: fence_code(texts.values()), **verdict}
 
     def ratings(self, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Axis -> rating."""

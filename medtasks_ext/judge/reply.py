@@ -1,24 +1,43 @@
-"""Reading a judge's reply: strictly, and never anything but the judge's own last object."""
+"""Reading a judge's reply: strictly, and never anything but the judge's own verdict.
+
+A verdict in our words carries a code that is computed from all texts of the request, so that none of
+them can know it. An object without the code is no verdict, whoever wrote it and however it is spelt.
+A suite's own words ask for no code. There a reply counts only if it is one object and nothing else, so
+that no quotation can stand beside the verdict, or in its place.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 from medtasks_ext.answers.normalise import strip_reasoning
+from medtasks_ext.jsonfile import JsonError, parse_json
 
+#: The key of the code.
+CODE = "code"
 _LONGEST = 200_000
+
+#: axis or point -> field -> value
+Verdict: TypeAlias = dict[str, dict[str, Any]]
+#: field of a verdict -> the values that it may have, or `text`
+Fields: TypeAlias = Mapping[str, list[Any] | str]
 
 
 class UnreadableError(Exception):
     """A reply that holds no verdict; says why in a few words."""
 
 
-def verdict_schema(names: Iterable[str], fields: Mapping[str, list[Any] | str]) -> dict[str, Any]:
-    """JSON Schema of a verdict: an object per name, each with all fields and nothing else."""
-    return _object({name: _object({key: _field(kind) for key, kind in fields.items()}) for name in names})
+def verdict_schema(names: Iterable[str], fields: Fields, *, coded: bool) -> dict[str, Any]:
+    """JSON Schema of a verdict: an object per name, each with all fields and nothing else.
+
+    The value of the code is left to the judge: a server that forced it would put it into a copy, too.
+    """
+    code = {CODE: {"type": "string"}} if coded else {}
+    return _object(
+        {**code, **{name: _object({key: _field(kind) for key, kind in fields.items()}) for name in names}}
+    )
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -37,39 +56,78 @@ def _field(kind: list[Any] | str) -> dict[str, Any]:
     return {"type": types[type(kind[0])], "enum": list(kind)}
 
 
-def read_verdict(
-    reply: str, names: list[str], fields: Mapping[str, list[Any] | str], shown: Iterable[str]
-) -> dict[str, dict[str, Any]]:
-    """The verdict in a reply.
+def read_verdict(reply: str, names: list[str], fields: Fields, code: str) -> Verdict:
+    """The verdict in a reply: the last top-level JSON object that carries the request's code.
 
-    It is the last complete top-level JSON object that the judge did not copy from a text it was
-    shown. It must have exactly the schema's keys and values; nothing is repaired or guessed. Two objects
-    that satisfy the schema and disagree are no verdict.
+    It must have exactly the schema's keys and values; nothing is repaired or guessed. Two such objects
+    that satisfy the schema and disagree in a rating are no verdict.
+
+    Args:
+        reply: what the judge wrote; a reasoning trace is left out.
+        names: keys of the object, besides the code.
+        fields: keys of each value, with the values they may have.
+        code: of the request.
+
+    Raises:
+        UnreadableError: there is no such object, or it does not satisfy the schema.
+    """
+    text = reply[-_LONGEST:]
+    found = _sources(strip_reasoning(text))
+    own = _coded(found, code) or _coded(_sources(text), code)  # a verdict may quote the end of a trace
+    if not own:
+        raise UnreadableError("no object with the request's code" if found else "no JSON object in the reply")
+    verdicts = [{key: value for key, value in item.items() if key != CODE} for item in own]
+    verdict: Verdict = verdicts[-1]
+    _check(verdict, names, fields)
+    ratings = _ratings(verdict, fields)
+    if any(_is_valid(item, names, fields) and _ratings(item, fields) != ratings for item in verdicts):
+        raise UnreadableError("two verdicts that disagree")
+    return verdict
+
+
+def read_only_verdict(reply: str, names: list[str], fields: Fields, shown: Iterable[str]) -> Verdict:
+    """The verdict that a reply is: one JSON object, in a fence or not, and nothing else.
 
     Args:
         reply: what the judge wrote; a reasoning trace is left out.
         names: keys of the object.
         fields: keys of each value, with the values they may have.
-        shown: the texts that were under review, as the judge saw them.
+        shown: the texts under review. An object of theirs, compared by value, is not the judge's own
+            where a verdict holds an explanation in the judge's words.
 
     Raises:
-        UnreadableError: there is no such object, or it does not satisfy the schema.
+        UnreadableError: the reply is something else, or a copy.
     """
-    found = list(_objects(strip_reasoning(reply)[-_LONGEST:]))
-    if not found:
-        raise UnreadableError("no JSON object in the reply")
-    seen = [_squeezed(text) for text in shown if "{" in text]
-    own = [value for source, value in found if not any(_squeezed(source) in text for text in seen)]
-    if not own:
-        raise UnreadableError("only a copy of an object in the rated text")
-    verdict: dict[str, dict[str, Any]] = own[-1]
+    try:
+        verdict = parse_json(_unfenced(strip_reasoning(reply).strip()), strict=True)
+    except JsonError as error:
+        raise UnreadableError("the reply is not one JSON object" if error.line else str(error)) from None
     _check(verdict, names, fields)
-    if any(value != verdict and _is_valid(value, names, fields) for value in own[:-1]):
-        raise UnreadableError("two verdicts that disagree")
-    return verdict
+    texts = [key for key, kind in fields.items() if isinstance(kind, str)]
+    explained = any(verdict[name][key].strip() for name in names for key in texts)
+    least = sum(map(len, names))  # other spellings are longer
+    if explained and any(
+        verdict == _value(source) for text in shown for source in _sources(text) if len(source) > least
+    ):
+        raise UnreadableError("a copy of an object in the rated text")
+    found: Verdict = verdict
+    return found
 
 
-def _is_valid(value: Any, names: list[str], fields: Mapping[str, list[Any] | str]) -> bool:
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL | re.IGNORECASE)
+
+
+def _unfenced(text: str) -> str:
+    fenced = _FENCE.fullmatch(text)
+    return fenced[1] if fenced else text
+
+
+def _ratings(verdict: Verdict, fields: Fields) -> dict[str, list[Any]]:
+    rated = [key for key, kind in fields.items() if not isinstance(kind, str)]
+    return {name: [value[key] for key in rated] for name, value in verdict.items()}
+
+
+def _is_valid(value: Any, names: list[str], fields: Fields) -> bool:
     try:
         _check(value, names, fields)
     except UnreadableError:
@@ -77,7 +135,7 @@ def _is_valid(value: Any, names: list[str], fields: Mapping[str, list[Any] | str
     return True
 
 
-def _check(verdict: Any, names: list[str], fields: Mapping[str, list[Any] | str]) -> None:
+def _check(verdict: Any, names: list[str], fields: Fields) -> None:
     _check_keys(verdict, names, "the object")
     for name in names:
         _check_keys(verdict[name], fields, name)
@@ -95,44 +153,42 @@ def _check_keys(value: Any, wanted: Iterable[str], what: str) -> None:
         raise UnreadableError(f"{what} does not have exactly the keys {', '.join(wanted)}")
 
 
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise UnreadableError("a key occurs twice")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> Any:
-    raise UnreadableError(f"{name} is not JSON")
-
-
-_decoder = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
-#: Marks that say where objects and their strings begin and end.
-_MARK = re.compile(r'\\.|["{}]', re.DOTALL)
+#: Marks that say where objects, their strings and reasoning traces begin and end.
+_MARK = re.compile(r'\\.|["{}]|</?think>', re.DOTALL)
 #: What follows the brace of an object; a brace in prose is none.
 _OPENS = re.compile(r'\{\s*["}]')
 
 
-def _objects(text: str) -> Iterator[tuple[str, Any]]:
-    """(source, value) of the top-level objects, in one pass; an unfinished object holds none."""
-    depth, start, in_string = 0, 0, False
-    for found in _MARK.finditer(text):
-        mark, place = found[0], found.start()
+def _sources(text: str) -> list[str]:
+    """The top-level objects outside of reasoning traces, in one pass; an unfinished object holds none."""
+    found: list[str] = []
+    depth, start, in_string, thinks = 0, 0, False, False
+    for match in _MARK.finditer(text):
+        mark, place = match[0], match.start()
         if depth == 0:
             if mark == "{" and _OPENS.match(text, place):
                 depth, start = 1, place
+            elif mark == "</think>":
+                found, thinks = [], False
+            elif mark == "<think>":
+                thinks = True
         elif mark == '"':
             in_string = not in_string
         elif not in_string and mark in "{}":
             depth += 1 if mark == "{" else -1
-            if depth == 0:
-                source = text[start : place + 1]
-                try:
-                    yield source, _decoder.decode(source)
-                except RecursionError:
-                    raise UnreadableError("nested too deeply") from None
-                except ValueError:  # no JSON, or a number with thousands of digits
-                    continue
+            if depth == 0 and not thinks:
+                found.append(text[start : place + 1])
+    return found
+
+
+def _value(source: str) -> Any:
+    """What an object holds; None for prose in braces, a key twice, a number of thousands of digits."""
+    try:
+        return parse_json(source, strict=True)
+    except JsonError:
+        return None
+
+
+def _coded(sources: list[str], code: str) -> list[dict[str, Any]]:
+    values = [_value(source) for source in sources if code in source]
+    return [value for value in values if value is not None and value.get(CODE) == code]

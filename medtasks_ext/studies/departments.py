@@ -12,7 +12,7 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
-from medtasks_ext.judge.reply import UnreadableError
+from medtasks_ext.judge.reply import UnreadableError, Verdict
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of, read_departments
 from medtasks_ext.results.labels import DEPARTMENT, Labels, department_labels, department_values
 from medtasks_ext.rows.files import read_rows
@@ -61,13 +61,13 @@ class DepartmentRubric(Rubric):
             update={"verdict": {FIELD: [*names, NO_DEPARTMENT, NOTHING]}}
         )
 
-    def read(self, reply: str, messages: list[dict[str, str]]) -> dict[str, dict[str, Any]]:
-        """The departments in a reply to those messages.
+    def read(self, reply: str, texts: Mapping[str, str]) -> Verdict:
+        """The departments in a reply about those texts.
 
         Raises:
             UnreadableError: there are none, one twice, or `No Department` beside others.
         """
-        verdict = super().read(reply, messages)
+        verdict = super().read(reply, texts)
         named = [name for place in PLACES if (name := verdict[place][FIELD]) != NOTHING]
         if not named or verdict[PLACES[0]][FIELD] == NOTHING:
             raise UnreadableError("no first department")

@@ -181,11 +181,14 @@ def point_texts(case: Case, point: Point) -> dict[str, str]:
 
 def training_row(case: Case, point: Point, met: bool) -> dict[str, Any]:
     """One row of TRL's conversational prompt-completion format; `case` and `point` say where it is from."""
+    rubric, texts = point_rubric(), point_texts(case, point)
     return {
         "case": case.id,
         "point": point.id,
-        "prompt": point_rubric().messages(point_texts(case, point)),
-        "completion": [{"role": "assistant", "content": json.dumps({AXIS: {FIELD: met}})}],
+        "prompt": rubric.messages(texts),
+        "completion": [
+            {"role": "assistant", "content": json.dumps(rubric.written({AXIS: {FIELD: met}}, texts))}
+        ],
     }
 
 

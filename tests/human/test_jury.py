@@ -7,7 +7,7 @@ import pytest
 
 from tests.human.conftest import GATED, MODELS, TASK, N, text_of
 from tests.judge.conftest import jury, quick_pauses, server  # noqa: F401  (fixtures)
-from tests.judge.server import Reply
+from tests.judge.server import Reply, coded
 
 CRITERIA = ("factuality", "completeness", "preference", "safety")
 
@@ -19,7 +19,7 @@ def by_text(**preferred):
         first_is_a = asked.texts["response"].startswith("Advice a")
         sides = {"first": "BA"[first_is_a], "second": "AB"[first_is_a], "tie": "tie", "A": "A", "B": "B"}
         verdict = {name: {"better": sides[preferred[name]], "explanation": "x"} for name in asked.axes}
-        return Reply(json.dumps(verdict))
+        return Reply(coded(verdict))
 
     return script
 

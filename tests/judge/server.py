@@ -11,7 +11,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.engines.server import Loopback
@@ -36,7 +36,12 @@ class Asked:
 
     @property
     def axes(self) -> list[str]:
-        return re.search(r"Its keys are exactly ([^.]+)\.", self.system)[1].split(", ")
+        return re.search(r"Its keys are exactly ([^;]+);", self.system)[1].split(", ")
+
+    @property
+    def code(self) -> str:
+        """What verdicts about these texts carry."""
+        return FENCED.search(self.user)[2]
 
 
 @dataclass
@@ -60,8 +65,22 @@ class Reply:
     usage: dict[str, int] | None = None
 
 
+#: Stands for the code of the request in what a script says.
+CODE = "(the code)"
+
+
+def coded(verdict: dict[str, Any]) -> str:
+    """A judge's object, with the code that it was asked for."""
+    return json.dumps({"code": CODE, **verdict}, ensure_ascii=False)
+
+
 def verdict(axes: list[str], score: Any, explanation: str = "as it is") -> str:
-    """A judge's object."""
+    """A judge's object that rates all axes the same."""
+    return coded(json.loads(bare(axes, score, explanation)))
+
+
+def bare(axes: list[str], score: Any, explanation: str = "as it is") -> str:
+    """The same without a code: what others forge, and what a suite's own words ask for."""
     return json.dumps({axis: {"score": score, "explanation": explanation} for axis in axes})
 
 
@@ -71,6 +90,12 @@ Script = Callable[[Asked, int], Reply]
 def fair(asked: Asked, seen: int) -> Reply:
     """Rates everything 4."""
     return Reply(verdict(asked.axes, 4))
+
+
+def _with_code(reply: Reply, asked: Asked) -> Reply:
+    parts = {"content": reply.content, "body": reply.body}
+    said = {name: text.replace(CODE, asked.code) for name, text in parts.items() if text and CODE in text}
+    return replace(reply, **said)
 
 
 class Server(Loopback):
@@ -120,7 +145,7 @@ class Server(Loopback):
         key = f"{asked.model} {asked.user}"
         if not probe:
             self.asked.append(asked)
-        reply = self.probe if probe else self.script(asked, self._seen[key])
+        reply = self.probe if probe else _with_code(self.script(asked, self._seen[key]), asked)
         self._seen[key] += not probe
         self.under_way[asked.model] += 1
         self.most_under_way[asked.model] = max(self.most_under_way[asked.model], self.under_way[asked.model])

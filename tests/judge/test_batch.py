@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.judge.conftest import judgements
-from tests.judge.server import Asked, Reply, verdict
+from tests.judge.server import CODE, Asked, Reply, coded, verdict
 
 TASK = "medhelm_qa"
 
@@ -25,6 +25,7 @@ def asked(line):
 
 def answered(line, content, finish="stop", number=0):
     """A line of OpenAI's output file."""
+    content = content.replace(CODE, asked(line).code)
     choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish}
     usage = {"prompt_tokens": 1000, "completion_tokens": 100}
     body = {"id": "chatcmpl-1", "model": line["body"]["model"], "choices": [choice], "usage": usage}
@@ -218,9 +219,9 @@ def test_the_adjudicator_comes_with_the_next_files(medtasks, metrics, tmp_path, 
 
     def points(line, met):
         shape = line["body"]["response_format"]["json_schema"]["schema"]["properties"]
-        return json.dumps({name: {key: met if kind["type"] == "boolean" else "so"
-                                  for key, kind in part["properties"].items()}
-                           for name, part in shape.items()})  # fmt: skip
+        return coded({name: {key: met if kind["type"] == "boolean" else "so"
+                             for key, kind in part["properties"].items()}
+                      for name, part in shape.items() if name != "code"})  # fmt: skip
 
     found = [answered(line, points(line, line["body"]["model"] == "one")) for line in written]
     assert medtasks(*arguments, "--responses", write(tmp_path / "first.jsonl", found)).code == 1

@@ -15,7 +15,7 @@ from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.tasks import forget
 from tests.judge.conftest import judgements
-from tests.judge.server import FENCED, Reply, verdict
+from tests.judge.server import FENCED, Reply, bare, verdict
 
 TASK = "medhelm_qa"
 AXES = ["accuracy", "completeness", "clarity"]
@@ -85,8 +85,10 @@ def wheel(suite) -> Path:
 
 @pytest.fixture(autouse=True)
 def rates_four(server):
-    """Official words do not list the axes as ours do."""
-    server.script = lambda asked, seen: Reply(verdict(AXES, 4))
+    """Official words neither list the axes as ours do nor ask for a code."""
+    server.script = lambda asked, seen: Reply(
+        verdict(AXES, 4) if "Its keys are exactly" in asked.system else bare(AXES, 4)
+    )
 
 
 def unfenced(text: str) -> str:

@@ -13,7 +13,7 @@ from tests.conftest import wait_for
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
 from tests.judge.processes import process
-from tests.judge.server import Reply, fair
+from tests.judge.server import CODE, FENCED, Reply, fair, verdict
 from tests.judge.test_command import number
 
 TASK = "medhelm_qa"
@@ -160,8 +160,8 @@ def test_replies_in_batches_are_in_the_same_record(run, jury, medtasks, tmp_path
     assert not file_of(folder).exists()
     replies = []
     for line in (tmp_path / "j-one.jsonl").read_text().splitlines():
-        text = json.dumps({axis: {"score": 4, "explanation": "x"} for axis in
-                           ("accuracy", "completeness", "clarity")})  # fmt: skip
+        own = FENCED.search(json.loads(line)["body"]["messages"][-1]["content"])[2]
+        text = verdict(["accuracy", "completeness", "clarity"], 4).replace(CODE, own)
         body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}],
                 "usage": {"prompt_tokens": 10, "completion_tokens": 100}}  # fmt: skip
         response = {"status_code": 200, "request_id": "r", "body": body}
@@ -233,10 +233,8 @@ def test_lines_that_are_missing_at_the_end_are_noted_and_asked_again(run, jury, 
 
 
 def test_replies_with_half_a_character_are_kept(run, jury, medtasks, metrics, server):
-    halves = json.dumps("\ud83d and \udc00")
-    server.script = lambda asked, seen: Reply(
-        "{" + ", ".join(f'"{axis}": {{"score": 4, "explanation": {halves}}}' for axis in asked.axes) + "}"
-    )
+    own = {"score": 4, "explanation": "\ud83d and \udc00"}
+    server.script = lambda asked, seen: Reply(json.dumps({"code": CODE, **dict.fromkeys(asked.axes, own)}))
     folder = run("qa")
     assert medtasks("judge", "run", "--jury", jury("one")).code == 0
     assert judgements(folder)[0]["verdict"]["accuracy"]["explanation"] == "\ud83d and \udc00"

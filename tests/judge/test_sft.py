@@ -23,7 +23,7 @@ from medtasks_ext.studies.judge_evaluation import (
 )
 from medtasks_ext.studies.judge_sft import Case, expert_decisions, point_texts, split_by_question
 from tests.conftest import ROOT, write_jsonl
-from tests.judge.server import Reply
+from tests.judge.server import Reply, coded
 
 PUBLISHED = list(csv.DictReader((ROOT / "results" / "reference" / "judges.csv").open()))
 
@@ -57,7 +57,7 @@ def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_
         shown = (*texts.values(), fence_code(texts.values()))
         assert all(text in row["prompt"][1]["content"] for text in shown)
         [turn] = row["completion"]
-        verdict = rubric.read(turn["content"], row["prompt"])
+        verdict = rubric.read(turn["content"], texts)
         assert turn["role"] == "assistant" and verdict == {"decision": {"met": row["point"] == "p1"}}
 
 
@@ -247,7 +247,7 @@ def test_decisions_about_other_cases_are_refused(medtasks, tmp_path):
 def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, server, jury):
     def decide(asked, seen):
         wrong = "c1" in asked.texts["response"] and asked.model == "two"
-        return Reply(json.dumps({"decision": {"met": ("休息" in asked.texts["point"]) != wrong}}))
+        return Reply(coded({"decision": {"met": ("休息" in asked.texts["point"]) != wrong}}))
 
     server.script = decide
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(3)])
@@ -260,7 +260,7 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
 
 
 def test_a_reply_that_cannot_be_read_is_missing(medtasks, tmp_path, server, jury):
-    server.script = lambda asked, seen: Reply('{"decision": {"met": "yes"}}')
+    server.script = lambda asked, seen: Reply(coded({"decision": {"met": "yes"}}))
     write_jsonl(tmp_path / "cases.jsonl", [case("a")])
     outcome = medtasks("judge-eval", "cases.jsonl", "--jury", jury("one"))
     assert outcome.code == 1 and "one did not decide 2 points" in outcome.out

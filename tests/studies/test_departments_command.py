@@ -19,7 +19,7 @@ from medtasks_ext.prompts import load
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments
 from medtasks_ext.studies.departments import agreement
 from tests.conftest import ROOT, wait_for, write_jsonl
-from tests.judge.server import Reply, Server
+from tests.judge.server import Reply, Server, coded
 
 TASK = "mlb_maguidance"
 PEOPLE = ["Cardiology", ["Cardiology", "Oncology"], "Neonatology", "No Department"]
@@ -35,7 +35,7 @@ def question(number: int, *, named: bool = True) -> dict:
 
 def places(*names: str) -> str:
     named = [*names, "none", "none"][:3]
-    return json.dumps(
+    return coded(
         {place: {"department": name} for place, name in zip(("first", "second", "third"), named, strict=True)}
     )
 
@@ -119,7 +119,7 @@ def test_the_labels_give_a_score_by_department(medtasks, rows, jury, server):
         (places("Cardiology", "Cardiology"), "named twice"),
         (places("No Department", "Cardiology"), "stands beside others"),
         (places("none"), "no first department"),
-        (json.dumps({"first": {"department": "Cardiology"}}), "does not have exactly the keys"),
+        (coded({"first": {"department": "Cardiology"}}), "does not have exactly the keys"),
         (places("Internal Medicine"), "is not one of"),
         ("Cardiology", "no JSON object"),
     ],
