@@ -24,8 +24,6 @@ STILL_SHORT = {
     "bridge_cas_label",
     "bridge_codiesp_icd10_cm",
     "bridge_codiesp_icd10_pcs",
-    "bridge_mimic_iii_outcome_los",
-    "bridge_mimic_iii_outcome_mortality",
     "bridge_mts",
     "bridge_ppts",
 }
