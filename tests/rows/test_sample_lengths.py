@@ -19,12 +19,9 @@ NEAR_MEAN, LONG_END = 0.7, 1.15
 STILL_SHORT = {
     "clinicbench_patient_education",  # 2,964 words for 3,037 are the longest
     "bridge_barr2",
-    "bridge_cas_evidence",
-    "bridge_cas_label",
     "bridge_codiesp_icd10_cm",
     "bridge_codiesp_icd10_pcs",
     "bridge_mts",
-    "bridge_ppts",
 }
 LONG = {
     name: lengths.input
