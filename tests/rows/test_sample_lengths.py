@@ -21,7 +21,6 @@ STILL_SHORT = {
     "bridge_barr2",
     "bridge_codiesp_icd10_cm",
     "bridge_codiesp_icd10_pcs",
-    "bridge_mts",
 }
 LONG = {
     name: lengths.input
