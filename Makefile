@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-task nightly coverage tasks site lint lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo test test-task nightly coverage tasks site leaderboard lint lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -83,6 +83,10 @@ site: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[site]"
 	$(BIN)/medtasks build
 	$(BIN)/mkdocs build --config-file docs/site/mkdocs.yml
+
+# The leaderboard of published and submitted models, beside the documentation.
+leaderboard: $(STAMP)
+	$(BIN)/medtasks site -o build/site/leaderboard
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run_all.py

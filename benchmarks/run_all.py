@@ -13,7 +13,7 @@ from common import Row
 
 BENCHMARKS = (
     *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume"),
-    *("store", "report", "viewer", "judge", "api", "stub", "stream_api", "stream_vllm"),
+    *("store", "report", "viewer", "leaderboard", "judge", "api", "stub", "stream_api", "stream_vllm"),
 )
 
 

@@ -309,6 +309,8 @@ def data_check(
 
     Exit code 1: something is not valid, a name looks mistyped, or nothing was found.
     """
+    from rich.console import Console
+
     from medtasks_ext.data.check import check_folder
 
     if show_text:
@@ -318,7 +320,8 @@ def data_check(
         raise MedtasksError(
             "no folder to check", where="medtasks data check", remedy="name it, or set MEDTASKS_DATA_DIR"
         )
-    report = check_folder(root, registry())
+    with Console(stderr=True).status("looking for files") as line:
+        report = check_folder(root, registry(), lambda name, place: line.update(f"{name}: {place}"))
     if as_json:
         typer.echo(json.dumps(report.record(), ensure_ascii=False, indent=1))
     else:

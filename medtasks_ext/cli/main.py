@@ -35,7 +35,7 @@ _OF_DISKS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno
 PANELS = {
     "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore", "verify"),
     "Results": ("report", "view", "show", "compare", "reproduce", "card", "cite", "export", "ingest"),
-    "Leaderboard": ("submit", "check-submission"),
+    "Leaderboard": ("submit", "check-submission", "site"),
     "Judges": ("judge", "human", "judge-calibrate", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "departments", "sample"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.data.card import Card, card_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
+from medtasks_ext.data.known import known_content
 from medtasks_ext.data.strays import Stray, find_strays
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.prompts.load import check_rows
@@ -16,9 +18,13 @@ from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.sources import local_files, original_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from medtasks_ext.registry import Dataset, Registry
+
+    #: Told which dataset, and which of its rows, is looked at.
+    Watch = Callable[[str, str], None]
 
 SHOTS = 5
 #: What a message says of one row alone: which it is, how long its text is.
@@ -126,8 +132,13 @@ class FolderReport:
         }
 
 
-def check_folder(folder: Path, registry: Registry) -> FolderReport:
+def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -> FolderReport:
     """Read all local files of all datasets as a run would.
+
+    Args:
+        folder: the data folder.
+        registry: the datasets.
+        watch: told the dataset and the row now and then: large files take a while.
 
     Raises:
         MedtasksError: there is no such folder.
@@ -141,7 +152,7 @@ def check_folder(folder: Path, registry: Registry) -> FolderReport:
             files = _files(dataset, folder)
             read.update(files)
             if files:
-                report.checked.append(_checked(dataset, files))
+                report.checked.append(_checked(dataset, folder, files, watch))
             else:
                 report.absent.append(dataset.id)
     report.strays = find_strays(folder, registry, read)
@@ -153,7 +164,7 @@ def check_folder(folder: Path, registry: Registry) -> FolderReport:
 def check_dataset(dataset: Dataset, folder: Path) -> Checked:
     """Read the local files of one dataset, which has some, as a run would."""
     with data_folder(folder):
-        return _checked(dataset, _files(dataset, folder))
+        return _checked(dataset, folder, _files(dataset, folder))
 
 
 def _files(dataset: Dataset, folder: Path) -> list[str]:
@@ -166,11 +177,14 @@ def _files(dataset: Dataset, folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in paths if path]
 
 
-def _checked(dataset: Dataset, files: list[str]) -> Checked:
-    found = check_rows(dataset, "local")
+def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | None = None) -> Checked:
+    if watch:
+        watch(dataset.id, "reading its files")
+    found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None)
     n_test, n_fewshot, faults = len(found.test), len(found.fewshot), found.faults
     notes = [f"column {name} holds nothing in {rows(n)}" for name, n in found.blanks.items()]
     notes += [f"{rows(n)} {what}" for what, n in found.notes.items()]
+    notes += known_content(dataset, [folder / file for file in files])
     if not faults and 0 < n_fewshot < SHOTS:
         notes.append(f"{n_fewshot} few-shot rows: the 5-shot task needs {SHOTS}")
     if not faults and not n_fewshot and n_test <= SHOTS:

@@ -56,6 +56,16 @@ class Case:
         }
         return Subject(self.texts, weights or dict.fromkeys(self.rubric.axes, 1), alone)
 
+    def points_by_tag(self, prefixes: tuple[str, ...]) -> dict[str, list[str]]:
+        """Tag -> the points that have it, for tags that begin so and have a point of positive weight."""
+        found: dict[str, list[str]] = {}
+        for point in self.points:
+            for tag in point.get("tags", ()):
+                if tag.startswith(prefixes):
+                    found.setdefault(tag, []).append(point["id"])
+        gains = {point["id"] for point in self.points if point["weight"] > 0}
+        return {tag: ids for tag, ids in sorted(found.items()) if gains.intersection(ids)}
+
     def rubric_of(self, request: Request) -> Rubric:
         """How a request about this answer is put and read."""
         return self.rubric if request.point is None else point_rubric()

@@ -52,11 +52,13 @@ class Judged(NamedTuple):
 def weighted_mean(ratings: Mapping[str, float], weights: Mapping[str, float]) -> Fraction:
     """Mean of one judge's ratings; axes weigh the same. Exact in the decimal digits of the weights:
     a difference of a quarter is a quarter, which it need not be in floating point.
+
+    A negative weight is a penalty: it is taken off, and the whole is what the positive weights add up to, so
+    that the least is below 0 (HealthBench, `healthbench_eval.py`).
     """
     shares = {axis: Fraction(str(weights[axis])) for axis in ratings}
-    return sum((shares[axis] * Fraction(value) for axis, value in ratings.items()), Fraction(0)) / sum(
-        shares.values()
-    )
+    reached = sum((shares[axis] * Fraction(value) for axis, value in ratings.items()), Fraction(0))
+    return reached / sum(share for share in shares.values() if share > 0)
 
 
 def ratings_by_judge(subject: Subject, done: Sequence[Judged]) -> dict[str, dict[str, float]]:
@@ -75,9 +77,17 @@ def every_judge_once(subject: Subject, panel: Panel, done: Sequence[Judged]) -> 
     return [Request(judge, subject.texts) for judge in panel.judges]
 
 
+def every_judge_each_point(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[Request]:
+    """All judges are asked about each scoring point by itself."""
+    return [Request(judge, texts, point) for judge in panel.judges for point, texts in subject.points.items()]
+
+
 def mean_of_ratings(subject: Subject, panel: Panel, done: Sequence[Judged]) -> float | None:
-    """Mean of judges x axes (MedHELM, Methods: the mean of all nine ratings), on the rating scale."""
-    means = [weighted_mean(item.ratings, subject.weights) for item in done]
+    """Mean of judges x axes (MedHELM, Methods: the mean of all nine ratings), on the rating scale.
+
+    A judge counts who has rated all of them.
+    """
+    means = [weighted_mean(item, subject.weights) for item in ratings_by_judge(subject, done).values()]
     return float(sum(means) / len(means)) if means else None
 
 
@@ -124,6 +134,7 @@ def _assessments(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list
 
 PROCEDURES: dict[str, Callable[[Subject, Panel, Sequence[Judged]], list[Request]]] = {
     "every_judge_once": every_judge_once,
+    "every_judge_each_point": every_judge_each_point,
     "assessors_then_adjudicator": assessors_then_adjudicator,
 }
 AGGREGATIONS: dict[str, Callable[[Subject, Panel, Sequence[Judged]], float | None]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +30,8 @@ from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.stats.agreement import kappa
 from medtasks_ext.stats.bootstrap import task_intervals
-from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import mean
+from medtasks_ext.stats.runs import clipped_mean_of_runs, mean_of_runs
+from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cost import Spent
@@ -64,6 +64,14 @@ class DocumentScore:
         subject = self.case.subject
         rated = ratings_by_judge(subject, self.judged)
         return {judge: float(weighted_mean(ratings, subject.weights)) for judge, ratings in rated.items()}
+
+    def composites_of(self, ids: Collection[str]) -> list[float]:
+        """The mean of each judge's ratings of some scoring points, weighted."""
+        subject = self.case.subject
+        return [
+            float(weighted_mean({point: ratings[point] for point in ids}, subject.weights))
+            for ratings in ratings_by_judge(subject, self.judged).values()
+        ]
 
     def ratings(self) -> dict[str, dict[str, float]]:
         """Judge -> axis -> rating, of real judgements only."""
@@ -108,7 +116,7 @@ def document_scores(
 
 def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dict[str, Any]]:
     """Metric -> (run, value) of each document that has a rating, as records that can be resampled."""
-    protocol = rubric.protocol
+    protocol, tags = rubric.protocol, tuple(f"{tag}:" for tag in rubric.judging.tags)
     low, high = protocol.scale
     records = []
     for place, item in enumerate(scores):
@@ -119,6 +127,8 @@ def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dic
             parts[f"jury_{low:g}_to_{high:g}"] = [item.rating]
         for axis in rubric.axes:
             parts[f"jury_{axis}"] = [judged.ratings[axis] for judged in item.judged]
+        for tag, ids in item.case.points_by_tag(tags).items():
+            parts[f"jury_{tag.replace(':', '_')}"] = item.composites_of(ids)
         for judge, composite in item.composites().items():
             parts[f"jury_{judge}"] = [composite]
         means = {name: (item.case.run or "", float(np.mean(values))) for name, values in parts.items()}
@@ -139,10 +149,9 @@ def figures(
     names = dict.fromkeys(name for record in records for name in record if name not in ("doc_id", "doc"))
     ordered = [name for name in names if name.removeprefix("jury_") not in judges]
     ordered += [f"jury_{name}" for name in judges if f"jury_{name}" in names]
-    means = {name: mean_of_runs([item[name] for item in records if name in item]) for name in ordered}
-    intervals, resampled = task_intervals(
-        records, dict.fromkeys(means, mean_of_runs), dataset, official=False
-    )
+    mean_of = statistic_of(rubric)
+    means = {name: mean_of([item[name] for item in records if name in item]) for name in ordered}
+    intervals, resampled = task_intervals(records, dict.fromkeys(means, mean_of), dataset, official=False)
     counts = {
         "scored": len(records) / total,
         "judged": sum(item.complete for item in scores) / total,
@@ -153,6 +162,11 @@ def figures(
         more, their_intervals = _disputes(scores, rubric, dataset)
         counts, intervals = {**counts, **more}, {**intervals, **their_intervals}
     return {**means, **counts}, intervals, resampled
+
+
+def statistic_of(rubric: Rubric) -> Statistic:
+    """How a task's score follows from those of its documents; penalties may cost a document all it has."""
+    return clipped_mean_of_runs if rubric.judging.penalties else mean_of_runs
 
 
 def _disputes(
@@ -242,7 +256,9 @@ def keep_scores(
     stored["judged_metrics"], stored["jury"] = list(metrics), jury_words(task, jury)
     save_resampled(run.files.resampled_file(task.name), resampled)
     samples = RunResults(run.folder, "", {}).samples(task.name)
-    save_document_scores(run.files.scores_file(task.name), document_scores_of(samples, mean_of_runs))
+    save_document_scores(
+        run.files.scores_file(task.name), document_scores_of(samples, statistic_of(task.rubric))
+    )
     run.files.write_task(task.name, stored)
     return metrics
 

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
@@ -27,6 +27,9 @@ from medtasks_ext.rows.missing import missing_data
 from medtasks_ext.rows.points import with_points
 from medtasks_ext.rows.sources import Origin, Rows, find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
@@ -117,9 +120,17 @@ class RowCheck:
     notes: Counter[str] = field(default_factory=Counter)
 
 
-def check_rows(dataset: Dataset, origin: str | None = None) -> RowCheck:
-    """Read all rows of a dataset as zero-shot prompts, and note what is wrong. Nothing is cached."""
-    faults = Faults(check=True)
+def check_rows(
+    dataset: Dataset, origin: str | None = None, watch: Callable[[str], None] | None = None
+) -> RowCheck:
+    """Read all rows of a dataset as zero-shot prompts, and note what is wrong. Nothing is cached.
+
+    Args:
+        dataset: whose rows are read.
+        origin: force `local`, `hub` or `sample`.
+        watch: told now and then which row is read.
+    """
+    faults = Faults(check=True, watch=watch)
     try:
         splits = _documents(dataset, forced_origin(origin), _Use(False, 0, True, "own"), faults)
     except MedtasksError as error:

@@ -34,7 +34,7 @@ class Family:
 
     name: str  # of its file
     answers: tuple[str, ...]  # kinds of answers
-    judge: str  # `axes` or `points` where judges score with these, else empty
+    judge: str  # `axes`, `points` or `penalties` where judges score with these, else empty
     runs: bool  # whether rows belong to several runs, whose mean is the score
     primary: str  # the metric that `score` repeats; empty where it differs from dataset to dataset
     process_results: str  # dotted name of the function that scores a document
@@ -49,7 +49,8 @@ def families() -> tuple[Family, ...]:
 
 def _read(path: Path) -> Family:
     said = read_yaml(path)
-    repaired = [{**item, "metric": REPAIRED} for item in said["metric_list"] if item["metric"] == "score"]
+    scores = [] if said.get("judge") else [item for item in said["metric_list"] if item["metric"] == "score"]
+    repaired = [{**item, "metric": REPAIRED} for item in scores]
     shared = [{"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _SHARED]
     return Family(
         name=path.stem,
@@ -71,6 +72,7 @@ def family_of(said: Mapping[str, Any], *, where: object) -> Family:
     kind = _mapping(said.get("answer")).get("kind")
     judge = _mapping(said.get("judge"))
     judged = "points" if judge.get("points") else "axes" if judge else ""
+    judged = "penalties" if judge.get("penalties") else judged
     runs = bool(_mapping(said.get("rows")).get("runs"))
     for family in families():
         if kind in family.answers and (family.judge, family.runs) == (judged, runs):

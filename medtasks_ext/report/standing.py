@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,8 @@ _SIZE = 2.0
 _BILLIONS = re.compile(r"(?<![\d.A-Za-z])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
 #: strong and weak values that are named
 NAMED = 3
+#: suite and strategy -> published models, each with its scores: dataset -> score
+_Published: TypeAlias = "dict[tuple[str, str], list[tuple[Entry, dict[str, float]]]]"
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def standings(
         draws: for each entry, task -> its score on each resample.
         strategies: of the report.
     """
-    published = [entry for entry in entries if entry.kind == "published"]
+    published = _published(entries)
     return [
         found
         for entry, values in zip(entries, draws, strict=True)
@@ -214,7 +216,7 @@ def _standing(
     tasks: Registry,
     suite: Suite,
     strategy: str,
-    published: Sequence[Entry],
+    published: _Published,
 ) -> Standing | None:
     if suite.published is None:
         return None
@@ -228,9 +230,8 @@ def _standing(
         return None
     unlike = {name: unlike_the_paper(item) for name, item in own.items()}
     alike = [name for name, item in own.items() if may_stand_beside(item)]
-    rivals = [item for item in published if item.settings["published"] == suite.id]
     chosen = alike or list(own)
-    scored = _scored(rivals, chosen, strategy, group)
+    scored = _scored(published.get((suite.id, strategy), []), chosen)
     weights = group.weights(frozenset(chosen))
     weight = np.array([weights[name] for name in chosen])
     values = np.array([own[name].score for name in chosen], dtype=float)
@@ -278,18 +279,29 @@ def _parts(own: Mapping[str, Experiment], unlike: Mapping[str, list[str]]) -> in
     return sum(not unlike[name] and not item.whole for name, item in own.items())
 
 
+def _published(entries: Sequence[Entry]) -> _Published:
+    found: _Published = {}
+    for entry in entries:
+        if entry.kind != "published":
+            continue
+        scores: dict[str, dict[str, float]] = {}
+        for item in entry.experiments.values():
+            if item.score is not None:
+                scores.setdefault(item.strategy, {})[item.dataset.id] = item.score
+        for strategy, of in scores.items():
+            found.setdefault((entry.settings["published"], strategy), []).append((entry, of))
+    return found
+
+
 def _scored(
-    rivals: Sequence[Entry], chosen: Sequence[str], strategy: str, group: Group
+    rivals: Sequence[tuple[Entry, Mapping[str, float]]], chosen: Sequence[str]
 ) -> list[tuple[Entry, list[float]]]:
     """The published models with a score on all of these tasks."""
-    found = []
-    for entry in rivals:
-        scores = {
-            item.dataset.id: item.score for item in entry.experiments.values() if item.strategy == strategy
-        }
-        if all(scores.get(name) is not None for name in chosen):
-            found.append((entry, [scores[name] or 0.0 for name in chosen]))
-    return found
+    return [
+        (entry, [scores[name] for name in chosen])
+        for entry, scores in rivals
+        if all(name in scores for name in chosen)
+    ]
 
 
 def _range(

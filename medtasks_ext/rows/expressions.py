@@ -14,7 +14,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.docx import blocks
 from medtasks_ext.rows.masking import masked
-from medtasks_ext.rows.objects import json_objects
+from medtasks_ext.rows.objects import json_objects, renamed
 from medtasks_ext.rows.options import as_letters, lettered, split_options
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 from medtasks_ext.rows.spans import spans
@@ -52,6 +52,7 @@ _environment = Declared(
         "json_objects": json_objects,
         "lettered": lettered,
         "masked": masked,
+        "renamed": renamed,
         "spans": spans,
         "split_options": split_options,
     },

@@ -13,6 +13,8 @@ from medtasks_ext.privacy import what_happened
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
 REMEDY = "check that row against the schema"
+#: Rows between two words about how far the reading is.
+STEP = 2_000
 
 
 @dataclass
@@ -25,6 +27,9 @@ class Faults:
     blanks: Counter[str] = field(default_factory=Counter)
     #: what is right but worth knowing of rows -> how many
     notes: Counter[str] = field(default_factory=Counter)
+    #: told which row is read or rendered, every `STEP` rows
+    watch: Callable[[str], None] | None = None
+    _n_tried: int = 0
 
     def add(self, fault: RowError) -> None:
         """Keep the fault, or raise it."""
@@ -48,6 +53,9 @@ class Faults:
                 something else.
             named: likewise.
         """
+        self._n_tried += 1
+        if self.watch and self._n_tried % STEP == 0:
+            self.watch(place)
         try:
             return make(*args, **named)
         except RowError as error:

@@ -33,3 +33,20 @@ def _at(item: Any, path: str) -> Any:
     for name in path.split("."):
         item = item.get(name) if isinstance(item, dict) else None
     return item
+
+
+def renamed(objects: Any, **names: str) -> Any:
+    """Objects with keys of other names: `rubrics | renamed(text='criterion', weight='points')`.
+
+    Args:
+        objects: a list of objects; anything else is given back as it is, for whoever checks it.
+        names: new key -> old key. Other keys stay.
+    """
+    if not isinstance(objects, list):
+        return objects
+    return [
+        {**item, **{new: item[old] for new, old in names.items() if old in item}}
+        if isinstance(item, dict)
+        else item
+        for item in objects
+    ]

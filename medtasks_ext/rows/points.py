@@ -12,6 +12,8 @@ from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.expressions import Expression
 
 if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.spec import Judging
@@ -24,6 +26,10 @@ _REMEDY = (
     "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
     "its weights add up to it (docs/judging.md)"
 )
+_REMEDY_PENALTIES = (
+    "mend the criteria of these rows: each has a text and a weight, above 0 for what an answer should have "
+    "and below 0 for what it should not; at least one is above 0 (docs/judging.md)"
+)
 
 
 class Point(TypedDict):
@@ -32,29 +38,34 @@ class Point(TypedDict):
     id: str
     text: str
     weight: float
+    tags: NotRequired[list[str]]  # kinds that it belongs to
 
 
 class PointsError(RowValueError):
     """Points that cannot be scored; the message says why."""
 
 
-def read_points(value: Any, total: Any = None) -> list[Point]:
+def read_points(value: Any, total: Any = None, *, penalties: bool = False) -> list[Point]:
     """The scoring points of a row.
 
     Args:
-        value: list of {text, weight} with positive weights; `id` is optional, other keys are left out.
+        value: list of {text, weight} with positive weights; `id` and `tags` are optional, other keys are left
+            out.
         total: what the weights must add up to; None: whatever they add up to is the whole.
+        penalties: whether weights may be negative.
 
     Returns:
-        {id, text, weight} each. Points without ids are p1, p2, ... by their place.
+        {id, text, weight} each, `tags` if there are some. Without ids they are p1, p2, ... by their place.
 
     Raises:
-        PointsError: there is none, or one has no text, no positive weight, or the id of another; or the
-            weights do not add up to the total.
+        PointsError: there is none, or one has no text, no weight of the right sign, or the id of another; the
+            weights do not add up to the total, or none of them is positive.
     """
     if not isinstance(value, list) or not value:
         raise PointsError("no scoring points")
-    points = [_point(item, place) for place, item in enumerate(value, start=1)]
+    points = [_point(item, place, penalties=penalties) for place, item in enumerate(value, start=1)]
+    if all(point["weight"] < 0 for point in points):
+        raise PointsError("no point has a positive weight")
     ids = [point["id"] for point in points]
     if repeated := [name for name in ids if ids.count(name) > 1]:
         raise PointsError(f"two points have the id {repeated[0]}")
@@ -80,24 +91,26 @@ def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, fi
     if judging is None or judging.points is None:
         return rows
     points, total = Expression(judging.points, file), Expression(judging.total or "none", file)
+    remedy = _REMEDY_PENALTIES if judging.penalties else _REMEDY
     faulty: dict[str, RowError] = {}
     for row in rows:
         try:
-            row.points = read_points(points.of_row_or_none(row.fields), total.of_row_or_none(row.fields))
+            given, whole = points.of_row_or_none(row.fields), total.of_row_or_none(row.fields)
+            row.points = read_points(given, whole, penalties=judging.penalties)
         except PointsError as error:
             what = f"{row.named}: {error}"
-            fault = RowError(what, row=row.place, column="points", where=row.where, remedy=_REMEDY)
+            fault = RowError(what, row=row.place, column="points", where=row.where, remedy=remedy)
             faulty[row.place] = fault
     if faulty and not faults.check:
         shown = [fault.what for fault in faulty.values()]
         more = f"; and {len(shown) - _SHOWN} more rows" if len(shown) > _SHOWN else ""
-        raise MedtasksError("; ".join(shown[:_SHOWN]) + more, where=rows[0].where, remedy=_REMEDY)
+        raise MedtasksError("; ".join(shown[:_SHOWN]) + more, where=rows[0].where, remedy=remedy)
     for fault in faulty.values():
         faults.add(fault)
     return [row for row in rows if row.place not in faulty]
 
 
-def _point(item: Any, place: int) -> Point:
+def _point(item: Any, place: int, *, penalties: bool) -> Point:
     if not isinstance(item, dict):
         raise PointsError(f"point {place} is no object")
     name, text, weight = str(item.get("id", f"p{place}")), item.get("text"), item.get("weight")
@@ -105,10 +118,19 @@ def _point(item: Any, place: int) -> Point:
         raise PointsError(f"the id of point {place} is {excerpt(name, 80)} (letters, digits, _ . -)")
     if not isinstance(text, str) or not text.strip():
         raise PointsError(f"point {place} has no text")
-    if not _is_positive(weight):
+    if not (_is_positive(weight) or (penalties and _is_number(weight) and _is_positive(-weight))):
         raise PointsError(f"the weight of point {place} is {excerpt(weight)}")
-    return {"id": name, "text": text.strip(), "weight": weight}
+    point: Point = {"id": name, "text": text.strip(), "weight": weight}
+    if tags := item.get("tags"):
+        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            raise PointsError(f"the tags of point {place} are no list of texts")
+        point["tags"] = list(dict.fromkeys(tags))
+    return point
 
 
-def _is_positive(number: Any) -> TypeGuard[float]:
-    return isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < _LARGEST
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_positive(value: Any) -> TypeGuard[float]:
+    return _is_number(value) and 0 < value < _LARGEST

@@ -471,6 +471,8 @@ class Judging(Strict):
         axes: axis -> the question that it asks, the same for all rows.
         points: expression that gives a row's own scoring points in place of axes
             (`rows.points.read_points`).
+        penalties: whether points may have negative weights, as what an answer should not say has.
+        tags: what the tags of points begin with that are reported by themselves: `axis` for `axis:accuracy`.
         total: expression for what the weights of a row's points must add up to; a row may have none.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
         official: the released file that holds the suite's own words for judges, below the folder that
@@ -485,6 +487,8 @@ class Judging(Strict):
     lowest: str = "very poor"
     axes: dict[str, str] = {}
     points: str | None = None
+    penalties: bool = False
+    tags: list[str] = []
     total: str | None = None
     show_gold: bool = True
     official: InsidePath | None = None
@@ -495,6 +499,8 @@ class Judging(Strict):
             raise ValueError("give either `axes` or `points`")
         if self.total and not self.points:
             raise ValueError("`total` is what the weights of `points` add up to")
+        if self.penalties and (self.total or not self.points):
+            raise ValueError("`penalties` are for `points` without `total`")
         return self
 
 

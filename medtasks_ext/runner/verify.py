@@ -32,7 +32,6 @@ from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import JudgementLog, judged_files
 from medtasks_ext.runs.manifest import RUN_SCHEMA, Manifest, TaskState
 from medtasks_ext.runs.outcomes import read_outcomes
-from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
@@ -152,7 +151,7 @@ def _task(files: RunFolder, task: str, dataset: Dataset, answers: Mapping[str, s
     if record["n"] != len(samples):
         yield Change(file, f"{len(samples):,} documents, and tasks/{task}.json says {record['n']:,}")
     judged = files.judged_file(task).is_file()
-    known = {"score": mean_of_runs} if judged else aggregations(dataset)
+    known = {"score": score_statistic(dataset)} if judged else aggregations(dataset)
     for name, stated in record["metrics"].items():
         values = [sample[name] for sample in samples if name in sample]
         if name in known and values and not _same(stated, float(known[name](values))):

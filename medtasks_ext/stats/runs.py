@@ -9,7 +9,7 @@ import numpy as np
 
 from medtasks_ext.stats.statistic import Array, Statistic, ratios
 
-__all__ = ["in_run", "mean_of_runs"]
+__all__ = ["clipped_mean_of_runs", "in_run", "mean_of_runs"]
 
 
 def in_run(document: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,3 +35,7 @@ def _mean_of_means(sums: Array) -> Array:
 
 #: mean over runs of the mean over a run's documents: each run counts once, whatever its size
 mean_of_runs = Statistic("mean_of_runs", _counts, _mean_of_means)
+#: the same, no less than 0 and no more than 1, where documents may have less than nothing (penalties)
+clipped_mean_of_runs = Statistic(
+    "clipped_mean_of_runs", _counts, lambda sums: np.clip(_mean_of_means(sums), 0.0, 1.0)
+)

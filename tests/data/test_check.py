@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from medtasks_ext.data.check import check_folder
+from medtasks_ext.data.known import known_content
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
+from medtasks_ext.rows.digests import sha256_of
+from medtasks_ext.rows.faults import STEP
+from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.remote import remote_files
 from tests.conftest import write_jsonl
 
 HOSPICE = "medhelm_hospice_referral"
@@ -245,3 +252,37 @@ def test_check_counts_the_documents_that_a_run_loads(medtasks, chip_ctc):
     record = json.loads(medtasks("data", "check", "--json").out)["datasets"][0]
     splits = load_documents(registry().datasets["bridge_chip_ctc"], cot=False)
     assert (record["n_test"], record["n_fewshot"]) == (len(splits["test"]), len(splits["fewshot"]))
+
+
+def test_a_check_tells_how_far_it_is(data_dir):
+    """Rows by their numbers alone, twice: as cells, then as prompts."""
+    hospice(data_dir, good(2 * STEP))
+    told: list[tuple[str, str]] = []
+    check_folder(data_dir, registry(), lambda name, place: told.append((name, place)))
+    assert {name for name, _ in told} == {HOSPICE}
+    places = [place for _, place in told]
+    assert places[:3] == ["reading its files", f"test row {STEP}", f"test row {2 * STEP}"]
+
+
+def test_files_of_the_source_are_told_from_others_of_their_name(data_dir, monkeypatch):
+    """By the hashes that the task's file pins."""
+    folder = data_dir / "bridge" / "mie" / "original"
+    folder.mkdir(parents=True)
+    dialogue = [{"dialog_window": ["医生：胸痛吗"], "label": ["症状:胸痛-状态:阳性"]}]
+    for name in ("test.json", "dev.json"):
+        (folder / name).write_text(json.dumps(dialogue), encoding="utf-8")
+    dataset = registry().datasets["bridge_mie"]
+    ours = f"sha256:{sha256_of(folder / 'test.json')}"
+    files = [
+        replace(file, digest=ours) if file.name.endswith("/test.json") else file
+        for file in remote_files(source_of(dataset))
+    ]
+    monkeypatch.setattr("medtasks_ext.data.known.remote_files", lambda source: files)
+    told = known_content(dataset, [folder])
+    assert [note.split(":")[0] for note in told] == [
+        "dev.json is the pinned test.json (sha256",
+        "test.json is the pinned test.json (sha256",
+    ]
+    (folder / "dev.json").write_text("[]", encoding="utf-8")
+    other = "dev.json is not the pinned file of this name: sha256:"
+    assert known_content(dataset, [folder])[0].startswith(other)

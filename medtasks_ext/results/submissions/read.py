@@ -31,13 +31,13 @@ def submitted_entry(record: Submission, folder: Path, tasks: Registry) -> Entry:
         label="",
         kind="medtasks",
         settings=record.settings,
-        experiments=experiments,
+        experiments={},
         folders=(folder,),
         manifest={"versions": record.versions, "started": record.started},
         details={name: str(said) for name, said in record.about.model_dump(exclude_none=True).items()},
     )
-    for name, item in experiments.items():  # what the run recorded, and not what follows from a part of it
-        item.asked = record.tasks[name].conditions
+    # their conditions are those that the run recorded, and not what an entry could tell from a part of these
+    entry.experiments = experiments
     return entry
 
 
@@ -81,4 +81,5 @@ def _experiment(name: str, item: TaskResult, record: Submission, tasks: Registry
         cut=dict(item.cut),
         tokens=None if item.tokens is None else dict(item.tokens),  # type: ignore[arg-type]
         recorded={"rows": {"n_of_suite": item.rows.of_suite}},
+        asked=conditions,
     )

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -133,7 +134,7 @@ class TaskResult(Strict):
         _asked.validate_python({name: value for name, value in given.items() if name != "schema"})
         return given
 
-    @property
+    @cached_property
     def conditions(self) -> Asked:
         """The conditions."""
         return Asked(**{name: value for name, value in self.asked.items() if name != "schema"})  # type: ignore[arg-type]
@@ -197,29 +198,28 @@ class Submission(Strict):
     @model_validator(mode="before")
     @classmethod
     def _only_lines(cls, content: Any) -> Any:
-        for key, value in _texts(content):
-            if not _LINE.fullmatch(value):
-                raise ValueError(
-                    f"{key or 'a key'} holds a text of {len(value):,} characters or of several lines"
-                )
-        return content
+        if all(map(_LINE.fullmatch, {value for _, value in _texts(content)})):
+            return content
+        key, value = next(pair for pair in _texts(content) if not _LINE.fullmatch(pair[1]))
+        raise ValueError(f"{key or 'a key'} holds a text of {len(value):,} characters or of several lines")
 
     def write(self, folder: Path) -> None:
         """Write it; what is not known is left out."""
         write_json(folder / RECORD, self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
-def _texts(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
+def _texts(content: Any) -> Iterator[tuple[str, str]]:
     """Key -> text of every text in it, keys themselves among them."""
-    if isinstance(content, str):
-        yield key, content
-    elif isinstance(content, Mapping):
-        for name, value in content.items():
-            yield key, str(name)
-            yield from _texts(value, f"{key}.{name}".lstrip(".") if _LINE.fullmatch(str(name)) else key)
-    elif isinstance(content, list):
-        for number, value in enumerate(content):
-            yield from _texts(value, f"{key}[{number}]")
+    waiting: list[tuple[str, Any]] = [("", content)]
+    while waiting:
+        key, item = waiting.pop()
+        if isinstance(item, str):
+            yield key, item
+        elif isinstance(item, Mapping):
+            yield from ((key, str(name)) for name in item)
+            waiting += [(f"{key}.{name}" if key else str(name), value) for name, value in item.items()]
+        elif isinstance(item, list):
+            waiting += [(key, value) for value in item]
 
 
 def read_record(folder: Path) -> Submission:

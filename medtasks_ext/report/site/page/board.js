@@ -1,0 +1,220 @@
+// A table of models: filters, axes, sorting; ranks among results that were asked alike.
+
+const SIZES = [
+  ["", "any size", () => true],
+  ["4", "up to 4 B", (size) => isNumber(size) && size <= 4],
+  ["10", "4 to 10 B", (size) => isNumber(size) && size > 4 && size <= 10],
+  ["35", "10 to 35 B", (size) => isNumber(size) && size > 10 && size <= 35],
+  ["more", "more than 35 B", (size) => isNumber(size) && size > 35],
+  ["unknown", "size unknown", (size) => !isNumber(size)],
+];
+const SHOWN = 100;
+const PART = "part";
+const ALONE = "alone";
+
+// What a cell holds: the score, and the number of tasks where that is not on all of them.
+const valueOf = (cell) => (Array.isArray(cell) ? cell[0] : cell);
+const isWhole = (cell) => isNumber(cell);
+
+function drawBoard() {
+  const strategies = site.strategies.map(([id]) => id);
+  const strategy = strategies.indexOf(choice("strategy", strategies));
+  const axes = site.axes.map(([key]) => key);
+  const axis = axes.indexOf(choice("axis", axes));
+  const columns = shownColumns(axis);
+  const by = sortedColumn(columns);
+  const { rows, sections } = ranked(strategy, by);
+  const shown = rows.filter(matches);
+  return [
+    text("h2", "", site.title === "Leaderboard" ? "All suites" : site.title),
+    site.about ? text("p", "about", site.about) : null,
+    controls(strategies[strategy], axes[axis]),
+    text("p", "note", counted(shown, rows, by)),
+    table({
+      name: "lines",
+      className: "lines",
+      caption: `${site.title}: ${site.strategies[strategy][1]}, ranked by ${columnTitle(by)}`,
+      columns: tableColumns(columns, strategy, by),
+      rows: shown,
+      sort: `-c${columns[0]}`,
+      sections,
+      sectionOf: (row) => row.section,
+      limit: SHOWN,
+    }),
+  ];
+}
+
+function columnTitle(column) {
+  return site.columns[column][1];
+}
+
+function counted(shown, rows, by) {
+  const whole = rows.filter((row) => row.rank !== null).length;
+  return `${plural(shown.length, "result")} of ${count(rows.length)} · ranked by ${columnTitle(by)} (${plural(site.columns[by][2], "task")}) · ${count(whole)} with all tasks, rows and judgements`;
+}
+
+// The suite as a whole, then the values of the axis.
+function shownColumns(axis) {
+  const all = site.columns.map((_, index) => index);
+  const first = all.filter((index) => site.columns[index][0] === 0);
+  return axis === 0 ? first : [...first, ...all.filter((index) => site.columns[index][0] === axis)];
+}
+
+// The column by which lines are ranked: the one that they are sorted by, if it holds scores.
+function sortedColumn(columns) {
+  const key = option("sort-lines").replace("-", "");
+  const index = key.startsWith("c") ? Number(key.slice(1)) : columns[0];
+  return columns.includes(index) ? index : columns[0];
+}
+
+// Every line with its class and rank in that column; what is not whole has none.
+function ranked(strategy, by) {
+  const suite = site.columns[by][3];
+  const classes = site.classes[strategy][suite];
+  const words = site.class_words[strategy][suite];
+  const cells = site.scores[strategy][by];
+  const rows = site.entries.label.map((_, entry) => ({ entry, rank: null, section: PART })).filter(
+    ({ entry }) => cells[entry] !== null,
+  );
+  const members = new Map();
+  for (const row of rows) {
+    if (!isWhole(cells[row.entry])) continue;
+    const id = classes[row.entry];
+    members.set(id, [...(members.get(id) ?? []), row]);
+  }
+  for (const [id, found] of members) {
+    const few = id !== 0 && found.length === 1;
+    found.sort((one, other) => cells[other.entry] - cells[one.entry]);
+    found.forEach((row, index) => {
+      const before = found[index - 1];
+      row.rank = before && cells[before.entry] === cells[row.entry] ? before.rank : index + 1;
+      row.of = found.length;
+      row.section = few ? ALONE : `class ${id}`;
+      row.otherwise = words[id];
+      if (few) row.rank = null;
+    });
+  }
+  const several = [...members].filter(([id, found]) => id !== 0 && found.length > 1);
+  several.sort((one, other) => other[1].length - one[1].length);
+  return {
+    rows,
+    sections: [
+      ["class 0", members.has(0) ? "Asked as the suite’s paper asked: ranked among each other" : null],
+      ...several.map(([id]) => [`class ${id}`, `Asked otherwise (${words[id]}): ranked among themselves only`]),
+      [ALONE, "Asked otherwise, each in a way of its own: not ranked"],
+      [PART, "On a part of the tasks, rows or judgements: not ranked"],
+    ],
+  };
+}
+
+// ------------------------------------------------------------------ filters
+
+const FILTERS = [
+  ["kind", "Results", [["", "all results"], ["submitted", "submitted"], ["published", "published"]]],
+  ["size", "Size", SIZES],
+  ["access", "Weights", [["", "any weights"], ["open", "open"], ["proprietary", "proprietary"]]],
+  ["domain", "Domain", [["", "any domain"], ["general", "general"], ["medical", "medical"]]],
+  ["reasoning", "Reasoning", [["", "with and without"], ["yes", "reasons"], ["no", "does not"]]],
+];
+
+function matches({ entry }) {
+  const { label, organisation, published, size, access, domain, reasoning } = site.entries;
+  const words = option("q").toLowerCase().split(/\s+/).filter(Boolean);
+  const name = `${label[entry]} ${organisation[entry] ?? ""}`.toLowerCase();
+  const fits = (key, value) => !option(key) || option(key) === value;
+  const inSize = SIZES.find(([value]) => value === option("size"))?.[2] ?? (() => true);
+  return (
+    words.every((word) => name.includes(word)) &&
+    fits("kind", published[entry] ? "published" : "submitted") &&
+    inSize(size[entry]) &&
+    fits("access", access[entry]) &&
+    fits("domain", domain[entry]) &&
+    fits("reasoning", reasoning[entry])
+  );
+}
+
+function controls(strategy, axis) {
+  const search = make("input", {
+    type: "search",
+    id: "search",
+    placeholder: "model or organisation",
+    value: option("q"),
+    "data-key": "search",
+    oninput: (event) => change({ q: event.target.value }),
+  });
+  const reset = Object.fromEntries(["q", ...FILTERS.map(([key]) => key)].map((key) => [key, null]));
+  const used = Object.keys(reset).some((key) => option(key));
+  return make(
+    "section",
+    { className: "filters", "aria-label": "What is shown" },
+    make(
+      "div",
+      { className: "controls" },
+      switcher("Asked", "strategy", site.strategies, strategy),
+      site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), axis) : null,
+    ),
+    make(
+      "div",
+      { className: "controls" },
+      make("label", { className: "select" }, text("span", "switch-label", "Search"), search),
+      ...FILTERS.map(([key, title, options]) => selector(title, key, options, option(key))),
+      used ? make("button", { type: "button", id: "reset", textContent: "Show all", onclick: () => change(reset) }) : null,
+    ),
+  );
+}
+
+function columnChoices() {
+  return site.axes.map(([key, title], index) => [key, index ? `by ${title.toLowerCase()}` : "as a whole"]);
+}
+
+// ------------------------------------------------------------------ columns
+
+function tableColumns(columns, strategy, by) {
+  const cells = site.scores[strategy];
+  return [
+    {
+      key: "rank",
+      title: "Rank",
+      numeric: true,
+      className: "rank",
+      cell: (row) => (row.rank === null ? NONE : withTip(text("span", "", String(row.rank)), `${row.rank} of ${row.of}`)),
+    },
+    { key: "model", title: "Model", head: true, value: ({ entry }) => site.entries.label[entry], cell: modelCell },
+    { key: "size", title: "Size, B", numeric: true, value: ({ entry }) => site.entries.size[entry], cell: ({ entry }) => sizeText(site.entries.size[entry]) },
+    ...columns.map((column) => ({
+      key: `c${column}`,
+      title: columnTitle(column),
+      hint: plural(site.columns[column][2], "task"),
+      numeric: true,
+      className: column === by ? "current" : "",
+      value: ({ entry }) => valueOf(cells[column][entry]),
+      cell: ({ entry }) => scoreCell(cells[column][entry], column, strategy, entry),
+    })),
+  ];
+}
+
+const sizeText = (size) => (isNumber(size) ? String(size) : NONE);
+
+function modelCell({ entry }) {
+  const { label, page, published, organisation, access, domain, reasoning } = site.entries;
+  const facts = [organisation[entry], access[entry], domain[entry], reasoning[entry] === "yes" ? "reasoning" : null];
+  return make(
+    "span",
+    {},
+    link(`${site.home}models/${page[entry]}`, label[entry], { className: "name" }),
+    " ",
+    published[entry] ? null : tag("", "submitted"),
+    text("span", "facts-line", facts.filter(Boolean).join(" · ")),
+  );
+}
+
+function scoreCell(cell, column, strategy, entry) {
+  if (cell === null) return NONE;
+  const found = site.intervals[strategy][column]?.[entry];
+  const value = valueOf(cell);
+  const tasks = site.columns[column][2];
+  const part = isWhole(cell) ? null : text("span", "part", cell[1] < tasks ? ` on ${cell[1]} of ${tasks}` : " on a part");
+  const main = site.columns[column][0] === 0;
+  const shown = make("span", {}, main ? scoreBar(value, found) : null, score(value), part);
+  return found ? withTip(shown, `${score(value)} ${ends(found)}`, "95 % interval; ≈ from those of the tasks") : shown;
+}

@@ -1,0 +1,61 @@
+// What every page has: heading, pages, footer.
+
+function drawFrame() {
+  const themes = make(
+    "select",
+    {
+      id: "theme",
+      "aria-label": "Light or dark",
+      onchange: (event) => {
+        theme = event.target.value;
+        stored(theme);
+        applyTheme();
+      },
+    },
+    ...THEMES.map(([value, title]) => make("option", { value, textContent: title, selected: value === theme })),
+  );
+  const invented = site.invented
+    ? make(
+        "div",
+        { className: "banner", role: "note" },
+        text("strong", "", "INVENTED"),
+        text("span", "", "Some scores on these pages are invented, for a measurement. They say nothing of any model."),
+      )
+    : null;
+  document.getElementById("top").append(
+    make("div", { className: "heading" }, text("h1", "", "medtasks leaderboard"), themes),
+    text(
+      "p",
+      "facts-line",
+      `${plural(site.published, "published result", "published results")}, ${plural(site.submitted, "submission")} · ${site.made} · medtasks ${site.version}`,
+    ),
+    ...(invented ? [invented] : []),
+  );
+  const items = site.links.map(([target, title]) => {
+    const current = target === site.page ? "page" : null;
+    return make("li", {}, link(site.home + target, title, { "aria-current": current }));
+  });
+  document.getElementById("views").append(make("ul", {}, ...items));
+  document.getElementById("bottom").append(
+    note(
+      "Ranks are among results that were asked alike, on all tasks, rows and judgements. ",
+      link(`${site.home}about.html`, "How to read, cite, download and submit"),
+    ),
+  );
+}
+
+const score = (value) => (isNumber(value) ? (value / UNIT).toFixed(3) : NONE);
+
+// A score on the whole scale from 0 to 1, with its interval.
+function scoreBar(value, ends) {
+  const at = (part) => `${(100 * part) / UNIT}%`;
+  return svg(
+    "svg",
+    { class: "score-bar", width: 96, height: 12, "aria-hidden": "true" },
+    svg("rect", { class: "track", x: 0, y: 2, width: "100%", height: 8 }),
+    svg("rect", { class: "fill", x: 0, y: 2, width: at(value), height: 8 }),
+    ends ? svg("line", { class: "range", x1: at(ends[0]), x2: at(ends[1]), y1: 6, y2: 6 }) : null,
+  );
+}
+
+const ends = (found) => (found ? `${found[2] ? "≈ " : ""}[${score(found[0])}, ${score(found[1])}]` : "");

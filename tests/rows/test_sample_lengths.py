@@ -1,0 +1,64 @@
+"""Sample rows are as long as real ones, so that truncation, contexts and plans meet real lengths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.prompts import load_documents
+from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.registry.lengths import count_words, published_lengths
+
+TASKS = registry()
+#: Words of a long input: some 1,500 characters.
+LONG_WORDS = 250
+#: Of the published mean: what three rows have at least, and what the longest has.
+NEAR_MEAN, LONG_END = 0.7, 1.15
+#: Long inputs by published words, whose sample rows are still short.
+STILL_SHORT = {
+    "clinicbench_patient_education",  # 2,964 words for 3,037 are the longest
+    "bridge_barr2",
+    "bridge_c_emrs",
+    "bridge_cas_evidence",
+    "bridge_cas_label",
+    "bridge_codiesp_icd10_cm",
+    "bridge_codiesp_icd10_pcs",
+    "bridge_meddocan",
+    "bridge_mimic_iii_outcome_los",
+    "bridge_mimic_iii_outcome_mortality",
+    "bridge_mimic_iv_direct_dis",
+    "bridge_mimic_iv_direct_pdd",
+    "bridge_mts",
+    "bridge_mts_temporal",
+    "bridge_ppts",
+}
+LONG = {
+    name: lengths.input
+    for name, lengths in published_lengths().items()
+    if lengths.unit == "words" and lengths.input > LONG_WORDS
+}
+
+
+def inputs(name: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The inputs of the sample test rows."""
+    monkeypatch.setenv("MEDTASKS_DATA", "sample")
+    documents = load_documents(Dataset(Path(TASKS.datasets[name].folder)), cot=False)["test"]
+    return [document.input for document in documents]
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_three_rows_are_as_long_as_real_ones_and_one_is_longer(name, monkeypatch):
+    words = sorted((count_words(text) for text in inputs(name, monkeypatch)), reverse=True)
+    reached = words[2] >= NEAR_MEAN * LONG[name] and words[0] >= LONG_END * LONG[name]
+    assert reached == (name not in STILL_SHORT), words[:3]
+
+
+@pytest.mark.parametrize("name", sorted(LONG.keys() - STILL_SHORT))
+def test_long_texts_are_written_and_not_filled_up(name, monkeypatch):
+    """No line of more than twenty words comes twice in a text, and no two texts are alike."""
+    texts = inputs(name, monkeypatch)
+    assert len(set(texts)) == len(texts)
+    for text in texts:
+        lines = [line.strip() for line in text.splitlines() if count_words(line) > 20]
+        assert len(set(lines)) == len(lines)

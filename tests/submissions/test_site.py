@@ -1,0 +1,162 @@
+"""`medtasks site`: what the pages and tables say of published and submitted models."""
+
+import json
+import re
+
+import pytest
+from pyarrow import csv, parquet
+
+from medtasks_ext.registry import registry
+from medtasks_ext.results.published import published_entries
+from tests.submissions.conftest import OPEN_MEAN, PLACE
+from tests.submissions.test_check import HOSTILE, edited
+
+ROOT = PLACE.partition("/")[0]
+
+
+def data_of(page):
+    [content] = re.findall(
+        r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL
+    )
+    return json.loads(content)
+
+
+def line_of(board, label):
+    """Group -> score of a line in the first strategy, as the page has it."""
+    place = board["entries"]["label"].index(label)
+    titles = [title for _, title, *_ in board["columns"]]
+    return {title: cells[place] for title, cells in zip(titles, board["scores"][0], strict=True)}
+
+
+@pytest.fixture
+def site(medtasks, submission, tmp_path):
+    outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
+    assert outcome.code == 0 and "142 published results, 1 submission" in outcome.out
+    return tmp_path / "site"
+
+
+def test_published_models_stand_there_with_the_scores_that_papers_print(site):
+    board = data_of(site / "bridge.html")
+    for entry in published_entries(registry())[:98:20]:
+        scores = [item.score for item in entry.experiments.values() if item.strategy == "zero_shot"]
+        assert line_of(board, entry.model)["BRIDGE"] == round(10_000 * sum(scores) / 87)
+    assert {title for _, title in board["axes"]} >= {
+        "Suite",
+        "Language",
+        "Specialty",
+        "Clinical stage",
+        "Kind of task",
+    }
+
+
+def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site, submission):
+    groups = parquet.read_table(site / "data" / "groups.parquet").to_pylist()
+    record = json.loads((submission / "submission.json").read_text())
+    mine = [row for row in groups if row["kind"] == "submitted" and row["axis"] == "suite"]
+    assert {row["suite"] for row in mine} == {"bridge", "medhelm"}
+    for row in mine:
+        assert row["score"] == pytest.approx(record["groups"][row["suite"]]["score"])
+        assert (row["rank"], row["as_the_paper"], row["whole"]) == (None, False, False)
+    board = data_of(site / "index.html")
+    assert line_of(board, "Org/random-label")["BRIDGE"] == [
+        round(10_000 * record["groups"]["bridge"]["score"]),
+        2,
+    ]
+
+
+def test_ranks_of_published_models_are_those_of_their_scores(site):
+    groups = parquet.read_table(site / "data" / "groups.parquet").to_pylist()
+    rows = [
+        row for row in groups
+        if (row["suite"], row["axis"], row["strategy"]) == ("bridge", "suite", "zero_shot") and row["rank"]
+    ]  # fmt: skip
+    assert len(rows) == 98 and {row["rank_of"] for row in rows} == {98}
+    best = max(rows, key=lambda row: row["score"])
+    assert (best["model"], best["rank"]) == ("gemini-2.5-flash", 1)
+
+
+def test_the_tables_are_the_same_in_both_forms_and_hold_every_score(site, submission):
+    record = json.loads((submission / "submission.json").read_text())
+    table = parquet.read_table(site / "data" / "scores.parquet")
+    assert csv.read_csv(site / "data" / "scores.csv").num_rows == table.num_rows
+    mine = {row["task"]: row for row in table.to_pylist() if row["kind"] == "submitted"}
+    assert {task: row["score"] for task, row in mine.items()} == {
+        task: item["score"] for task, item in record["tasks"].items()
+    }
+    assert mine[OPEN_MEAN]["wording"] == "own" and "wording" in mine[OPEN_MEAN]["otherwise"]
+
+
+def test_a_model_page_says_conditions_coverage_and_heads(site):
+    [page] = (site / "models").glob("org-random-label-*.html")
+    content = data_of(page)
+    [line] = content["lines"]
+    assert [row["tasks"] for row in line["places"]] == [2, 2] and all(
+        row["rank"] is None for row in line["places"]
+    )
+    assert any("wording" in reason for reason in line["reasons"])
+    assert any(term.startswith("Digest of 4 sealed heads") for term, _ in line["source"])
+    assert all("no place among" in item["sentence"] for item in line["standings"])
+
+
+def test_each_model_has_one_page_whose_name_leads_nowhere_else(site):
+    board = data_of(site / "index.html")
+    pages = set(board["entries"]["page"])
+    assert all(re.fullmatch(r"[a-z0-9-]+\.html", name) for name in pages)
+    assert {path.name for path in (site / "models").iterdir()} == pages
+
+
+def test_the_same_model_on_the_hub_and_in_a_paper_has_one_page(medtasks, submission, tmp_path):
+    edited(submission, lambda content: content["about"].update(hub_id="Qwen/Qwen3-8B"))
+    medtasks("site", "--submissions", ROOT, "-o", "site")
+    [page] = (tmp_path / "site" / "models").glob("qwen-qwen3-8b-*.html")
+    kinds = [line["published"] for line in data_of(page)["lines"]]
+    assert kinds.count(True) >= 1 and kinds.count(False) == 1
+
+
+def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
+    def hostile(content):
+        content["settings"] = {HOSTILE: HOSTILE}
+        content["about"]["license"] = content["called"] = HOSTILE
+        for item in content["tasks"].values():
+            item["asked"]["jury"] = item["asked"]["decoding"] = HOSTILE
+
+    edited(submission, hostile)
+    assert medtasks("site", "--submissions", ROOT, "-o", "site").code == 0
+    for page in (tmp_path / "site").rglob("*.html"):
+        assert "<img" not in page.read_text(), page
+
+
+def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medtasks, submission, tmp_path):
+    edited(submission, lambda content: content.update(schema=7))
+    outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
+    assert outcome.code == 1 and "schema: is 7" in outcome.err and "0 submissions" in outcome.out
+    assert [what for _, what in data_of(tmp_path / "site" / "about.html")["left_out"]] == [
+        "schema: is 7, and this version reads 1"
+    ]
+
+
+def test_invented_scores_are_said_to_be_so(medtasks, submission, tmp_path):
+    edited(submission, lambda content: content.update(invented="for a test"))
+    assert "INVENTED" in medtasks("site", "--submissions", ROOT, "-o", "site").err
+    assert all(data_of(page)["invented"] for page in (tmp_path / "site").rglob("*.html"))
+
+
+def test_a_later_site_takes_the_place_of_an_earlier_one_and_of_nothing_else(medtasks, site, tmp_path):
+    (site / "models" / "old.html").write_text("old")
+    assert medtasks("site", "--submissions", ROOT, "-o", "site").code == 0
+    assert not (site / "models" / "old.html").exists()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("mine")
+    refused = medtasks("site", "-o", "other")
+    assert refused.code == 2 and "holds files that no site wrote" in refused.err
+    assert [path.name for path in other.iterdir()] == ["thesis.txt"]
+
+
+def test_submitted_models_alone_and_nothing_at_all(medtasks, submission, tmp_path):
+    outcome = medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site")
+    assert outcome.code == 0 and "0 published results, 1 submission" in outcome.out
+    (tmp_path / "empty").mkdir()
+    nothing = medtasks("site", "--submissions", "empty", "--no-published", "-o", "site2")
+    assert nothing.code == 2 and "there is nothing to show" in nothing.err
+    assert "no such folder" in medtasks("site", "--submissions", "gone", "-o", "site2").err
