@@ -27,6 +27,7 @@ Statistic = Literal[
     "costs",
     "departments",
     "joined",
+    "experts",
 ]
 
 
@@ -91,6 +92,7 @@ class Item(Strict):
     covariates: list[str] = []
     pairs: list[Pair] = []
     judges: list[str] = []  # costs: models of the jury, whose printed prices are those of judging
+    dataset: str = ""  # experts: whose answers experts compared
     of: dict[str, str] = {}  # joined: column -> the item that it is a column of
     note: str = ""
 

@@ -11,7 +11,7 @@ from medtasks_ext.report.atlas.cells import Cell, Data, printed_figures
 from medtasks_ext.report.atlas.claims import claimed
 from medtasks_ext.report.atlas.costs import costs
 from medtasks_ext.report.atlas.models import covariate, marks
-from medtasks_ext.report.atlas.own_runs import departments, detectable_effects
+from medtasks_ext.report.atlas.own_runs import departments, detectable_effects, experts
 from medtasks_ext.report.atlas.spec import atlases
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
@@ -107,6 +107,12 @@ def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
 def _restated(item: Item, data: Data) -> Iterator[Cell]:
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
+    if item.axis == "suite":
+        return
+    for model in data.models:  # columns that are means over tasks: those of own runs
+        for name, group in _groups(item, data).items() if model.own else ():
+            if (mean := model.score(group, "zero_shot", whole=False)) is not None:
+                yield Cell(model.name, name, None, item.scale * mean, True, model.note(group, "zero_shot"))
 
 
 def _trends(item: Item, data: Data) -> Iterator[Cell]:
@@ -202,6 +208,7 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "costs": costs,
     "departments": departments,
     "joined": _joined,
+    "experts": experts,
 }
 
 
