@@ -38,6 +38,7 @@ def run(quick: bool) -> Iterator[Row]:
         )
         done = fresh("viewer", "read", folder=folder)
         yield Row("  all of them read, clusters and costs", f"{done['seconds']:.1f} s of the processor")
+        yield Row("  a search in all of them", f"{done['search']:.1f} s of the processor")
         yield Row(
             "  memory", f"{done['megabytes']:.0f} MB", f"under {MEGABYTES} MB", done["megabytes"] < MEGABYTES
         )
@@ -95,4 +96,10 @@ def read(folder: str) -> dict[str, float]:
     viewer.answer("dataset", {"dataset": TASK})
     viewer.answer("errors", {"dataset": TASK})
     viewer.answer("confusion", {"dataset": TASK})
-    return {"seconds": time.process_time(), "megabytes": peak_gigabytes() * 1000}
+    seconds = time.process_time()
+    viewer.answer("search", {"dataset": TASK, "q": "in no document"})
+    return {
+        "seconds": seconds,
+        "search": time.process_time() - seconds,
+        "megabytes": peak_gigabytes() * 1000,
+    }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.secret_values import Secrets
 
 _REMEDY = "make room or give write access, then run the same command again; what is written is kept"
 
@@ -26,7 +27,7 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
         remedy: what the user can do where the place cannot be written.
 
     Raises:
-        MedtasksError: the disk is full, or the folder cannot be written.
+        MedtasksError: the disk is full, the folder cannot be written, or the file would hold a secret.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,6 +36,7 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
             try:
                 yield file
                 file.flush()
+                Secrets.known().check(part, path)
                 os.fsync(file.fileno())
             except BaseException:
                 with suppress(OSError):
@@ -44,6 +46,16 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
     except OSError as error:
         raise cannot_write(path, error, remedy) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text in UTF-8, whole or not at all.
+
+    Raises:
+        MedtasksError: as for `atomic_file`.
+    """
+    with atomic_file(path) as file:
+        file.write(text.encode(errors="replace"))
 
 
 def sync_folder(folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.secret_values import Secrets
 
 #: How deep arrays and objects may stand in each other.
 MAX_DEPTH = 200
@@ -100,7 +101,7 @@ def json_bytes(content: Any, indent: int | None = None) -> bytes:
 def write_json(path: Path, content: Any) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
     with atomic_file(path) as file:
-        file.write(json_bytes(content, indent=1))
+        file.write(Secrets.known().hidden(json_bytes(content, indent=1)))
 
 
 def read_json(path: Path) -> Any:

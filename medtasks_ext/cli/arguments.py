@@ -22,6 +22,7 @@ from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.model_configs import find_config
+from medtasks_ext.runs.secrets import note_secrets
 
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -109,6 +110,8 @@ def lm_eval_config(
             config = EvaluatorConfig.from_cli(namespace)
     except (ValueError, TypeError, FileNotFoundError) as error:
         raise MedtasksError(str(error), where=f"medtasks {command}", remedy=remedy) from None
+    for given in (config.model_args, config.gen_kwargs, config.metadata):
+        note_secrets(given)
     if config.model in BATCHING_MODELS and not _says_batch_size(namespace):
         config.batch_size = "auto"  # lm-eval's own default is one question at a time
     hide_bars(config.model)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.atomic import write_text
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
@@ -30,17 +31,18 @@ def card(
 ) -> int:
     """Write what the author of a model publishes.
 
-    A section for the model card, its front matter with a model-index, .eval_results for the hub, an
-    Every-Eval-Ever record, and a manifest to repeat the run.
+    A section for the model card, its front matter with a model-index of suites and their main axes, one of
+    every task, .eval_results for the hub, an Every-Eval-Ever record, and a manifest to repeat the run.
 
     Example: medtasks card runs/MODEL -o card
     """
     from medtasks_ext.report.card.every_eval_ever import every_eval_ever
     from medtasks_ext.report.card.facts import whole_alone
-    from medtasks_ext.report.card.hub import eval_results, model_index
+    from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
     from medtasks_ext.report.card.manifest import manifest
     from medtasks_ext.report.card.section import card_section
-    from medtasks_ext.report.card.standing import card_standings, picture, picture_name
+    from medtasks_ext.report.card.standing import card_standings, drawn, picture_name
+    from medtasks_ext.report.pictures.draw import is_possible
     from medtasks_ext.results.reading import read_results
 
     tasks, folder = registry(), out_folder(out)
@@ -53,17 +55,22 @@ def card(
         entry, left_out = whole_alone(entry)
     _verify(entry)
     found = [] if entry.sample else card_standings(entry, tasks)
-    section = card_section(entry, tasks, left_out, found)
-    files = {"medical-evaluation.md": section, **{picture_name(item): picture(item) for item in found}}
+    pictures = is_possible()
+    section = card_section(entry, tasks, left_out, found, pictures=pictures)
+    files = {"medical-evaluation.md": section}
+    if pictures:
+        files |= {picture_name(item): drawn(item) for item in found}
+    elif found:
+        say('strips of characters stand for pictures; for these: pip install "medtasks[plots]"')
     if entry.sample:
         say("SAMPLE DATA: the section says so; no results that machines read are written")
     else:
-        files["README.md"] = f"{model_index(entry)}\n{section}"
+        files["README.md"] = f"{model_index(entry, tasks)}\n{section}"
+        files["model-index-tasks.yaml"] = tasks_index(entry)
         files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}
     for name, text in files.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_text(path, text)
     write_json(folder / "medtasks-manifest.json", manifest(entry))
     names = [*files, "medtasks-manifest.json"]
     if not entry.sample:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from medtasks_ext.cli.app import AsJson, ByLabels
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say
+from medtasks_ext.csvfile import write_csv
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import TaskChange, suite_groups
@@ -204,7 +204,4 @@ def _write(folder: Path, content: dict[str, Any]) -> None:
         if name == "labels" and not rows:
             (folder / "labels.csv").unlink(missing_ok=True)  # of an earlier comparison
             continue
-        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else ["name"])
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(folder / f"{name}.csv", rows, list(rows[0]) if rows else ["name"])

@@ -36,6 +36,8 @@ _BUILT_IN = ("oracle", "random-label", "nearest-shot")
 _JURY = "local"
 #: How most commands get what is missing.
 SAME_COMMAND = "the same command goes on"
+#: How metrics end that count answers over which processes of scoring failed.
+_NOT_DECIDED = "_not_decided"
 #: Tasks that a call left without a score.
 _UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED)
 _NAME_OF_VALUE = re.compile(r"([\w-]+)['\"]?\s*[=:]")
@@ -132,6 +134,8 @@ def say_end(
         say(f"✗ {stopped(cause)}")
     for note in run.manifest.notes:
         say(f"note: {note}")
+    for note in _not_decided(run):
+        say(f"note: {note}")
     say_sent(run.folder)
     say(f"results: {run.files.results_file}")
     commands = list(_next(run, again if failed or unfinished or cause else None))
@@ -146,6 +150,17 @@ def say_sent(folder: Path) -> None:
     for host, way in dict.fromkeys((item.host, item.way) for item in found):
         names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
         say(f"sent to {host} ({way.value}): text that is not open, of {some(names)}")
+
+
+def _not_decided(run: Run) -> Iterator[str]:
+    """Tasks with answers over which processes of scoring failed."""
+    for name, record in run.results().items():
+        shares = (value for metric, value in record["metrics"].items() if metric.endswith(_NOT_DECIDED))
+        if n := round(max(shares, default=0.0) * record["n"]):
+            yield (
+                f"{name}: {counted(n, 'answer')} not decided and counted as wrong: a process of scoring "
+                f"failed twice; `medtasks rescore {run.folder}` tries them again"
+            )
 
 
 def _failed(run: Run) -> Iterator[str]:
@@ -184,6 +199,7 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
     yield from _judging(run, waiting, folder)
     if results:
         yield f"medtasks report {folder} -o report"
+        yield f"medtasks view {folder}"
     scored = any("score" in item["metrics"] and _all_rows(item) for item in results.values())
     sample = any("SAMPLE_DATA" in item["metrics"] for item in results.values())
     if scored and not sample and run.manifest.identity.model["model"] not in _BUILT_IN:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,6 @@ import typer
 from medtasks_ext.cli.app import AllowHost, DryRun, command_app
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import names_in, say
-from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
@@ -143,43 +141,31 @@ def jury(
 
     Exit code 1: comparisons are missing.
     """
-    from medtasks_ext.cli import judging as asking
+    from medtasks_ext.cli.ask_folder import ask_in_folder
     from medtasks_ext.cli.human_tables import print_agreement, print_rates
+    from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
+    from medtasks_ext.judge.jury import load_jury
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
-    from medtasks_ext.human.jury import comparisons, jury_figures, write_jury
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import budget_of
-    from medtasks_ext.judge.checks import check_jury, check_prices
-    from medtasks_ext.judge.engine import Engine
-    from medtasks_ext.judge.jury import check_keys, load_jury
-    from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
-
     judges, compared = load_jury(jury_name), comparisons(drawn)
-    check_jury(judges, compared)
-    check_prices(judges, max_cost)
-    store = JudgementStore(folder)
-    with nullcontext() if dry_run else Lease(folder, "medtasks human jury"), closing(store):
-        store.open(write=not dry_run)
-        budget = budget_of(max_cost, judges, [store])
-        egress = Egress.of(allow_host or [])
-        engine = Engine(judges, [RunToJudge(compared, store)], budget, say=say, egress=egress)
-        asks, outcome = engine.pending(), None
-        if dry_run:
-            asking.warn_withheld(engine, asks)
-            asking.print_estimates(engine.estimates(asks), budget)
+    with ask_in_folder(
+        folder,
+        judges,
+        compared,
+        command="medtasks human jury",
+        dry_run=dry_run,
+        max_cost=max_cost,
+        allow_host=allow_host,
+    ) as asked:
+        if asked is None:
             raise typer.Exit(DONE)
-        if asks:
-            check_keys([judge for judge in judges.models if any(a.request.judge == judge.name for a in asks)])
-            outcome = asking.ask_all(engine, asks)
-        found = jury_figures(drawn, compared, judges, store)
+        found = jury_figures(drawn, compared, judges, asked.store)
         write_jury(folder, found, drawn, judges)
     title = "jury of models (not a human evaluation)"
     criteria = [item.criterion for item in found.verdicts]
     print_rates(title, criteria, drawn.record)
     print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
-    raise typer.Exit(_end_of_jury(found, outcome, folder))
+    raise typer.Exit(_end_of_jury(found, asked.outcome, folder))
 
 
 def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -65,10 +65,7 @@ def judge_calibrate(
 
 
 def _write(path: Path, lines: Sequence[dict[str, str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
+    write_csv(path, lines)
     typer.echo(
         f"{path}: {len(lines):,} answers; fill in rating and rater, lines without a rating do not count"
     )

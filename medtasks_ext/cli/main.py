@@ -25,6 +25,7 @@ from medtasks_ext.cli.app import command_of
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
+from medtasks_ext.secret_values import forget, hidden_output
 from medtasks_ext.telemetry import switch_off_telemetry
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -36,13 +37,13 @@ PANELS = {
     "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore", "verify"),
     "Results": ("report", "view", "show", "compare", "reproduce", "card", "cite", "export", "ingest"),
     "Leaderboard": ("submit", "check-submission", "site"),
-    "Judges": ("judge", "human", "judge-calibrate", "judge-data", "judge-eval"),
+    "Judges": ("judge", "human", "judge-calibrate", "judge-gold", "judge-data", "judge-eval"),
     "Data": ("data", "prompts", "doctor"),
     "Studies": ("contamination", "difficulty", "departments", "sample"),
     "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
 }
 #: Commands whose next call goes on where an interrupted one ended.
-_RESUMABLE = frozenset({"run", "contamination", "judge", "judge-eval", "departments"})
+_RESUMABLE = frozenset({"run", "contamination", "judge", "judge-gold", "judge-eval", "departments"})
 #: What to write in place of an option that is no more.
 _GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 
@@ -170,6 +171,12 @@ def _root(
 def main() -> None:
     """Entry point: user errors become one message, exit code 2."""
     switch_off_telemetry()
+    forget()
+    with hidden_output():
+        _main()
+
+
+def _main() -> None:
     try:
         app(standalone_mode=True)
     except MedtasksError as error:

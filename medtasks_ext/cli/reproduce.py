@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from medtasks_ext.report.atlas.models import own_models, published_models
 from medtasks_ext.report.atlas.spec import Atlas, atlases
 from medtasks_ext.report.atlas.statistics import cells_of, holds, largest_deviation
 from medtasks_ext.report.atlas.write import text, wide, write_all, write_item
+from medtasks_ext.report.pictures.draw import is_possible
 from medtasks_ext.results.prices import Price, prices
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def reproduce(
         typer.Option(help="INPUT,OUTPUT in USD per million tokens, one for each run; else of model_configs."),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Folder for CSV, LaTeX and one Parquet file.")
+        str | None, typer.Option("-o", "--out", help="Folder for CSV, LaTeX, SVG, PNG and one Parquet file.")
     ] = None,
 ) -> int:
     """Recompute the papers' tables, figures and claims.
@@ -93,18 +95,36 @@ def reproduce(
         _print_table(known[key.partition(":")[0]].items[key.partition(":")[2]], cells)
     if folder:
         write_all(folder / "atlas.parquet", found)
-        say(f"{folder}: {counted(len(found), 'block')} as CSV and LaTeX, and atlas.parquet")
+        pictures = "" if is_possible() else '; pictures need `pip install "medtasks[plots]"`'
+        forms = "CSV, LaTeX, SVG and PNG" if is_possible() else "CSV and LaTeX"
+        say(f"{folder}: {counted(len(found), 'block')} as {forms}, and atlas.parquet{pictures}")
     return 0 if sound else 1
 
 
+#: what a statistic does with a paper's figures, where it does not recompute them
+_STATES = {
+    "restated": "restated",
+    "departments": "of own runs",
+    "detectable_effects": "restated, and of own runs",
+}
+
+
 def _list(known: dict[str, Atlas]) -> None:
+    """All tables and figures with their state."""
+    tally: Counter[str] = Counter()
     for suite, atlas in known.items():
         for name, item in atlas.items.items():
-            typer.echo(f"{suite}:{name}  {item.title} ({item.source})")
+            state = _STATES.get(item.statistic, "recomputed")
+            tally[state] += 1
+            picture = ", picture" if item.pictures else ""
+            typer.echo(f"{suite}:{name}  {item.title} ({item.source}): {state}{picture}")
     typer.echo("\nwithout data:")
     for suite, atlas in known.items():
+        tally["without data"] += len(atlas.left_out)
         for name, reason in atlas.left_out.items():
             typer.echo(f"{suite}:{name}  {reason}")
+    parts = ", ".join(f"{n} {state}" for state, n in tally.items())
+    typer.echo(f"\n{tally.total()} tables, figures and claims: {parts}")
 
 
 def _chosen(name: str, known: dict[str, Atlas]) -> dict[str, list[str]]:

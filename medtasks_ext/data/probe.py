@@ -5,15 +5,14 @@ A scheduled workflow runs `python -m medtasks_ext.data.probe FILE.csv [NAME...]`
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import write_text
+from medtasks_ext.csvfile import csv_text
 from medtasks_ext.data.card import card_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
@@ -84,12 +83,8 @@ def main(arguments: Sequence[str]) -> int:
     target, *names = arguments
     datasets = dict.fromkeys(select(registry(), names).values())
     lines = [line for dataset in datasets if source_of(dataset).download for line in probe(dataset)]
-    table = io.StringIO()
-    writer = csv.DictWriter(table, [field.name for field in fields(Line)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(line) for line in lines)
-    with atomic_file(Path(target)) as out:
-        out.write(table.getvalue().encode())
+    table = [[field.name for field in fields(Line)], *(asdict(line).values() for line in lines)]
+    write_text(Path(target), csv_text(table, ends="\n"))
     tried = {line.dataset for line in lines if "terms" not in line.result}
     lost = sorted(tried - {line.dataset for line in lines if line.rows})
     print(f"{len(tried) - len(lost)} of {len(tried)} datasets can be had; {target}")

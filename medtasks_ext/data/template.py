@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.csvfile import csv_text
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.cells import NOTES
 from medtasks_ext.rows.closed import columns_of
@@ -118,9 +118,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _as_csv(rows: list[dict[str, Any]], columns: _Columns) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\r\n").writerows([list(columns), *map(_cells, rows)])
-    return text.getvalue().encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
+    text = csv_text([list(columns), *map(_cells, rows)])
+    return text.encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
 
 
 def _as_xlsx(rows: list[dict[str, Any]], columns: _Columns) -> bytes:

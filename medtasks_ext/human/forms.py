@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from medtasks_ext import __version__
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.kinds import Kind, KindName, Language, Option, load_kind, page_words
 from medtasks_ext.human.page import render_page
@@ -70,7 +71,7 @@ def cell(text: str, language: Language) -> str:
     if len(text) > LONGEST_CELL:
         return page_words()["too_long"].of(language)
     looks_like_value = len(text) < 30 and any(character.isdigit() for character in text)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) or looks_like_value else text
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) or looks_like_value else text
 
 
 def uncelled(text: str) -> str:
@@ -151,7 +152,8 @@ def write_forms(export: Export, folder: Path) -> list[Path]:
     for file, content in contents.items():
         # \r\n is the CSV writer's; the mark tells Excel that the file is UTF-8
         encoding = "utf-8-sig" if file.endswith(".csv") else "utf-8"
-        (folder / file).write_bytes(content.encode(encoding))
+        with atomic_file(folder / file) as made:
+            made.write(content.encode(encoding))
     write_json(folder / KEY_FILE, key)
     return [*(folder / file for file in contents), folder / KEY_FILE]
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.csvfile import write_csv
 from medtasks_ext.human.agreement import agreements
 from medtasks_ext.human.kinds import load_kind
-from medtasks_ext.human.results import MERGING, Criterion, agreement_rows, rate_row, write_csv
+from medtasks_ext.human.results import MERGING, Criterion, agreement_rows, rate_row
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.human.results import origin, write_csv
+from medtasks_ext.csvfile import write_csv
+from medtasks_ext.human.results import origin
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.stats.agreement import Estimate, pairwise_baseline
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.agreement import Agreement, agreements
 from medtasks_ext.human.kinds import load_kind
@@ -206,7 +205,8 @@ def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: M
             {"id": item.point, "weight": item.weight, "met": item.met, "votes": dict(item.votes)}
         )
     lines = [json.dumps({"id": case, "points": points}, ensure_ascii=False) for case, points in cases.items()]
-    _write(folder / "decisions.jsonl", "".join(f"{line}\n" for line in lines))
+    with atomic_file(folder / "decisions.jsonl") as file:
+        file.write("".join(f"{line}\n" for line in lines).encode())
     votes = [
         {"case": item.case, "point": item.point, "expert": expert, "decision": "met" if met else "not_met"}
         for item in found
@@ -294,18 +294,3 @@ def agreement_rows(found: Iterable[Criterion]) -> list[dict[str, Any]]:
         for item in found
         for one in item.agreement
     ]
-
-
-def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table, whole or not at all."""
-    file = io.StringIO(newline="")
-    if rows:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    _write(path, file.getvalue())
-
-
-def _write(path: Path, content: str) -> None:
-    with atomic_file(path) as file:
-        file.write(content.encode())

@@ -8,10 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
+from medtasks_ext.csvfile import write_csv
 from medtasks_ext.human.agreement import Agreement, agreements
 from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import Language, load_kind
-from medtasks_ext.human.results import agreement_row, origin, write_csv
+from medtasks_ext.human.results import agreement_row, origin
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights

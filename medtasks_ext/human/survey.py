@@ -10,11 +10,12 @@ from random import Random
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.agreement import Agreement, agreements
 from medtasks_ext.human.forms import Export, Item
 from medtasks_ext.human.kinds import Language, Option, load_kind
-from medtasks_ext.human.results import agreement_row, origin, write_csv
+from medtasks_ext.human.results import agreement_row, origin
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
+from medtasks_ext.csvfile import as_written
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.registry.tasks import describe
@@ -114,7 +115,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if absent := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
                 raise MedtasksError(f"columns are missing: {', '.join(absent)}", where=path, remedy=_REMEDY)
             for number, row in enumerate(reader, start=2):
-                yield number, {name: row[name] for name in COLUMNS}
+                yield number, {name: as_written(row[name] or "") for name in COLUMNS}
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the file with the anchors") from None
     except (UnicodeDecodeError, csv.Error, JsonError) as error:

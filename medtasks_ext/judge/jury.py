@@ -17,6 +17,7 @@ from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import Price
 from medtasks_ext.results.suite_figures import JudgePrice
+from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class Judge(Strict):
     @property
     def api_key(self) -> str | None:
         """The key, from the environment."""
-        return os.environ.get(self.api_key_env) or None if self.api_key_env else None
+        key = os.environ.get(self.api_key_env) or None if self.api_key_env else None
+        note(key)
+        return key
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """USD; 0 where no price is known."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import write_text
+from medtasks_ext.csvfile import as_written_row, csv_text
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.judge.cases import response_hash
 from medtasks_ext.runs.folder import RunFolder
@@ -47,7 +47,7 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
                     where=path,
                     remedy=f"the columns are {', '.join(wanted)}",
                 )
-            rows = list(reader)
+            rows = [as_written_row(row) for row in reader]
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the CSV with the ratings") from None
     except (UnicodeDecodeError, csv.Error) as error:
@@ -100,10 +100,7 @@ def keep_ratings(ratings: Ratings, runs: Mapping[str, Sequence[JudgedTask]]) -> 
             for axis, score in axes.items()
         ]
         if lines:
-            content = io.StringIO(newline="")
-            csv.writer(content).writerows([_KEPT, *lines])
-            with atomic_file(RunFolder(Path(run)).ratings_file) as file:
-                file.write(content.getvalue().encode())
+            write_text(RunFolder(Path(run)).ratings_file, csv_text([_KEPT, *lines]))
 
 
 def kept_ratings(runs: Mapping[str, Sequence[JudgedTask]]) -> tuple[Ratings, int]:
@@ -117,7 +114,7 @@ def kept_ratings(runs: Mapping[str, Sequence[JudgedTask]]) -> tuple[Ratings, int
         hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
         chosen = {task.name for task in tasks}
         with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
+            for row in map(as_written_row, csv.DictReader(file)):
                 place = (row["task"], row["document"])
                 if hashes.get(place) == row["response"]:
                     by_rater = ratings.setdefault((run, *place), {})

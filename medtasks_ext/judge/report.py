@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -10,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.jury import HUMAN
@@ -268,10 +268,7 @@ def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
     rows = [asdict(item) for item in figures]
     path = RunFolder(folder).agreement_file
     write_json(path, rows)
-    with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(Figure.__dataclass_fields__))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(path.with_suffix(".csv"), rows, list(Figure.__dataclass_fields__))
 
 
 def read_figures(folder: Path) -> list[Figure]:

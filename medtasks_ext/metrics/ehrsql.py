@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.metrics.common import Document, Metrics, both
-from medtasks_ext.metrics.sql_sandbox import OUT_OF_TIME, Outcome, SqlSandbox
+from medtasks_ext.metrics.sql_sandbox import Outcome, SqlSandbox
 from medtasks_ext.privacy import excerpt, shows_text
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ _NOTHING = Outcome(None, "no statement")
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """HELM's metrics of one document, and repaired ones beside them.
 
+    `ehr_sql_not_decided` is 1 where processes failed twice over one of the queries, which says nothing about
+    the answer. It counts as wrong officially, and not at all in the repaired accuracy.
+
     `ehr_sql_execution_accuracy` (the score) is 1 when both results have rows and their sets of rows
     are equal, or when the reply is blank and the gold has neither rows nor slot values. Precision
     and recall of answerable questions are HELM's indicators, averaged over all documents.
@@ -70,6 +73,7 @@ def _statistics(document: Document, gold: Mapping[str, Any], answer: Mapping[str
     return {
         **dict.fromkeys(("score", "ehr_sql_execution_accuracy"), right),
         "ehr_sql_query_validity": float(found.error is None),
+        "ehr_sql_not_decided": float(not all(outcome.decided for outcome in outcomes.values())),
         **dict.fromkeys(("ehr_sql_precision_answerable", "ehr_sql_recall_answerable"), attempted),
         **_as_meant(
             outcomes[meant_gold],
@@ -94,7 +98,8 @@ def _abstains(sql: str) -> bool:
 def _as_meant(gold: Outcome, found: Outcome, *, answerable: bool, tried: bool) -> Metrics:
     if answerable:
         right = float(tried and found.rows is not None and gold.rows == found.rows)
-        countable = gold.rows is not None  # where the gold cannot run nothing can be right
+        # where the gold cannot run nothing can be right
+        countable = gold.rows is not None and found.decided
     else:
         right, countable = float(not tried), True
     attempted = float(tried and answerable)
@@ -130,13 +135,18 @@ class _Database:
         wanted = [query for query in dict.fromkeys([*gold, *predicted]) if query not in known]
         known |= zip(wanted, self.sandbox.run(wanted), strict=True) if wanted else ()
         for query in gold:
-            if query not in self.gold:
-                self.gold[query] = known[query]
-                if known[query].error == OUT_OF_TIME:  # on a machine that is far too busy
-                    shown = query if shows_text() else excerpt(query)
-                    log.warning("a gold query ran out of time, so no answer to it can be right: %s", shown)
-        self.last = {query: known[query] for query in (*gold, *predicted)}
-        return self.last
+            outcome = known[query]
+            if query in self.gold:
+                continue
+            if outcome.decided:
+                self.gold[query] = outcome
+            if outcome.took_too_long or not outcome.decided:
+                shown = query if shows_text() else excerpt(query)
+                why = f"gave no result ({outcome.error}), so no answer to it can be right"
+                log.warning("a gold query %s: %s", why, shown)
+        found = {query: known[query] for query in (*gold, *predicted)}
+        self.last = {query: outcome for query, outcome in found.items() if outcome.decided}
+        return found
 
 
 @lru_cache(maxsize=4)

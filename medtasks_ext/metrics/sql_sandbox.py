@@ -3,9 +3,12 @@
 A worker (`sql_worker.py`) is a fresh interpreter with an empty environment that imports nothing but
 the standard library, opens one database read-only and immutable, and accepts SELECT statements alone:
 SQLite's authorizer refuses ATTACH, PRAGMA, writes, transactions and functions that reach outside.
-Statement length, depth, cells, rows, memory and time are limited inside; on Linux and macOS the
-system also refuses further files, file writes, children and memory (Windows knows no such limits).
-A worker that does not answer in time is killed from here and replaced, and so is one that died.
+Statement length, depth, cells, rows, memory and steps of SQLite's virtual machine are limited inside;
+on Linux and macOS the system also refuses further files, file writes, children, memory and processor
+time (Windows knows no such limits). None of these depends on how busy the machine is. The clock on the
+wall is a back stop: a worker that is silent for too long is killed from here and replaced, and so is
+one that died. Neither says anything about the query, which is run once more in a new worker; where
+that one fails, too, the query is not decided.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import struct
 import subprocess
 import sys
@@ -30,16 +34,19 @@ from medtasks_ext.errors import MedtasksError
 _WORKER = Path(__file__).with_name("sql_worker.py")
 _LENGTH = struct.Struct(">Q")
 _MIB = 1 << 20
-#: The reason of a query that took longer than it may, as a worker says it, too.
-OUT_OF_TIME = "out of time"
+_OUT_OF_CPU: int | None = getattr(signal, "SIGXCPU", None)  # Windows has no such signal
+#: The reasons of a query that took longer than it may: a worker counted its steps, or the system ended it.
+TOO_LONG, TOO_MUCH_TIME = "too many steps", "too much processor time"
+_MOST_RUNS = 2  # of a query whose worker fails
 
 
 @dataclass(frozen=True)
 class Limits:
     """What one query may use."""
 
-    seconds: float = 2.0  # running time; a worker that is still silent `grace` seconds later is killed
-    grace: float = 1.0
+    steps: int = 300_000_000  # of SQLite's virtual machine: some 2 to 6 s on a machine that is idle
+    cpu_seconds: int = 20  # of a processor, for what takes long within one step
+    seconds: float = 120.0  # by the clock on the wall, after which a worker is killed
     rows: int = 50_000  # distinct rows of a result
     result_bytes: int = 16 * _MIB  # text, blobs and eight bytes per number in the distinct rows
     #: the longest text or blob, in results and on the way there (from Python 3.11)
@@ -64,20 +71,34 @@ class Limits:
             "SQLITE_LIMIT_VDBE_OP": 25_000,
             "SQLITE_LIMIT_WORKER_THREADS": 0,
         }
-        names = ("seconds", "rows", "result_bytes", "heap_bytes", "memory_bytes")
-        return {**{name: getattr(self, name) for name in names}, "sqlite": sqlite}
+        names = ("steps", "cpu_seconds", "rows", "result_bytes", "heap_bytes", "memory_bytes")
+        return {**{name: getattr(self, name) for name in names}, "too_long": TOO_LONG, "sqlite": sqlite}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The distinct rows of a query, or None and the reason."""
+    """The distinct rows of a query, or None and the reason.
+
+    Attributes:
+        decided: False where workers failed, which says nothing about the query.
+    """
 
     rows: frozenset[tuple[Any, ...]] | None
     error: str | None = None
+    decided: bool = True
+
+    @property
+    def took_too_long(self) -> bool:
+        """Whether the query itself used up its steps or its processor time."""
+        return self.error in (TOO_LONG, TOO_MUCH_TIME)
 
 
 class _WorkerError(Exception):
     """The worker ended before it answered."""
+
+
+class _TooMuchTimeError(Exception):
+    """The system ended the worker, since the query had used up its processor time."""
 
 
 class _Worker:
@@ -113,8 +134,9 @@ class _Worker:
 
         Raises:
             _WorkerError: it was killed, or died.
+            _TooMuchTimeError: the query had used up its processor time.
         """
-        return self._ask({"sql": sql}, self.limits.seconds + self.limits.grace)
+        return self._ask({"sql": sql}, self.limits.seconds)
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -140,7 +162,11 @@ class _Worker:
             pass  # a pipe that broke, or half an answer: told apart below
         finally:
             timer.cancel()
-        raise _WorkerError(OUT_OF_TIME if late.is_set() else "the process died (memory or processor time)")
+        if late.is_set():
+            raise _WorkerError(f"its process did not answer within {seconds:g} s")
+        if _OUT_OF_CPU is not None and self.process.wait() == -_OUT_OF_CPU:
+            raise _TooMuchTimeError
+        raise _WorkerError("its process died")
 
     def kill(self) -> None:
         """End the process and wait for it."""
@@ -188,6 +214,14 @@ class SqlSandbox:
         n_bytes = len(sql.encode(errors="surrogatepass"))
         if n_bytes > self.limits.sql_bytes:  # before it is sent, and for Pythons without setlimit
             return Outcome(None, f"a statement of more than {self.limits.sql_bytes} bytes")
+        outcome = self._run_once(sql)
+        for _ in range(_MOST_RUNS - 1):
+            if outcome.decided:
+                break
+            outcome = self._run_once(sql)
+        return outcome
+
+    def _run_once(self, sql: str) -> Outcome:
         worker = self._idle.get()
         try:
             if worker is not None and worker.process.poll() is not None:  # it died between two queries
@@ -197,12 +231,13 @@ class SqlSandbox:
                 worker = _Worker(self.database, self.limits)
                 self._live.add(worker)
             answer = worker.run(sql)
-        except _WorkerError as error:
+        except (_WorkerError, _TooMuchTimeError) as error:
             assert worker is not None
             worker.kill()
             self._live.discard(worker)
             worker = None
-            return Outcome(None, str(error))
+            own = isinstance(error, _TooMuchTimeError)
+            return Outcome(None, TOO_MUCH_TIME if own else str(error), decided=own)
         finally:
             self._idle.put(worker)
         if "rows" not in answer:

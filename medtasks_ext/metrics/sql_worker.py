@@ -12,11 +12,10 @@ import math
 import os
 import sqlite3
 import struct
-import time
 from typing import Any
 
 _LENGTH = struct.Struct(">Q")
-#: Instructions of SQLite's virtual machine between two looks at the clock.
+#: Instructions of SQLite's virtual machine between two looks at their number.
 _STEPS = 5_000
 #: What a statement may do. Everything else (ATTACH, PRAGMA, writes, transactions, …) is refused.
 _ALLOWED = frozenset(
@@ -51,7 +50,7 @@ class _Session:
 
     def __init__(self, database: str, limits: dict[str, Any]) -> None:
         self.limits = limits
-        self.deadline = math.inf
+        self.looks = 0  # at the number of steps that are left
         self.connection = sqlite3.connect(
             f"{database}?mode=ro&immutable=1", uri=True, isolation_level=None, cached_statements=0
         )
@@ -70,20 +69,26 @@ class _Session:
             for name, value in limits["sqlite"].items():
                 self.connection.setlimit(getattr(sqlite3, name), value)
         self.connection.set_authorizer(_authorise)
-        self.connection.set_progress_handler(lambda: time.monotonic() > self.deadline, _STEPS)
+        self.connection.set_progress_handler(self._is_too_long, _STEPS)
 
     def run(self, sql: str) -> dict[str, Any]:
         """The distinct rows of a statement, or why there are none."""
-        self.deadline = time.monotonic() + self.limits["seconds"]
+        self.looks = 0
         try:
             return self._rows(sql)
         except MemoryError:
             return {"error": "out of memory"}
         except Exception as error:  # whatever a model's SQL brings about is its own result
-            late = time.monotonic() > self.deadline
-            return {"error": "out of time" if late else f"{error}"[:500]}
-        finally:
-            self.deadline = math.inf
+            return {"error": self.limits["too_long"] if self._has_ended else f"{error}"[:500]}
+
+    def _is_too_long(self) -> bool:
+        """Whether a statement has had its steps. They are the same on any machine, however busy."""
+        self.looks += 1
+        return self._has_ended
+
+    @property
+    def _has_ended(self) -> bool:
+        return bool(self.looks * _STEPS > self.limits["steps"])
 
     def _rows(self, sql: str) -> dict[str, Any]:
         # Results are compared as sets of rows, so repeated rows need not be kept.
@@ -136,13 +141,13 @@ def _confine(limits: dict[str, Any]) -> None:
 
 
 def _allow_cpu(limits: dict[str, Any]) -> None:
-    """Processor time up to a little more than one query may take: it ends an orphan, too."""
+    """Processor time of one query: what ends a single step that takes for ever, and an orphan."""
     try:
         import resource
 
         used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used + limits["seconds"]) + 2, hard))
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used + limits["cpu_seconds"]), hard))
     except (ImportError, ValueError, OSError):
         return
 

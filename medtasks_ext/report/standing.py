@@ -28,6 +28,7 @@ _SIZE = 2.0
 _BILLIONS = re.compile(r"(?<![\d.A-Za-z])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
 #: strong and weak values that are named
 NAMED = 3
+_STRIP = 48  # characters of a strip
 #: suite and strategy -> published models, each with its scores: dataset -> score
 _Published: TypeAlias = "dict[tuple[str, str], list[tuple[Entry, dict[str, float]]]]"
 
@@ -137,6 +138,24 @@ class Standing:
         if not behind:
             return f"below {ahead[-1].entry.model}, the last"
         return f"between {ahead[-1].entry.model} and {behind[0].entry.model}"
+
+    @property
+    def strip(self) -> str:
+        """Published models from the least score to the greatest, their middle half thick, and the own one."""
+        scores = sorted(rival.score for rival in self.rivals)
+        least, most = min(scores[0], self.on_alike), max(scores[-1], self.on_alike)
+
+        def place(score: float) -> int:
+            return round((score - least) / (most - least or 1) * (_STRIP - 1))
+
+        quarters = [scores[round(share * (len(scores) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
+        low, first, middle, third, high = map(place, quarters)
+        cells = [" "] * _STRIP
+        cells[low : high + 1] = "─" * (high + 1 - low)
+        cells[first : third + 1] = "━" * (third + 1 - first)
+        cells[middle] = "┃"
+        cells[place(self.on_alike)] = "●" if self.placed else "○"
+        return f"{least:.2f} {''.join(cells)} {most:.2f}"
 
     @property
     def remarks(self) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.csvfile import plain
 from medtasks_ext.report.axes import suite_axes, title
 from medtasks_ext.results.conditions import beside_the_paper, unlike_the_paper
 
@@ -297,7 +298,8 @@ def csv_lines(table: pa.Table) -> list[str]:
     lines: list[str] = []
     writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\n")
     writer.writerow(table.column_names)
-    writer.writerows(zip(*(column.to_pylist() for column in columns), strict=True))
+    cells = zip(*(map(plain, column.to_pylist()) for column in columns), strict=True)
+    writer.writerows(cells)
     return lines
 
 

@@ -123,12 +123,12 @@ def _near(kind: str, one: Item, other: Item) -> NearKind | None:
     if kind not in IN_TEXT or len(one) != len(other):
         return None
     differ = [place for place, (mine, theirs) in enumerate(zip(one, other, strict=True)) if mine != theirs]
-    if all(overlap(one[place], other[place]) for place in differ):
+    if all(_overlap(one[place], other[place]) for place in differ):
         return "boundary"
     return "attribute" if all(place >= SUBJECTS[kind] for place in differ) else None
 
 
-def overlap(one: str, other: str) -> bool:
+def _overlap(one: str, other: str) -> bool:
     """Whether two stretches of text are parts of each other, or share half of their words."""
     short, long = sorted((one.casefold().strip(), other.casefold().strip()), key=len)
     if len(short) < (3 if short.isascii() else 2):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
 from medtasks_ext.results.conditions import GREEDY, decoding_words
@@ -120,8 +121,7 @@ def _export_task(
         {**_row(sample, official, dataset), **({"notes": notes} if notes else {})}
         for sample in iter_samples(RunFolder(run).samples_file(name))
     ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rows, ensure_ascii=False, indent=4), encoding="utf-8")
+    write_text(path, json.dumps(rows, ensure_ascii=False, indent=4))
     return Exported(path, len(rows), notes)
 
 

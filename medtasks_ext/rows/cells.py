@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+#: Encodings in which people have tables, for guesses; rarer ones fit the same few bytes as well.
+_ENCODINGS = ["cp1252", "cp1251", "koi8_r", "gb18030", "big5", "cp932", "euc_jp", "euc_kr"]
 _GUESSED = 1 << 16  # bytes around a place that is not UTF-8 by which its encoding is guessed
 
 
@@ -42,7 +44,7 @@ def _seems(content: bytes) -> str:
     """The encoding that a text seems to have; empty if none."""
     from charset_normalizer import from_bytes
 
-    found = from_bytes(content).best()
+    found = from_bytes(content, cp_isolation=_ENCODINGS).best()
     return found.encoding if found else ""
 
 

@@ -99,7 +99,8 @@ def _compiled(text: str) -> jinja2.Template:
 
 @lru_cache(maxsize=2048)
 def _variables(text: str) -> frozenset[str]:
-    return frozenset(meta.find_undeclared_variables(parsed(text)))
+    # a tree of its own: the search folds constants in place
+    return frozenset(meta.find_undeclared_variables(_environment.parse(text)))
 
 
 @lru_cache(maxsize=2048)

@@ -41,6 +41,8 @@ OFFICIAL = RowSchema(
 )
 #: Language codes that official files use besides ISO 639-1.
 _OTHER_CODES = {"cn": "zh", "jp": "ja"}
+#: Rows among which an option that is never right is no chance.
+_ENOUGH = 10
 
 
 @dataclass(slots=True)
@@ -144,8 +146,17 @@ class FieldReader:
         n_blank = reader.n_blank + len(found) - len(kept)
         if n_blank:
             self.faults.notes["left out, since the gold is blank"] += n_blank
+        self._note_indices(schema, kept)
         rebuilt = schema.rebuilt and self.rows.origin != "sample"
         return ReadRows(kept, n_blank, rebuilt, excluded, len(rows))
+
+    def _note_indices(self, schema: RowSchema, rows: list[ReadRow]) -> None:
+        """Indices that count from 1 are right indices of other options: only their distribution shows it."""
+        indices = [name for name, expression in schema.fields.items() if "as_letters" in expression]
+        for name in indices if len(rows) >= _ENOUGH else ():
+            if not any("A" in str(row.fields[name]) for row in rows):
+                what = f"and none of them has {name} 0, though options are counted from 0"
+                self.faults.notes[what] += len(rows)
 
     @property
     def _schemas(self) -> list[RowSchema]:

@@ -19,6 +19,7 @@ from typing import Any
 from medtasks_ext.atomic import cannot_write, sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.secret_values import Secrets
 
 _DIGITS = 32  # hexadecimal
 _MARK = b', "chain": "'
@@ -81,6 +82,7 @@ class ChainedFile:
         self.path = path
         self._head, self._lines, self._bytes = _start(path), 0, 0
         self._file: int | None = None
+        self._secrets: Secrets | None = None  # known when the first record is added
 
     def read(self) -> Iterator[dict[str, Any]]:
         """The records that are there; to be read to their end before the first `add`.
@@ -109,7 +111,9 @@ class ChainedFile:
         Raises:
             MedtasksError: the disk does not take it.
         """
-        body = json_bytes(record)[:-1]
+        if self._secrets is None:
+            self._secrets = Secrets.known()
+        body = self._secrets.hidden(json_bytes(record)[:-1])
         head = _next(self._head, body)
         line = body + _MARK + head.encode() + b'"}\n'
         try:

@@ -87,6 +87,20 @@ class SampleFile:
                     else:
                         yield sample
 
+    def holding(self, words: str) -> Iterator[int]:
+        """Places of records, among those read before, whose lines hold a text in any of their keys or values.
+
+        Args:
+            words: folded, as by `str.casefold`. JSON may write them with escapes, or as they are.
+        """
+        forms = {json.dumps(words, ensure_ascii=asks)[1:-1].casefold() for asks in (True, False)}
+        with self.path.open("rb") as file:
+            for place, begin in enumerate(self._begins):
+                file.seek(begin)
+                line = file.readline().decode(errors="replace").casefold()
+                if any(form in line for form in forms):
+                    yield place
+
     def record(self, place: int) -> Sample:
         """A record that was read before.
 

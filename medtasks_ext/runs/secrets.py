@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from medtasks_ext.egress import shown_url
+from medtasks_ext.secret_values import note
 
 #: Parts of names whose values are secrets, whole words between `_`, `-` and changes of case.
 _WORDS = frozenset(
@@ -33,6 +35,28 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"]+")
 def is_secret(name: str) -> bool:
     """Whether the value of such a name says how to log in."""
     return name not in _HARMLESS and any(part.lower() in _WORDS for part in _SPLIT.split(name))
+
+
+def note_secrets(content: Any, name: str = "") -> None:
+    """Remember the values of secrets at any depth, so that nothing that is written or printed shows one."""
+    if name and is_secret(name):
+        note(content)
+    elif isinstance(content, dict):
+        for key, value in content.items():
+            note_secrets(value, str(key))
+    elif isinstance(content, list | tuple):
+        for value in content:
+            note_secrets(value)
+    elif isinstance(content, str) and "://" in content:
+        for url in _URL.findall(content):
+            note_address(url)
+
+
+def note_address(url: str) -> None:
+    """Remember what an address holds to log in: parts of its user info and its query."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        note(parts.username, parts.password, *(value for _, value in parse_qsl(parts.query)))
 
 
 def without_secrets(content: Any, salt: str, name: str = "") -> Any:

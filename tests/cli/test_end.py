@@ -130,17 +130,18 @@ def following(outcome) -> list[str]:
 def test_after_a_run_the_report_is_next_and_of_real_data_the_card(medtasks, chip_ctc, monkeypatch):
     call = ("--tasks", "bridge_chip_ctc", "--output_path", "my runs/run")
     outcome = medtasks("run", "--model", "oracle", *call)
-    assert following(outcome) == ["medtasks report 'my runs/run' -o report"]  # of a built-in model
+    first = ["medtasks report 'my runs/run' -o report", "medtasks view 'my runs/run'"]
+    assert following(outcome) == first  # of a built-in model
     monkeypatch.setattr("medtasks_ext.cli.end._BUILT_IN", ())
     outcome = medtasks("rescore", "my runs/run")
-    assert following(outcome)[1:] == []  # a card takes no part of a suite's rows
+    assert following(outcome) == first  # a card takes no part of a suite's rows
     monkeypatch.setattr("medtasks_ext.cli.end._all_rows", lambda record: True)
     outcome = medtasks("rescore", "my runs/run")
-    assert following(outcome)[1:] == ["medtasks card 'my runs/run' -o card"]
-    for command in (following(outcome)[0], f"{following(outcome)[1]} --parts"):
+    assert following(outcome) == [*first, "medtasks card 'my runs/run' -o card"]
+    for command in (first[0], f"{first[1]} -o answers --include-text", f"{following(outcome)[2]} --parts"):
         assert medtasks(*shlex.split(command)[1:]).code == 0
     outcome = medtasks("run", "--model", "oracle", "--data", "sample", *call[:2], "--output_path", "other")
-    assert following(outcome) == ["medtasks report other -o report"]
+    assert following(outcome) == ["medtasks report other -o report", "medtasks view other"]
 
 
 def test_judges_are_named_only_where_answers_wait_for_them(medtasks):
@@ -192,3 +193,18 @@ def test_of_many_unfinished_tasks_a_few_are_named(medtasks, monkeypatch):
 def test_the_table_says_how_many_examples_were_asked_for(medtasks):
     outcome = medtasks(*SAMPLE, "--tasks", "bridge_mednli", "--num_fewshot", 3)
     assert "3 examples in each prompt (--num_fewshot)" in outcome.out
+
+
+def test_answers_that_processes_of_scoring_failed_over_are_named(medtasks, monkeypatch):
+    from medtasks_ext.metrics.sql_sandbox import Outcome, SqlSandbox
+
+    def fail(sandbox, queries):
+        return [Outcome(None, "its process died", decided=False) for _ in queries]
+
+    with monkeypatch.context() as failing:
+        failing.setattr(SqlSandbox, "run", fail)
+        command = ("run", "--model", "oracle", "--tasks", "medhelm_ehrsql", "--data", "sample")
+        done = medtasks(*command, "--output_path", "run")
+    assert "answers not decided and counted as wrong" in " ".join(done.err.split())
+    again = medtasks("rescore", "run")
+    assert again.code == 0 and "not decided" not in again.err

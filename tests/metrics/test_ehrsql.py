@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import ehrsql
+from medtasks_ext.metrics.sql_sandbox import Outcome, SqlSandbox
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import STRATEGIES, registry
@@ -352,6 +353,27 @@ def test_a_gold_query_that_runs_out_of_time_is_said(database, caplog):
     forever = "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r"
     assert scored("select 1", gold(forever), database)["ehr_sql_execution_accuracy_repaired"] == (0, 0)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "ran out of time" in caplog.text and forever in caplog.text
+    assert "gave no result (too many steps)" in caplog.text and forever in caplog.text
     scored("select 2", gold(forever), database)
     assert len(caplog.records) == 1
+
+
+def test_a_query_that_is_not_decided_is_counted_and_asked_again(database, caplog, monkeypatch):
+    """A fault of processes is no result: it is not kept, and shows in a metric of its own."""
+    failing = [True]
+    run = SqlSandbox.run
+
+    def run_or_fail(sandbox, queries):
+        if failing[0]:
+            return [Outcome(None, "its process died", decided=False) for _ in queries]
+        return run(sandbox, queries)
+
+    monkeypatch.setattr(SqlSandbox, "run", run_or_fail)
+    own = gold("select id from patient where gender = 'female' and 1")
+    got = scored("select 1 union select 3 -- not decided", own, database)
+    assert got["ehr_sql_not_decided"] == 1 and got["score"] == 0
+    assert got["ehr_sql_execution_accuracy_repaired"] == (0, 0)
+    assert "gave no result (its process died)" in caplog.text
+    failing[0] = False
+    got = scored("select 1 union select 3 -- not decided", own, database)
+    assert got["ehr_sql_not_decided"] == 0 and got["score"] == 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import queue
 import re
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -49,8 +52,8 @@ def sandbox(folder):
 
 @pytest.fixture(scope="module")
 def hurried(folder):
-    """Little time, memory and room, so that bombs are small."""
-    limits = Limits(seconds=0.3, grace=0.3, rows=1000, result_bytes=1_000_000, heap_bytes=16 << 20)
+    """Few steps, little time, memory and room, so that bombs are small."""
+    limits = Limits(steps=5_000_000, cpu_seconds=1, rows=1000, result_bytes=1_000_000, heap_bytes=16 << 20)
     sandbox = SqlSandbox(folder / "db #1.sqlite", limits=limits)
     yield sandbox
     sandbox.close()
@@ -161,12 +164,12 @@ NUMBERS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        (ENDLESS + "SELECT count(*) FROM r", "out of time"),
-        (ENDLESS + "SELECT 1 FROM r", "out of time"),  # one row for ever
-        (NUMBERS.format(3000) + "SELECT count(*) FROM r a, r b, r c, r d", "out of time"),
+        (ENDLESS + "SELECT count(*) FROM r", "too many steps"),
+        (ENDLESS + "SELECT 1 FROM r", "too many steps"),  # one row for ever
+        (NUMBERS.format(3000) + "SELECT count(*) FROM r a, r b, r c, r d", "too many steps"),
         (ENDLESS + "SELECT n FROM r", "more than 1000 rows"),
         (NUMBERS.format(900) + "SELECT n, hex(zeroblob(4000)) FROM r", "more than 1000000 bytes"),
-        ("SELECT length(printf('%.*c', 2000000000, 'x'))", "out of time|too big|memory"),
+        ("SELECT length(printf('%.*c', 2000000000, 'x'))", "too big|memory|processor"),
         ("SELECT " + "(" * 5000 + "1" + ")" * 5000, "parser stack overflow|Recursion|too large"),
         ("SELECT " + "9" * 200_000, "statement of more than 100000 bytes"),
         ("SELECT '" + "é" * 60_000 + "'", "too big|too large|bytes"),
@@ -207,11 +210,13 @@ def test_memory_is_limited(folder):
     sandbox.close()
 
 
-def test_a_worker_that_does_not_look_at_the_clock_is_killed_and_replaced(hurried):
+@on_linux
+def test_a_step_that_takes_for_ever_ends_with_its_processor_time(hurried):
     # one instruction of SQLite's machine, which nothing can interrupt from inside
     search = "SELECT instr(hex(zeroblob(490000)), hex(zeroblob(240000)) || '1')"
     first, second = hurried.run([search, search])
-    assert first.rows is None and first.error in ("out of time", second.error)
+    assert first.rows is None and first.error == second.error == "too much processor time"
+    assert first.decided and first.took_too_long
     assert hurried.run(["SELECT 1", "SELECT 2"])[1].rows == {(2,)}
 
 
@@ -347,6 +352,70 @@ def test_a_worker_that_died_between_two_queries_costs_nothing(folder):
     (worker,) = sandbox._live
     os.kill(worker.process.pid, signal.SIGKILL)
     wait_for_end(worker.process.pid)
+    assert sandbox.run(["SELECT 2"])[0].rows == {(2,)}
+    sandbox.close()
+
+
+STEPS = NUMBERS.format(100_000) + "SELECT count(*) FROM r"
+
+
+def test_a_query_has_so_many_steps_and_not_so_many_seconds(folder):
+    """The same query ends or not by its steps alone, however long it is held up."""
+    outcomes = {}
+    for steps in (100_000, 10_000_000):
+        sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1, limits=Limits(steps=steps))
+        outcomes[steps] = [sandbox.run([STEPS])[0] for _ in range(3)]
+        sandbox.close()
+    assert [(item.error, item.decided) for item in outcomes[100_000]] == [("too many steps", True)] * 3
+    assert [item.rows for item in outcomes[10_000_000]] == [{(100_000,)}] * 3
+
+
+@on_linux
+def test_a_query_that_is_stopped_for_a_while_is_answered_all_the_same(folder):
+    """What a busy machine does: the process gets no processor."""
+    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
+    sandbox.run(["SELECT 1"])
+    (worker,) = sandbox._live
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    timer = threading.Timer(4, os.kill, (worker.process.pid, signal.SIGCONT))
+    timer.start()
+    assert sandbox.run(["SELECT 2"])[0].rows == {(2,)}
+    assert worker in sandbox._live  # no other one answered
+    sandbox.close()
+
+
+LONG = NUMBERS.format(3_000_000) + "SELECT count(*) FROM r"
+
+
+@on_linux
+@pytest.mark.parametrize(("kills", "rows", "decided"), [(1, {(3_000_000,)}, True), (2, None, False)])
+def test_a_worker_that_is_killed_while_a_query_runs_is_replaced_once(
+    folder, kills, rows, decided, monkeypatch
+):
+    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
+    begun: queue.Queue[int] = queue.Queue()
+    run = sql_sandbox._Worker.run
+
+    def noted(worker, sql):
+        begun.put(worker.process.pid)
+        return run(worker, sql)
+
+    monkeypatch.setattr(sql_sandbox._Worker, "run", noted)
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(sandbox.run, [LONG])
+        for _ in range(kills):
+            os.kill(begun.get(), signal.SIGKILL)
+        (outcome,) = answer.result()
+    assert (outcome.rows, outcome.decided) == (rows, decided)
+    assert decided or outcome.error == "its process died"
+    assert sandbox.run(["SELECT 2"])[0].rows == {(2,)}
+    sandbox.close()
+
+
+def test_a_silent_worker_is_given_up_and_the_query_is_not_decided(folder):
+    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1, limits=Limits(seconds=0.3))
+    (outcome,) = sandbox.run([ENDLESS + "SELECT count(*) FROM r"])
+    assert (outcome.rows, outcome.decided) == (None, False) and "did not answer within" in outcome.error
     assert sandbox.run(["SELECT 2"])[0].rows == {(2,)}
     sandbox.close()
 

@@ -7,6 +7,7 @@ import json
 import shutil
 from datetime import date
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
@@ -168,9 +169,13 @@ def test_the_list_names_what_there_is_and_what_data_cannot_support(medtasks):
     assert "medhelm:fig1  a drawing" in outcome.out.partition("without data:")[2]
 
 
-def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path):
+def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path, monkeypatch):
+    for room in ("medtasks_ext.report.atlas.write", "medtasks_ext.cli.reproduce"):
+        monkeypatch.setattr(f"{room}.is_possible", lambda: False)  # pictures have tests of their own
     outcome = medtasks("reproduce", "all", "-o", "atlas")
     assert outcome.code == 0 and outcome.out.count("\n") == len(BLOCKS) and "✗" not in outcome.out
+    assert "CSV and LaTeX, and atlas.parquet; pictures need" in outcome.err
+    assert not [*(tmp_path / "atlas").glob("*.svg")]
     assert (
         "bridge:tables3  Overall score by strategy: ✓ 285 of 285 printed figures recomputed, at most 0.0499"
         in outcome.out
@@ -189,6 +194,42 @@ def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path):
     assert claim["printed_words"].item() == claim["recomputed_words"].item() == "Qwen2.5-72B-Instruct"
     tex = (folder / "medhelm_table1.tex").read_text()
     assert "win\\_rate & win\\_sd" in tex and "DeepSeek R1 & 0.660 & 0.110 & 0.750 & 0.210" in tex
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "marks"),
+    [
+        ("bridge:map", ["English", "Text classification"], 32),  # heat: cells with a number each
+        ("medhelm:table1", ["DeepSeek R1", "win rate and its standard deviation"], 9),  # dots
+        ("bridge:fig3c", ["DeepSeek-R1-Distill-Qwen-1.5B", "parameters in billions"], 7),  # scatter
+        ("mlb:table2b", ["Internal Medicine", "722"], 9),  # bars
+    ],
+)
+def test_a_block_is_drawn_as_svg_and_png_with_its_figures(medtasks, tmp_path, name, words, marks):
+    pytest.importorskip("vl_convert")
+    outcome = medtasks("reproduce", name, "-o", "out")
+    assert outcome.code == 0 and "CSV, LaTeX, SVG and PNG" in outcome.err
+    stem = tmp_path / "out" / name.replace(":", "_")
+    image = ElementTree.parse(stem.with_suffix(".svg")).getroot()
+    said = [text.text for text in image.iter("{http://www.w3.org/2000/svg}text")]
+    joined = " ".join(filter(None, ("".join(node.itertext()) for node in image.iter())))
+    assert all(word in joined for word in words) and said
+    drawn = [
+        group.findall("{http://www.w3.org/2000/svg}path")
+        for group in image.iter("{http://www.w3.org/2000/svg}g")
+        if group.get("class", "").startswith(("mark-rect", "mark-symbol"))
+    ]
+    assert max(map(len, drawn)) == marks
+    assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_heat_map_s_numbers_are_the_table_s(medtasks, tmp_path):
+    pytest.importorskip("vl_convert")
+    medtasks("reproduce", "mlb:table4", "-o", "out")
+    image = ElementTree.parse(tmp_path / "out" / "mlb_table4.svg").getroot()
+    shown = [text.text for text in image.iter("{http://www.w3.org/2000/svg}text")]
+    figures = pl.read_csv(tmp_path / "out" / "mlb_table4.csv")["recomputed"]
+    assert len(figures) == 60 and {f"{value:.1f}" for value in figures} <= set(shown)
 
 
 def test_own_runs_stand_beside_with_how_many_tasks_they_have(medtasks, tmp_path):
@@ -259,7 +300,7 @@ def test_detectable_effects_are_of_pairs_of_own_runs(medtasks, two_runs, tmp_pat
         for name in ("oracle", "random-label")
     ]
     expected = 2.8 * np.std(np.subtract(*documents)) / np.sqrt(12)
-    assert found["HospiceReferral", "effect"] == (pytest.approx(expected), "2 runs, n = 12")
+    assert found["HospiceReferral", "of own runs"] == (pytest.approx(expected), "2 runs, n = 12")
 
 
 def test_costs_are_of_counted_tokens_with_the_bound_beside_them(medtasks, two_runs, tmp_path):

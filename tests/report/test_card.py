@@ -67,19 +67,36 @@ def test_the_command_of_a_card_makes_the_same_run(medtasks, run, tmp_path):
         assert one == other
 
 
-def test_the_hub_reads_back_what_the_model_index_says(medtasks, run, tmp_path):
+def test_the_front_matter_has_suites_and_main_axes_and_a_file_has_every_task(medtasks, run, tmp_path):
     medtasks("card", "run", "-o", "card", "--parts")
-    front = (tmp_path / "card" / "README.md").read_text().split("---\n")[1]
-    name, results = model_index_to_eval_results(yaml.safe_load(front)["model-index"])
-    assert name == "random-label"
     stored = {
         task: json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"]
         for task in (TASK, OTHER)
     }
+    front = (tmp_path / "card" / "README.md").read_text().split("---\n")[1]
+    name, results = model_index_to_eval_results(yaml.safe_load(front)["model-index"])
+    assert name == "random-label" and len(front.splitlines()) < 60
+    means = {item.metric_name: (item.metric_value, item.metric_args["tasks"]) for item in results}
+    mean = round(sum(stored.values()) / 2, 4)
+    assert means["mean score (zero-shot)"] == (mean, "2 of 37")
+    assert means["mean score (zero-shot, Administration and workflow)"][0] == mean
+    every = yaml.safe_load((tmp_path / "card" / "model-index-tasks.yaml").read_text())
+    _, results = model_index_to_eval_results(every["model-index"])
     assert {item.metric_args["task"]: item.metric_value for item in results} == {
         task: round(score, 4) for task, score in stored.items()
     }
     assert all(item.metric_args["prompt"].startswith("own ") for item in results)
+
+
+def test_a_score_of_answers_that_could_not_be_read_is_warned_of_first(medtasks, run, tmp_path):
+    file = run / "tasks" / f"{TASK}.json"
+    metrics = json.loads(file.read_text())["metrics"]
+    edit(file, metrics={**metrics, "valid": 0.0})
+    (run / "run.json").write_text(json.dumps({**json.loads((run / "run.json").read_text()), "schema": 0}))
+    outcome = medtasks("card", "run", "-o", "card", "--parts")
+    text = (tmp_path / "card" / "medical-evaluation.md").read_text() if outcome.code == 0 else outcome.err
+    assert f"`{TASK}` (zero-shot): 0.0% of the answers could be read" in text
+    assert text.index("Read with care") < text.index("| suite | strategy |")
 
 
 def test_only_rows_from_the_hub_make_entries_there(medtasks, run, tmp_path):

@@ -390,3 +390,50 @@ def test_show_without_a_document_prints_the_errors(made, medtasks):
 def test_show_names_what_is_not_there(made, medtasks, task, key, said):
     done = medtasks("show", made[0], task, key)
     assert done.code == 2 and said in done.err and "Premise" not in done.text
+
+
+# ---------------------------------------------------------------------- strategies, and runs that go on
+
+
+def test_strategies_of_one_run_stand_side_by_side(medtasks, tmp_path):
+    command = ("run", "--model", "oracle", "--data", "sample", "--tasks", f"{LABEL},{LABEL}_cot")
+    assert medtasks(*command, "--output_path", "runs/one").code == 0
+    viewer = Viewer([tmp_path / "runs"], registry())  # a folder of runs
+    head = viewer.answer("dataset", {"dataset": f"{LABEL}_cot"})
+    assert [column["label"] for column in head["columns"]] == [
+        "oracle, zero-shot",
+        "oracle, chain of thought",
+    ]
+    shown = document(viewer, head["documents"][0])["responses"]
+    assert len(shown) == 2 and shown[0]["turns"] != shown[1]["turns"]
+    done = medtasks("show", "runs/one", f"{LABEL}_cot", "t1")
+    assert done.code == 0 and f"{LABEL}_cot, document t1" in done.out
+
+
+def test_a_task_that_is_being_asked_shows_prompts_as_they_were_sent(runs):
+    run = runs[1]
+    (run / f"samples_{LABEL}.jsonl").unlink()
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["tasks"][LABEL]["state"] = "waiting"
+    (run / "run.json").write_text(json.dumps(manifest))
+    outcomes = (run / "responses" / f"{LABEL}.jsonl").read_text().splitlines()
+    asked = [json.loads(line) for line in outcomes]
+    turns = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Premise and hypothesis"}]
+    (run / "prompts").mkdir(exist_ok=True)
+    (run / "prompts" / f"{LABEL}.jsonl").write_text(
+        "".join(
+            json.dumps({"key": item["key"], "document": item["document"], "prompt": turns}) + "\n"
+            for item in asked
+        )
+    )
+    # the last line is being written
+    (run / "responses" / f"{LABEL}.jsonl").write_text("\n".join([*outcomes[:3], outcomes[3][:30]]))
+    viewer = Viewer([run], registry())
+    assert viewer.answer("dataset", {"dataset": LABEL})["documents"] == ["t1", "t2", "t3"]
+    shown = document(viewer, "t1")["responses"][0]
+    assert [(turn["role"], turn["text"]) for turn in shown["turns"]] == [
+        ("system", "Answer."), ("user", "Premise and hypothesis"),
+    ]  # fmt: skip
+    (run / "responses" / f"{LABEL}.jsonl").write_text("\n".join(outcomes) + "\n")
+    viewer.refresh()
+    assert len(viewer.answer("dataset", {"dataset": LABEL})["documents"]) == len(outcomes)

@@ -62,7 +62,7 @@ def test_tasks_without_a_cluster_have_none():
 
 @pytest.mark.parametrize(
     ("name", "questions", "clusters"),
-    [("medhelm_medalign", 6, 2), ("medhelm_dischargeme", 6, 3), ("medhelm_medhallu", None, None)],
+    [("medhelm_medalign", 6, 2), ("medhelm_dischargeme", 10, 6), ("medhelm_medhallu", None, None)],
 )
 def test_questions_on_one_record_share_their_cluster(name, questions, clusters):
     documents = load(name, origin="sample")

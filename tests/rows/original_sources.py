@@ -142,6 +142,25 @@ SOURCES = {
         "Tumor.",
         ["Morphology code: 8000/6, 8140/3"],
     ),
+    "barr2": (
+        {
+            f"{part}/{name}": content
+            for part, cases in (("test", 1), ("train", 6))
+            for name, content in {
+                "sub_track2.tsv": "".join(
+                    f"{part}{i}\t{start}\t{start + len(short)}\t{short}\t{long}\t{long}\n"
+                    for i in range(cases)
+                    for start, short, long in ((7, "TC", "tomografía computarizada"), (0, "DM", "diabetes"))
+                ),
+                **{f"{part}{i}.txt": f"DM. La TC fue normal {i}." for i in range(cases)},
+            }.items()
+        },
+        "DM. La TC fue normal 0.",
+        [
+            "abbreviation: TC, definition: tomografía computarizada;",
+            "abbreviation: DM, definition: diabetes;",
+        ],
+    ),
     "codiesp_icd10_cm": (codiesp, "Fiebre y placa.", ["diagnosis: fiebre, ICD-10-CM: r50.9;"]),
     "codiesp_icd10_pcs": (codiesp, "Fiebre y placa.", ["procedure: placa, ICD-10-PCS: bw03zzz;"]),
     "mediqa_2019_rqe": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,9 @@ HOSPICE = registry().datasets["medhelm_hospice_referral"]
 MARKER = "Zwölf Tage Fieber"
 HEADER = ["prompt", "context", "label"]
 ROWS = [["Eligible?", f'{MARKER}, "stark"; Tag {n}\nLine two', "AB"[n % 2]] for n in range(8)]
+
+#: The same rows as Excel 97 wrote them (BIFF8, made with xlwt 1.3), with an empty second sheet.
+OLD_WORKBOOK = Path(__file__).with_name("rows.xls")
 
 
 def put(data_dir, name: str, content: bytes):
@@ -68,6 +72,7 @@ def prompts() -> list[tuple[str, str]]:
         ("test.tsv", as_csv("\t").encode()),
         ("test.xlsx", as_xlsx(ROWS)),
         ("TEST.XLSX", as_xlsx(ROWS)),
+        ("test.xls", OLD_WORKBOOK.read_bytes()),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -173,3 +178,35 @@ def test_an_empty_file_beside_the_rows_hides_nothing(medtasks, data_dir):
     assert len(prompts()) == len(ROWS)
     outcome = medtasks("data", "check")
     assert outcome.code == 0 and "?" not in outcome.out
+
+
+@pytest.mark.parametrize(("first", "noted"), [(0, False), (1, True)])
+def test_answers_that_seem_to_be_counted_from_one_are_noted(data_dir, first, noted):
+    """They are right indices, and every gold answer is wrong."""
+    exam = registry().datasets["mlb_maexam"]
+    rows = [
+        {"question": f"题{n}", "options": [f"选项{n}{i}" for i in range(5)], "answer": [first + n % 4]}
+        for n in range(12)
+    ]
+    folder = data_dir / "mlb" / "maexam"
+    folder.mkdir(parents=True)
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = check_rows(exam, "local")
+    assert not found.faults
+    assert any("counted from 0" in note for note in found.notes) == noted
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Niño con fiebre"),
+        ("cp1252", "état fébrile depuis hier"),
+        ("cp1251", "Пациент жалуется на боли в груди"),
+        ("gb18030", "患者发热三天，咳嗽，咽痛，查体咽部充血，双肺呼吸音清"),
+        ("cp932", "患者は発熱と咳を訴えた。"),
+    ],
+)
+def test_the_encoding_of_a_few_words_is_named_as_people_know_it(data_dir, encoding, text):
+    put(data_dir, "test.csv", f"prompt,context,label\nQ,{text},A\n".encode(encoding))
+    (fault,) = check_rows(HOSPICE, "local").faults
+    assert f"it seems to be {encoding}" in fault.what and f"--encoding {encoding}" in str(fault.remedy)

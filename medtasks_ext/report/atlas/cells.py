@@ -60,7 +60,13 @@ def printed_figures(given: Printed | None) -> dict[tuple[str, str], float | str]
         if any(row[name] != value for name, value in given.where.items()):
             continue
         pairs = (
-            [(row[given.column], row[given.value])]
+            [
+                (row[given.column], row[given.value]),
+                *(
+                    (f"{row[given.column]}, {end}", row[name])
+                    for end, name in zip(("low", "high"), given.interval, strict=False)
+                ),
+            ]
             if given.column
             else [(name, row[column]) for name, column in given.columns.items()]
         )

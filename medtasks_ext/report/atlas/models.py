@@ -45,14 +45,18 @@ class Model:
             return None
         return sum(weight * scores[name] for name, weight in weights.items())
 
+    def counted(self, group: Group, strategy: str = "zero_shot") -> frozenset[str]:
+        """The group's tasks that it has a score for."""
+        return frozenset(self.scores.get(strategy, {})) & group.counted
+
     def stands_beside(self, group: Group, strategy: str) -> bool:
         """Whether it has all tasks of a group, and was asked them as the published models were."""
-        counted = frozenset(self.scores.get(strategy, {})) & group.counted
+        counted = self.counted(group, strategy)
         return len(counted) == group.n_tasks and not counted & self.unlike.get(strategy, frozenset())
 
     def note(self, group: Group, strategy: str) -> str:
         """What to know of its score in a group; nothing of published ones."""
-        counted = frozenset(self.scores.get(strategy, {})) & group.counted
+        counted = self.counted(group, strategy)
         otherwise = bool(counted & self.unlike.get(strategy, frozenset()))
         return marks(len(counted), group.n_tasks, otherwise) if self.own else ""
 

@@ -29,7 +29,7 @@ def experiments_of(entry: Entry, data: Data) -> dict[str, Experiment]:
 
 
 def detectable_effects(item: Item, data: Data) -> Iterator[Cell]:
-    """Published effects; those of own runs over all pairs of them, jury scores on the paper's x / 5."""
+    """Published effects, and beside them those of own runs over all pairs of these; jury scores as x / 5."""
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
     found = [experiments_of(entry, data) for entry in data.entries]
@@ -39,13 +39,13 @@ def detectable_effects(item: Item, data: Data) -> Iterator[Cell]:
         keys = sorted(set.intersection(*map(set, documents)))
         title = data.tasks.datasets[name].metadata.name
         if not keys or any(len(scores) != len(keys) for scores in documents):
-            yield Cell(title, "effect", own=True, note="no mean over the same documents")
+            yield Cell(title, "of own runs", own=True, note="no mean over the same documents")
             continue
         scale = 4 / 5 if "judged" in found[0][name].metrics else 1.0
         effect = minimum_detectable_effect([[scale * scores[key] for key in keys] for scores in documents])
         note = f"{len(found)} runs, n = {len(keys)}"
-        yield Cell(title, "effect", None, effect.mean, own=True, note=note)
-        yield Cell(title, "s.d.", None, effect.sd, own=True, note=note)
+        yield Cell(title, "of own runs", None, effect.mean, own=True, note=note)
+        yield Cell(title, "s.d. of own runs", None, effect.sd, own=True, note=note)
 
 
 def _scores(item: Experiment) -> dict[str, float]:

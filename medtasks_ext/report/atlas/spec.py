@@ -28,6 +28,13 @@ Statistic = Literal[
     "departments",
     "joined",
     "experts",
+    "clinician_agreement",
+    "jury_robustness",
+    "judges_by_axis",
+    "gains",
+    "grid",
+    "counts",
+    "file_means",
 ]
 
 
@@ -40,6 +47,7 @@ class Printed(Strict):
     columns: dict[str, str] = {}  # column of the table -> of the file
     column: str | None = None  # in files with a row per figure: what names the table's column
     value: str = "score"  # and what holds the figure
+    interval: list[str] = []  # columns of the ends of the figure's interval
 
 
 class Claim(Strict):
@@ -73,6 +81,28 @@ class Pair(Strict):
     p: str = ""  # as printed
 
 
+class Drawn(Strict):
+    """A picture of an item: which of its columns are drawn, and how."""
+
+    kind: Literal["heat", "dots", "scatter", "bars"]
+    name: str = ""  # of the file, where an item has several pictures
+    columns: list[str] = []  # all that hold figures, unless some are named
+    measure: str = "score"  # what the figures are
+    spread: str = ""  # dots: the column that holds the standard deviation
+    most: int = 100  # lines that are drawn, the first ones; own ones always
+    descending: bool = True  # lines by their first figure; else in the table's order
+    digits: int = 1
+    x: str = ""  # scatter: the column, or the covariate, along which the models stand
+    x_title: str = ""
+    logarithmic: bool = False
+    y: str = "score"  # scatter: the column of the height
+    group: str = ""  # scatter: the covariate that is 0 or 1 and colours
+    groups: tuple[str, str] = ("yes", "no")  # what 1 and 0 mean
+    cheap: bool = (
+        False  # scatter: less of x is better, so that a line joins those that nothing with less beats
+    )
+
+
 class Item(Strict):
     """One table, figure, or set of claims."""
 
@@ -81,6 +111,7 @@ class Item(Strict):
     statistic: Statistic
     strategies: list[str] = ["zero_shot"]
     axis: str = "suite"
+    across: str = ""  # grid: the axis of the columns
     values: dict[str, str] = {}  # the paper's name of a column -> value on the axis, where the titles differ
     average: str = ""  # the column that is the mean over the others
     only: dict[str, str] = {}  # facts of the models that count
@@ -95,6 +126,7 @@ class Item(Strict):
     dataset: str = ""  # experts: whose answers experts compared
     of: dict[str, str] = {}  # joined: column -> the item that it is a column of
     note: str = ""
+    pictures: list[Drawn] = []
 
 
 class Atlas(Strict):

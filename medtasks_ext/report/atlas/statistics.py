@@ -10,11 +10,13 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.atlas.cells import Cell, Data, printed_figures
 from medtasks_ext.report.atlas.claims import claimed
 from medtasks_ext.report.atlas.costs import costs
+from medtasks_ext.report.atlas.jury import clinician_agreement, judges_by_axis, jury_robustness
 from medtasks_ext.report.atlas.models import covariate, marks
 from medtasks_ext.report.atlas.own_runs import departments, detectable_effects, experts
 from medtasks_ext.report.atlas.spec import atlases
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
+from medtasks_ext.results.published import published
 from medtasks_ext.results.suite_figures import suite_figures
 from medtasks_ext.stats.correlation import rank_correlation
 from medtasks_ext.stats.permutation import paired_test
@@ -115,6 +117,66 @@ def _restated(item: Item, data: Data) -> Iterator[Cell]:
                 yield Cell(model.name, name, None, item.scale * mean, True, model.note(group, "zero_shot"))
 
 
+def _gains(item: Item, data: Data) -> Iterator[Cell]:
+    """Score with a strategy minus the zero-shot score, where a model has both on all tasks."""
+    printed = printed_figures(item.printed)
+    [group] = _groups(item, data).values()
+    for model in _models(item, data):
+        base = model.score(group, "zero_shot", whole=not model.own)
+        for strategy in item.strategies:
+            column, value = strategy_title(strategy), model.score(group, strategy, whole=not model.own)
+            if base is None or value is None or model.counted(group, strategy) != model.counted(group):
+                continue
+            note = model.note(group, strategy)
+            beside = printed.get((model.name, column))
+            yield Cell(model.name, column, beside, item.scale * (value - base), model.own, note)
+
+
+def _grid(item: Item, data: Data) -> Iterator[Cell]:
+    """Mean over the published models, and own scores, on the tasks of two values."""
+    strategy = item.strategies[0]
+    lines, columns = (
+        _groups(item.model_copy(update={"axis": axis}), data) for axis in (item.axis, item.across)
+    )
+    for line, one in lines.items():
+        for column, other in columns.items():
+            names = sorted(one.counted & other.counted)
+            if not names:
+                continue
+            published = [model for model in _models(item, data) if not model.own]
+            means = [_mean_of(model, strategy, names) for model in published]
+            found = [value for value in means if value is not None]
+            note = f"{len(names)} tasks"
+            yield Cell(line, column, None, item.scale * float(np.mean(found)), note=note)
+            for model in data.models:
+                value = _mean_of(model, strategy, names) if model.own else None
+                if value is not None:
+                    yield Cell(f"{line}, {model.name}", column, None, item.scale * value, True, note)
+
+
+def _mean_of(model: Model, strategy: str, names: Sequence[str]) -> float | None:
+    scores = model.scores.get(strategy, {})
+    return float(np.mean([scores[name] for name in names])) if set(names) <= scores.keys() else None
+
+
+def _counts(item: Item, data: Data) -> Iterator[Cell]:
+    """Tasks of the suite by the values of an axis; a task with several counts in each."""
+    for name, group in _groups(item, data).items():
+        yield Cell(name, "tasks", None, float(len(group.counted)))
+
+
+def _file_means(item: Item, data: Data) -> Iterator[Cell]:
+    """Means over the rows of a file that share row and column."""
+    given = item.printed
+    assert given is not None and given.column
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in published(given.file):
+        if row[given.value] and all(row[name] == value for name, value in given.where.items()):
+            found.setdefault((row[given.row], row[given.column]), []).append(float(row[given.value]))
+    for (name, column), values in found.items():
+        yield Cell(name, column, None, float(np.mean(values)), note=f"{len(values)} datasets")
+
+
 def _trends(item: Item, data: Data) -> Iterator[Cell]:
     """Spearman's correlation of each covariate with the suite's score; the points are rows of their own."""
     strategy = item.strategies[0]
@@ -209,6 +271,13 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "departments": departments,
     "joined": _joined,
     "experts": experts,
+    "clinician_agreement": clinician_agreement,
+    "jury_robustness": jury_robustness,
+    "judges_by_axis": judges_by_axis,
+    "gains": _gains,
+    "grid": _grid,
+    "counts": _counts,
+    "file_means": _file_means,
 }
 
 

@@ -1,11 +1,13 @@
-"""Blocks of the atlas as files: CSV and LaTeX each, all of them together as Parquet."""
+"""Blocks of the atlas as files: CSV, LaTeX and pictures each, all of them together as Parquet."""
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, write_text
+from medtasks_ext.csvfile import csv_text
+from medtasks_ext.report.atlas.picture import drawn
+from medtasks_ext.report.pictures.draw import is_possible, png, svg
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,16 +40,29 @@ def text(value: float | str | None) -> str:
 
 
 def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> list[Path]:
-    """`NAME.csv` with a line per figure, and `NAME.tex`."""
+    """`NAME.csv` with a line per figure, `NAME.tex`, and with the extra `plots` pictures as SVG and PNG."""
     stem = name.replace(":", "_")
     table = folder / f"{stem}.csv"
-    with table.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows(_line(cell) for cell in cells)
+    write_text(table, csv_text([COLUMNS, *map(_line, cells)]))
     tex = folder / f"{stem}.tex"
-    tex.write_text(_latex(item, cells), encoding="utf-8")
-    return [table, tex]
+    write_text(tex, _latex(item, cells))
+    return [table, tex, *(_pictures(folder / stem, item, cells) if is_possible() else [])]
+
+
+def _pictures(stem: Path, item: Item, cells: Sequence[Cell]) -> list[Path]:
+    made = []
+    for how in item.pictures:
+        spec = drawn(item, how, cells)
+        if spec is None:
+            continue
+        name = f"{stem.name}_{how.name}" if how.name else stem.name
+        vector, image = stem.with_name(f"{name}.svg"), stem.with_name(f"{name}.png")
+        content = svg(spec)
+        write_text(vector, content)
+        with atomic_file(image) as file:
+            file.write(png(content))
+        made += [vector, image]
+    return made
 
 
 def write_all(path: Path, cells: Mapping[str, Sequence[Cell]]) -> None:

@@ -10,18 +10,33 @@ import yaml
 from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.card.facts import URL, hub_dataset, scored, setting_words
+from medtasks_ext.report.axes import title
+from medtasks_ext.report.card.facts import URL, hub_dataset, scored, setting_words, suite_rows
+from medtasks_ext.report.groups import groups_of
+from medtasks_ext.results.rollup import Row, group_row
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from huggingface_hub import EvalResult
 
+    from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry, Experiment
 
 DIGITS = 4
 
 
-def model_index(entry: Entry) -> str:
-    """The front matter of a model card with a `model-index`: YAML between lines of `---`.
+def model_index(entry: Entry, tasks: Registry) -> str:
+    """The front matter of a model card, YAML between `---`: suites, and the values of their main axes.
+
+    Raises:
+        MedtasksError: huggingface_hub does not accept it, or reads something else from it.
+    """
+    return f"---\n{_index(entry, [*_groups(entry, tasks)])}---\n"
+
+
+def tasks_index(entry: Entry) -> str:
+    """A `model-index` of every task, YAML.
 
     Each task is one result: its dataset (the hub's id where the rows come from the hub), its primary metric
     on 0–1, and as arguments of the metric what decides whether it can be compared.
@@ -29,13 +44,16 @@ def model_index(entry: Entry) -> str:
     Raises:
         MedtasksError: huggingface_hub does not accept it, or reads something else from it.
     """
+    return _index(entry, [_result(item) for item in scored(entry)])
+
+
+def _index(entry: Entry, results: list[EvalResult]) -> str:
     from huggingface_hub import ModelCardData
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
-    results = [_result(item) for item in scored(entry)]
     try:
         data = ModelCardData(model_name=entry.model, eval_results=results)
-        text = data.to_yaml(line_break="\n")
+        text: str = data.to_yaml(line_break="\n")
         _, read = model_index_to_eval_results(yaml.safe_load(text)["model-index"])
     except (ValueError, KeyError, TypeError) as error:
         raise MedtasksError(
@@ -43,7 +61,40 @@ def model_index(entry: Entry) -> str:
         ) from None
     if sorted(map(_identity, read)) != sorted(map(_identity, results)):
         raise MedtasksError("huggingface_hub reads other results back", remedy="update huggingface_hub")
-    return f"---\n{text}---\n"
+    return text
+
+
+def _groups(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
+    """Suites by strategy, each followed by the values of its main axes."""
+    for suite, strategy, row in suite_rows(entry, tasks):
+        words = strategy_title(strategy)
+        yield _group_result(tasks.suites[suite], words, row)
+        for group in groups_of(tasks):
+            if group.suite != suite or group.derived or group.axis not in tasks.suites[suite].main_axes:
+                continue
+            part = group_row(entry, tasks, group.name, strategy)
+            if part.score is not None:
+                value = title(group.axis, group.value)
+                yield _group_result(tasks.suites[suite], f"{words}, {value}", part)
+
+
+def _group_result(suite: Suite, words: str, row: Row) -> EvalResult:
+    from huggingface_hub import EvalResult
+
+    arguments: dict[str, Any] = {"tasks": f"{row.n_scored} of {row.n_tasks}"}
+    if row.interval:
+        arguments["interval_95"] = [round(row.interval.low, DIGITS), round(row.interval.high, DIGITS)]
+    return EvalResult(
+        task_type="text-generation",
+        dataset_type=suite.id,
+        dataset_name=suite.title,
+        metric_type="mean_score",
+        metric_name=f"mean score ({words})",
+        metric_value=round(row.score or 0.0, DIGITS),
+        metric_args=arguments,
+        source_name=f"medtasks {__version__}",
+        source_url=URL,
+    )
 
 
 def _identity(result: EvalResult) -> tuple[str, ...]:

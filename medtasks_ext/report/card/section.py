@@ -23,27 +23,35 @@ SAMPLE_NOTE = (
 
 
 def card_section(
-    entry: Entry, tasks: Registry, left_out: Mapping[str, str], standings: Sequence[Standing]
+    entry: Entry,
+    tasks: Registry,
+    left_out: Mapping[str, str],
+    standings: Sequence[Standing],
+    *,
+    pictures: bool,
 ) -> str:
-    """The section: suites first, then every task, then what to know and how to repeat it.
+    """The section: where the model stands, suites, what to know, then every task and how to repeat it.
 
     Args:
         entry: of one run.
         left_out: tasks whose scores stand on a part -> what is missing of them.
         standings: among published models.
+        pictures: whether files of their pictures lie beside it; else they are strips of characters.
     """
     lines = [f"## Medical evaluation ({entry.model})", ""]
     if entry.sample:
         lines += [SAMPLE_NOTE, ""]
+    for item in standings:
+        shown = f"![{item.sentence}]({picture_name(item)})" if pictures else f"```\n{item.strip}\n```"
+        lines += [f"**{item.sentence}.**", "", shown, "", *(f"- {line}" for line in item.remarks), ""]
+    if warnings := _warnings(entry):
+        lines += ["> **Read with care**", ">", *(f"> - {line}" for line in warnings), ""]
     lines += [
         f"Evaluated with [medtasks]({URL}) {__version__} on lm-evaluation-harness. A suite's score is the "
         "mean over its tasks, on 0–1; in brackets the 95 % interval (1,000 bootstrap resamples of the "
         f"documents). {_asked(scored(entry))}",
         "",
     ]
-    for item in standings:
-        lines += [f"**{item.sentence}.**", "", f"![{item.sentence}]({picture_name(item)})", ""]
-        lines += [*(f"- {line}" for line in item.remarks), ""]
     lines += _table(
         ("suite", "strategy", "score [95 % interval]", "tasks scored", "documents", "readable answers"),
         [
@@ -58,6 +66,7 @@ def card_section(
             for suite, strategy, row in suite_rows(entry, tasks)
         ],
     )
+    lines += ["", "### What to know", "", *(f"- {line}" for line in _remarks(entry, left_out))]
     lines += ["", "<details><summary>Every task</summary>", ""]
     lines += _table(
         ("task", "strategy", "metric", "score [95 % interval]", "documents", "readable", "data", "prompt"),
@@ -75,8 +84,7 @@ def card_section(
             for item in scored(entry)
         ],
     )
-    lines += ["", "</details>", "", "### What to know", ""]
-    lines += [f"- {line}" for line in _remarks(entry, left_out)]
+    lines += ["", "</details>"]
     if line := command(entry.manifest):
         lines += ["", "### How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
@@ -101,6 +109,26 @@ def _asked(items: Sequence[Experiment]) -> str:
     """In whose words."""
     official = sum(item.asked.wording == "official" for item in items)
     return f"{official} of {len(items)} tasks were asked in their suite's own words."
+
+
+#: share of readable answers below which a score says more of the format than of the medicine
+_READABLE = 0.5
+_MOST_NAMED = 8
+
+
+def _warnings(entry: Entry) -> list[str]:
+    """Scores that a reader would misread."""
+    unread = [item for item in scored(entry) if item.metrics.get("valid", 1.0) < _READABLE]
+    lines = [
+        f"`{item.dataset.id}` ({strategy_title(item.strategy)}): {item.metrics['valid']:.1%} of the answers "
+        f"could be read; the score {item.score:.4f} is that of the suite's rule for the others."
+        for item in sorted(unread, key=lambda item: item.metrics["valid"])
+    ]
+    if len(lines) > _MOST_NAMED:
+        lines[_MOST_NAMED:] = [
+            f"{len(lines) - _MOST_NAMED} more tasks have fewer than half of their answers read."
+        ]
+    return lines
 
 
 def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
@@ -129,6 +157,9 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
     unclosed = [item for item in experiments if item.metrics.get("unclosed_reasoning", 0) > 0]
     if unclosed:
         lines.append(f"In {len(unclosed)} experiments some reasoning never ended within the token budget.")
+    for item in experiments:
+        if any(value > 0 for name, value in item.metrics.items() if name.endswith("_not_decided")):
+            lines.append(f"Some answers to {item.task} count as wrong because processes of scoring failed.")
     if cut := sum(item.cut.get("answers_cut", 0) for item in experiments):
         lines.append(f"{cut:,} answers fill the token budget.")
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
 
+from medtasks_ext.report.pictures.draw import svg
+from medtasks_ext.report.pictures.spec import Value, picture, themes
 from medtasks_ext.report.standing import Standing, standings
 from medtasks_ext.results.published import published_entries
 
@@ -12,9 +13,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
 
-_WIDTH, _HEIGHT, _EDGE = 720, 96, 24
-#: of both a light and a dark ground
-_INK, _FAINT, _OWN = "#6b7684", "#9aa5b1", "#c2480b"
+_WIDTH = 720
 
 
 def card_standings(entry: Entry, tasks: Registry) -> list[Standing]:
@@ -34,46 +33,34 @@ def picture_name(item: Standing) -> str:
     return f"standing-{item.suite.id}-{item.strategy}.svg"
 
 
-def picture(item: Standing) -> str:
-    """Each published model a line on the scale of scores, the own score with its interval above them."""
-    scores = [rival.score for rival in item.rivals]
-    ends = [item.low, item.high] if item.low is not None and item.high is not None else []
-    least, most = min(*scores, item.on_alike, *ends), max(*scores, item.on_alike, *ends)
+def drawn(item: Standing) -> str:
+    """Each published model a line on the scale of scores, the own score with its interval above them.
 
-    def at(score: float) -> str:
-        return f"{_EDGE + (score - least) / (most - least or 1) * (_WIDTH - 2 * _EDGE):.1f}"
-
-    image = ElementTree.Element(
-        "svg",
+    Raises:
+        MedtasksError: the extra `plots` is not installed.
+    """
+    scores = sorted(rival.score for rival in item.rivals)
+    first, middle, third = (scores[round(share * (len(scores) - 1))] for share in (0.25, 0.5, 0.75))
+    place = (item.on_alike - scores[0]) / (scores[-1] - scores[0] or 1)
+    colours, peers = themes()["light"], {id(rival) for rival in item.peers}
+    rows: list[dict[str, Value]] = [
         {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": f"0 0 {_WIDTH} {_HEIGHT}",
-            "role": "img",
-            "font-family": "system-ui, sans-serif",
-            "font-size": "13",
-        },
+            "role": "peer" if id(rival) in peers else "rival",
+            "value": rival.score,
+            "tip": f"{rival.entry.model}\n{rival.score:.3f}",
+        }
+        for rival in item.rivals
+    ]
+    name = f"{item.entry.model} {item.on_alike:.2f}"
+    rows.append(
+        {"role": "own", "value": item.on_alike, "low": item.low, "high": item.high, "name": name, "tip": name}
     )
-    ElementTree.SubElement(image, "title").text = item.sentence
-
-    def line(x1: str, y1: str, x2: str, y2: str, colour: str, width: str) -> None:
-        ElementTree.SubElement(
-            image, "line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "stroke": colour, "stroke-width": width}
-        )
-
-    def words(x: str, y: str, anchor: str, colour: str, said: str) -> None:
-        place = {"x": x, "y": y, "text-anchor": anchor, "fill": colour}
-        ElementTree.SubElement(image, "text", place).text = said
-
-    line(str(_EDGE), "60", str(_WIDTH - _EDGE), "60", _FAINT, "1")
-    for score in scores:
-        line(at(score), "48", at(score), "60", _FAINT, "1.5")
-    if ends:
-        line(at(ends[0]), "36", at(ends[1]), "36", _OWN, "3")
-    own = {"cx": at(item.on_alike), "cy": "36", "r": "6", "stroke": _OWN, "stroke-width": "2"}
-    ElementTree.SubElement(image, "circle", own | {"fill": _OWN if item.placed else "none"})
-    side = "end" if float(at(item.on_alike)) > _WIDTH / 2 else "start"
-    words(at(item.on_alike), "20", side, _OWN, f"{item.entry.model} {item.on_alike:.2f}")
-    words(str(_EDGE), "80", "start", _INK, f"{least:.2f}")
-    words(str(_WIDTH - _EDGE), "80", "end", _INK, f"{most:.2f}")
-    words(str(_WIDTH // 2), "80", "middle", _INK, f"{len(scores)} published models, {item.suite.title}")
-    return ElementTree.tostring(image, encoding="unicode") + "\n"
+    spec = picture(
+        "places",
+        rows,
+        width=_WIDTH,
+        quarters=[{"q1": first, "q2": middle, "q3": third}],
+        align="left" if place < 0.25 else "right" if place > 0.75 else "center",
+        own_fill=colours["own"] if item.placed else colours["ground"],
+    )
+    return svg(spec)

@@ -30,28 +30,28 @@ def svg(spec: Mapping[str, Any]) -> str:
     Raises:
         MedtasksError: the extra `plots` is not installed.
     """
-    library, drawn = _compiled(spec)
-    text: str = library.vega_to_svg(drawn)
+    text: str = _library().vegalite_to_svg(dict(spec), vl_version=_VERSION)
     return text + "\n"
 
 
-def png(spec: Mapping[str, Any]) -> bytes:
-    """A Vega-Lite spec as PNG.
+def png(image: str) -> bytes:
+    """An SVG as PNG.
+
+    Args:
+        image: as `svg` draws it.
 
     Raises:
         MedtasksError: the extra `plots` is not installed.
     """
-    library, drawn = _compiled(spec)
-    image: bytes = library.vega_to_png(drawn, scale=SCALE)
-    return image
+    content: bytes = _library().svg_to_png(image, scale=SCALE)
+    return content
 
 
-def _compiled(spec: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _library() -> Any:
     try:
         import vl_convert
     except ImportError:
         raise MedtasksError(
             "pictures need vl-convert-python", remedy='pip install "medtasks[plots]"'
         ) from None
-    drawn: dict[str, Any] = vl_convert.vegalite_to_vega(dict(spec), vl_version=_VERSION)
-    return vl_convert, drawn
+    return vl_convert

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
-from medtasks_ext.atomic import cannot_write
+from medtasks_ext.atomic import cannot_write, write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.offline_page import offline_page
@@ -136,7 +136,6 @@ def _about(site: Site) -> dict[str, Any]:
 
 def _put(folder: Path, name: str, frame: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     home = "../" * name.count("/")
     page = offline_page(
         _HERE / "page" / "site.html",
@@ -146,5 +145,5 @@ def _put(folder: Path, name: str, frame: Mapping[str, Any], content: Mapping[str
         language="en",
         title=f"{content['title']} · medtasks",
     )
-    path.write_bytes(page.encode(errors="replace"))
+    write_text(path, page)
     return name

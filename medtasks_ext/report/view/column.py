@@ -195,6 +195,18 @@ class Column:
         """
         return self._live[place] if self._live is not None else self._file.record(place)
 
+    def holding(self, words: str) -> Iterator[int]:
+        """Places of documents whose prompt, gold answer or response holds a text; it is folded."""
+        places = range(len(self.keys)) if self._live is not None else self._file.holding(words)
+        for place in places:
+            if self.flags[place] & Flag.DAMAGED:
+                continue
+            sample = self.record(place)
+            document = sample["doc"]
+            texts = (document["prompt"], document["target"], _response(sample), self.keys[place])
+            if any(words in str(text).casefold() for text in texts):
+                yield place
+
     def outcome(self, sample: Sample) -> Outcome:
         """What the engine said of a response; empty of plain lm_eval, which does not keep it."""
         folder, key = self.answers.folder, sample.get("request", "")

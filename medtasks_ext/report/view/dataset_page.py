@@ -204,20 +204,11 @@ class DatasetPage:
         return self._place.get(key)
 
     def search(self, words: str) -> list[int]:
-        """Documents whose prompt, gold answer or responses hold a text, whatever the case."""
-        wanted, found = words.casefold(), []
-        for place, row in enumerate(self._rows):
-            if wanted in self.keys[place].casefold():
-                found.append(place)
-                continue
-            for column, at in zip(self.columns, row, strict=True):
-                if at >= 0 and not column.flags[at] & Flag.DAMAGED:
-                    sample = column.record(at)
-                    texts = (sample["doc"]["prompt"], sample["doc"]["target"], str(sample["resps"][0][0]))
-                    if any(wanted in str(text).casefold() for text in texts):
-                        found.append(place)
-                        break
-        return found
+        """Documents whose key, prompt, gold answer or responses hold a text, whatever the case."""
+        found = {
+            self._place[column.keys[at]] for column in self.columns for at in column.holding(words.casefold())
+        }
+        return sorted(found)
 
 
 def view_record(view: DocumentView) -> dict[str, Any]:

@@ -7,15 +7,14 @@ DIR/contamination_responses/TASK.jsonl  what the model wrote, appended as it com
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext import __version__
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import write_text
+from medtasks_ext.csvfile import csv_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.runs.manifest import Identity
@@ -152,17 +151,12 @@ class ProbeFolder:
         self._write_table()
 
     def _write_table(self) -> None:
-        table = io.StringIO(newline="")
-        writer = csv.writer(table)
-        writer.writerow(
-            ["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]
-        )
+        rows = [["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]]
         for name, task in self.tasks.items():
             facts = [task["benchmark"], task["language"], task["origin"]]
             bounds = task["interval_95"] or (None, None)
-            writer.writerow([self.model, name, *facts, *(task[key] for key in _COLUMNS), *bounds])
-        with atomic_file(self.folder / TABLE) as file:
-            file.write(table.getvalue().encode())
+            rows.append([self.model, name, *facts, *(task[key] for key in _COLUMNS), *bounds])
+        write_text(self.folder / TABLE, csv_text(rows))
 
 
 def _one_line(identity: dict[str, Any]) -> str:

@@ -148,17 +148,28 @@ function responseBox(response, view, whole, column) {
 }
 
 function pieces(parts) {
-  return parts.map((part, index) => {
-    if (!index && !part.marks.length && !part.left_out) return part.text.trimStart(); // what a trace leaves behind
+  return parts.flatMap((part, index) => {
     if (part.left_out) return text("span", "left-out", ` … ${count(part.left_out)} characters … `);
-    return part.marks.length
-      ? make("mark", {
-          className: `read ${part.marks.join(" ")}`,
-          textContent: part.text,
-          title: `${part.marks.join(" and ")} reading`,
-        })
-      : part.text;
+    if (part.text.length > LONG_TEXT) return chunks(part.text);
+    if (part.marks.length)
+      return make("mark", {
+        className: `read ${part.marks.join(" ")}`,
+        textContent: part.text,
+        title: `${part.marks.join(" and ")} reading`,
+      });
+    return index ? part.text : part.text.trimStart(); // what a trace leaves behind
   });
+}
+
+// From this length on a text stands in blocks, of which a browser lays out those that are seen.
+const LONG_TEXT = 20_000;
+const CHUNK = 4_000;
+
+function chunks(content) {
+  const found = [];
+  for (let begin = 0; begin < content.length; begin += CHUNK)
+    found.push(text("span", "chunk", content.slice(begin, begin + CHUNK)));
+  return found;
 }
 
 function readingsTable(response) {
@@ -183,7 +194,7 @@ function readingsTable(response) {
       make(
         "tbody",
         {},
-        ...response.readings.map((reading) =>
+        ...joinedReadings(response.readings).map((reading) =>
           make(
             "tr",
             {},
@@ -196,6 +207,14 @@ function readingsTable(response) {
       ),
     ),
   );
+}
+
+// Both readings in one line where they agree about answer and gold.
+function joinedReadings(readings) {
+  const [scored, other] = readings;
+  const alike = other && JSON.stringify([scored.answer, scored.gold]) === JSON.stringify([other.answer, other.gold]);
+  if (!alike) return readings;
+  return [{ ...scored, reader: "official and repaired", why: [scored.why, other.why].filter(Boolean).join("; ") }];
 }
 
 // A parsed answer in one line: items between semicolons, their parts between points.

@@ -29,6 +29,7 @@ function datasetHead(head) {
     ),
     text("p", "facts-line", facts.join(" · ")),
     text("p", "about", head.summary),
+    folded("How answers are scored", () => text("p", "note", head.rule), { className: "rule" }),
     head.complete
       ? null
       : text(

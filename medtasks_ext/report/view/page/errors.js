@@ -84,14 +84,8 @@ function clusterTable(column, place, found, documents, meaning) {
   );
 }
 
-function shareBar(share) {
-  return svg(
-    "svg",
-    { width: 90, height: 10, class: "share", "aria-hidden": "true" },
-    svg("rect", { class: "back", width: 90, height: 10, rx: 2 }),
-    svg("rect", { class: "fill", width: Math.max(2, 90 * share), height: 10, rx: 2 }),
-  );
-}
+// How large a cluster is beside the largest; the number stands next to it.
+const shareBar = (share) => make("meter", { className: "part-bar", max: 1, value: share, "aria-hidden": "true" });
 
 // ------------------------------------------------------------------ confusion
 

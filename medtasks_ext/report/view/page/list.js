@@ -19,7 +19,7 @@ function filterBar(head, chosen, state) {
           "aria-keyshortcuts": filter.key,
           "data-key": `only=${filter.id}`,
           title: `Key ${filter.key}`,
-          onclick: () => change({ only: filter.id, cell: null, doc: null, page: null }),
+          onclick: () => change({ only: filter.id, cell: null, doc: null }),
         },
         text("span", "", title),
         text("span", "n", count(counts[index])),
@@ -34,7 +34,7 @@ function filterBar(head, chosen, state) {
     placeholder: "text of prompt, gold or answer",
     "aria-label": "Search documents",
     "aria-keyshortcuts": "/",
-    onchange: () => change({ q: search.value.trim(), doc: null, page: null }),
+    onchange: () => change({ q: search.value.trim(), doc: null }),
   });
   return make(
     "div",
@@ -57,7 +57,7 @@ function columnChoosers(head, { first, other }) {
   const select = (label, key, options, current) => {
     const box = make("select", {
       "data-key": `select ${key}`,
-      onchange: () => change({ [key]: box.value, page: null }),
+      onchange: () => change({ [key]: box.value }),
     });
     for (const [value, title] of options)
       box.append(make("option", { value, textContent: title, selected: value === current }));
@@ -82,7 +82,7 @@ function sorter(head, { other }) {
   ];
   const box = make("select", {
     "data-key": "select sort",
-    onchange: () => change({ sort: box.value, doc: null, page: null }),
+    onchange: () => change({ sort: box.value, doc: null }),
   });
   for (const [value, title] of ways)
     box.append(make("option", { value, textContent: title, selected: value === option("sort") }));
@@ -109,7 +109,7 @@ function chosenOnly(head, { confusion }) {
             className: "small",
             textContent: `${title} ×`,
             "aria-label": `Drop: ${title}`,
-            onclick: () => change({ [key]: null, doc: null, page: null }),
+            onclick: () => change({ [key]: null, doc: null }),
           }),
         ),
       )

@@ -86,7 +86,7 @@ async function show() {
   if (mine !== drawing) return; // a later drawing is under way
   main.classList.toggle("reading", Boolean(option("doc")) && !option("part"));
   keepPlace(() => main.replaceChildren(...content.filter(Boolean)));
-  main.dataset.drawn = String(mine);
+  main.dataset.shown = location.hash;
   hideTip();
   pollAgain();
 }

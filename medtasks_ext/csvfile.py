@@ -1,0 +1,58 @@
+"""CSV for people: a cell that a spreadsheet would take for a formula is shown as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from medtasks_ext.atomic import atomic_file
+
+#: What a formula begins with, in spreadsheets of any maker.
+_BEGIN = ("=", "+", "-", "@", "\t", "\r")
+
+
+def plain(cell: Any) -> Any:
+    """The cell; a text that a spreadsheet would compute gets an apostrophe. Numbers stay numbers."""
+    if not isinstance(cell, str) or not cell.startswith(_BEGIN):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def as_written(cell: str) -> str:
+    """What `plain` was given, of a cell that is read back."""
+    return cell[1:] if cell.startswith("'") and plain(cell[1:]) == cell else cell
+
+
+def as_written_row(row: Mapping[str | Any, str | Any]) -> dict[str | Any, Any]:
+    """A row of `csv.DictReader`, its cells as they were before `plain`."""
+    return {name: as_written(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+
+
+def csv_text(rows: Iterable[Iterable[Any]], *, ends: str = "\r\n") -> str:
+    """Rows of cells as CSV, the header among them."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator=ends).writerows([plain(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def csv_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
+    """Records as CSV with a header; nothing where there are neither records nor columns."""
+    names = list(columns or (rows[0] if rows else ()))
+    return csv_text([names, *([row.get(name) for name in names] for row in rows)]) if names else ""
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
+    """Write records as a CSV file with a header, whole or not at all.
+
+    Raises:
+        MedtasksError: the file cannot be written.
+    """
+    with atomic_file(path) as file:
+        file.write(csv_table(rows, columns).encode(errors="replace"))

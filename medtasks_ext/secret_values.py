@@ -1,0 +1,156 @@
+"""The values by which this process logs in somewhere: what is written and printed is searched for them.
+
+`medtasks_ext.runs.secrets` keeps secrets out by their names. This is the last line, which knows values: those
+of variables such as `*_KEY` and `*_TOKEN`, and those that a command has seen (`note`). JSON of our own gets a
+mark in their place; any other file that would hold one is not written.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import mmap
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TextIO
+from urllib.parse import quote
+
+from medtasks_ext.errors import MedtasksError
+
+_VARIABLE = re.compile(r"_(KEY|TOKEN|SECRET|PASSWORD)S?$", re.IGNORECASE)
+#: Shorter values, and words without a digit below the second length, are taken for no secret: a server
+#: without login is often given the key EMPTY.
+_SHORTEST, _SHORTEST_WORD = 8, 16
+#: What stands in place of a secret.
+MARK = "secret-hidden"
+_noted: set[str] = set()
+
+
+def note(*values: object) -> None:
+    """Remember values that a command was given to log in with, at any depth."""
+    for value in values:
+        if isinstance(value, dict):
+            note(*value.values())
+        elif isinstance(value, list | tuple):
+            note(*value)
+        elif isinstance(value, str):
+            _noted.update(part for part in (value, *value.split()) if _is_secret(part))
+
+
+def forget() -> None:
+    """Drop what was noted."""
+    _noted.clear()
+
+
+def _is_secret(value: str) -> bool:
+    if len(value) < _SHORTEST or any(char.isspace() for char in value) or value[0] in "/~.":
+        return False
+    mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
+    return mixed or len(value) >= _SHORTEST_WORD
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """The values that are known at one moment."""
+
+    values: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def known(cls) -> Secrets:
+        """Those of the environment, and those that were noted; the longest first."""
+        named = {value for name, value in os.environ.items() if _VARIABLE.search(name) and _is_secret(value)}
+        return cls(tuple(sorted(named | _noted, key=lambda value: (-len(value), value))))
+
+    @cached_property
+    def _forms(self) -> tuple[bytes, ...]:
+        """Each value as plain text, JSON, HTML and a URL write it."""
+        forms = (
+            form
+            for value in self.values
+            for form in (value, json.dumps(value)[1:-1], html.escape(value), quote(value, safe=""))
+        )
+        return tuple(dict.fromkeys(form.encode(errors="surrogatepass") for form in forms))
+
+    def hidden(self, content: bytes) -> bytes:
+        """The content with a mark in place of each secret."""
+        for form in self._forms:
+            if form in content:
+                content = content.replace(form, MARK.encode())
+        return content
+
+    def hidden_text(self, text: str) -> str:
+        """The text with a mark in place of each secret."""
+        for value in self.values:
+            if value in text:
+                text = text.replace(value, MARK)
+        return text
+
+    def check(self, content: Path, path: Path) -> None:
+        """Refuse a file that holds a secret.
+
+        Args:
+            content: what was made.
+            path: its place to be, for the message.
+
+        Raises:
+            MedtasksError: a secret is in it.
+        """
+        if self.values and content.stat().st_size and self._in(content):
+            raise MedtasksError(
+                "would hold a key or token, and is not written: the value of a variable such as *_KEY or "
+                "*_TOKEN, or one that was given to log in",
+                where=path,
+                remedy="take the key out of what the file is made from",
+            )
+
+    def _in(self, path: Path) -> bool:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content[:4] == b"PAR1":
+                return self._in_parquet(path)
+            return any(content.find(form) >= 0 for form in self._forms)
+
+    def _in_parquet(self, path: Path) -> bool:
+        import pyarrow as pa
+        import pyarrow.compute
+        import pyarrow.parquet
+
+        for batch in pa.parquet.ParquetFile(path).iter_batches():
+            for column in batch.columns:
+                texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+                if not pa.types.is_string(texts.type) and not pa.types.is_large_string(texts.type):
+                    continue
+                for value in self.values:
+                    if pa.compute.any(pa.compute.match_substring(texts, value)).as_py():
+                        return True
+        return False
+
+
+class _Hiding:
+    """A stream on which secrets do not appear; else the stream that it stands for."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text without secrets."""
+        return self._stream.write(Secrets.known().hidden_text(text) if isinstance(text, str) else text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def hidden_output() -> Iterator[None]:
+    """Within it, what is printed and logged holds no secret."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_Hiding, streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams

@@ -1,0 +1,37 @@
+"""What judges said of an answer, as `medtasks view` and `medtasks show` give it."""
+
+from medtasks_ext.registry import registry
+from medtasks_ext.report.view.column import Flag
+from medtasks_ext.report.view.viewer import Viewer
+from tests.judge.server import Reply, verdict
+
+TASK = "medhelm_qa"
+
+
+def test_reasons_scores_and_disagreement_of_judges(run, jury, server, medtasks, metrics):
+    folder = run("qa")
+
+    def judge(asked, seen):
+        harsh = asked.model == "two" and "number 1?" in asked.texts["question"]
+        return Reply(verdict(asked.axes, 1 if harsh else 4, f"{asked.model} thinks so"))
+
+    server.script = judge
+    done = medtasks("judge", folder, "--jury", jury("one", "two"))
+    assert done.code == 0, done.text
+    viewer = Viewer([folder], registry())
+    head = viewer.answer("dataset", {"dataset": TASK})
+    column = head["columns"][0]
+    assert column["judged"] and column["score"] == metrics(folder)["score"]
+    page = viewer.page(TASK)
+    assert abs(page.columns[0].value() - column["score"]) < 1e-9
+    disputed = [
+        key for key, flags in zip(head["documents"], column["flags"], strict=True) if flags & Flag.DISPUTED
+    ]
+    assert disputed == ["d1"] and column["totals"]["disputed"] == 1
+    assert not any(flags & Flag.WRONG for flags in column["flags"])  # a judge's score is graded
+
+    shown = viewer.answer("document", {"dataset": TASK, "document": disputed[0]})["responses"][0]
+    ratings = {word["judge"]: set(word["ratings"].values()) for word in shown["judges"]}
+    assert ratings == {"one": {4}, "two": {1}} and shown["judged"] == shown["score"]
+    printed = medtasks("show", folder, TASK, disputed[0]).out
+    assert "two thinks so" in printed and "one thinks so" in printed

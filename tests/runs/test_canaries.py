@@ -1,0 +1,198 @@
+"""Canaries: secrets wherever a user can put one, and every command, file and line that is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from medtasks_ext import secret_values
+from medtasks_ext.atomic import atomic_file, write_text
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
+from medtasks_ext.runs.chain import ChainedFile
+from medtasks_ext.secret_values import MARK, Secrets, note
+from tests.engines.server import Reply, Server
+from tests.engines.server import chat as chat_reply
+
+CANARY = "canary-{}-0a1b2c3d4e"
+TASK = "bridge_chip_ctc"
+JUDGED = "medhelm_medication_qa"
+
+
+@pytest.fixture(autouse=True)
+def nothing_noted():
+    secret_values.forget()
+    yield
+    secret_values.forget()
+
+
+@pytest.fixture
+def canaries(monkeypatch) -> list[str]:
+    """Secrets of the environment; those of arguments are in the tests."""
+    names = ["OPENAI_API_KEY", "HF_TOKEN", "JUDGE_API_KEY", "MY_ACCESS_TOKEN", "DB_PASSWORD"]
+    for name in names:
+        monkeypatch.setenv(name, CANARY.format(name.lower()))
+    monkeypatch.setenv("OF_JUDGE", CANARY.format("judge"))  # by no name that says so
+    return names
+
+
+def leaks(folder: Path) -> list[str]:
+    """Files that hold a canary; texts in Parquet are compressed."""
+    import pyarrow.parquet as parquet
+
+    found = []
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        if path.name in ("own.yaml", "jury.yaml"):
+            continue
+        content = path.read_bytes()
+        if path.suffix == ".parquet":
+            content += json.dumps(parquet.read_table(path).to_pylist(), default=str).encode()
+        if b"canary-" in content:
+            found.append(str(path.relative_to(folder)))
+    return found
+
+
+async def echo(asked) -> Reply:
+    """A server that says in each answer by what it was asked."""
+    return Reply(chat_reply(f"Yes. You are {dict(asked.headers)} {CANARY.format('openai_api_key')}"))
+
+
+@pytest.fixture
+def model_server():
+    with Server(echo) as one:
+        yield one
+
+
+def test_no_command_writes_or_prints_a_secret(
+    medtasks, canaries, chip_ctc, model_server, tmp_path, monkeypatch
+):
+    port = model_server.port
+    url = f"http://127.0.0.1:{port}/v1/chat/completions?key={CANARY.format('query')}"
+    with_user = url.replace("//", f"//me:{CANARY.format('user')}@")
+    names = ("api_key", "auth_token", "token", "password", "client_secret")
+    own = {
+        "model": "local-chat-completions",
+        "model_args": {
+            "model": "m", "base_url": url, "header": {"Authorization": f"Bearer {CANARY.format('header')}"},
+            **{name: CANARY.format(name) for name in names[1:]},
+        },
+        "metadata": {"note_token": CANARY.format("metadata")},
+        "apply_chat_template": True,
+    }  # fmt: skip
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(own))
+    given = ",".join(f"{name}={CANARY.format(name)}" for name in names[1:])
+    flags = ("--model", "local-chat-completions", "--apply_chat_template", "--model_args",
+             f"model=m,base_url={url},{given}")  # fmt: skip
+    jury = {"judges": [{"name": "one", "model": "one", "base_url": f"http://127.0.0.1:{port}/v1",
+                        "api_key_env": "OF_JUDGE"}]}  # fmt: skip
+    (tmp_path / "jury.yaml").write_text(yaml.safe_dump(jury))
+    rows = ("--data", "sample", "--limit", "2")
+    commands = [
+        ("plan", "m", "--tasks", TASK),
+        ("preview", TASK, "--data", "sample"),
+        ("run", "--tasks", TASK, *flags, "--output_path", "run"),
+        ("run", "--tasks", TASK, "--config", "own.yaml", "--output_path", "other"),
+        ("run", "--tasks", TASK, *flags, "--output_path", "run"),
+        (
+            "run",
+            "--tasks",
+            TASK,
+            *flags,
+            "--model_args",
+            f"model=m,base_url={with_user}",
+            "--output_path",
+            "user",
+        ),
+        ("run", "--tasks", f"{JUDGED},{TASK}", *flags, *rows, "--output_path", "judged"),
+        ("run", "--tasks", TASK, *flags, "--model_args", "model=x,nonsense=1", "--output_path", "bad"),
+        ("requests", "--tasks", TASK, *flags, "--output_path", "asked", "-o", "asked.jsonl"),
+        ("run", "--tasks", TASK, *flags, "--shard", "1/2", "--output_path", "part"),
+        ("run", "--tasks", TASK, *flags, "--shard", "2/2", "--output_path", "part"),
+        ("merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole"),
+        ("judge", "judged", "--jury", "jury.yaml", "--dry-run"),
+        ("judge", "judged", "--jury", "jury.yaml"),
+        ("judge", "judged", "--jury", "jury.yaml", "--requests", "judge.jsonl"),
+        ("rescore", "run"),
+        ("verify", "run"),
+        ("verify", "run", "--egress"),
+        ("report", "run", "other", "judged", "-o", "report", "--published", "none"),
+        ("compare", "run", "other", "-o", "compare"),
+        ("ingest", "run", "--store", "store"),
+        ("ingest", "other", "--store", "store", "--with-text"),
+        ("card", "run", "-o", "card"),
+        ("card", "run", "-o", "card", "--parts"),
+        ("export", "bridge", "run", "-o", "export", "--own-words"),
+        ("human", "export", "run", "judged", "-o", "human"),
+        ("difficulty", "run", "other", "-o", "levels"),
+        ("sample", f"levels/{TASK}.json", "-n", "2", "-o", "sample.json"),
+        ("contamination", "--tasks", TASK, *flags[:2], *flags[3:], "--output_path", "probe"),
+        ("doctor",),
+    ]
+    done_well = set()
+    for command in commands:
+        done = medtasks(*command)
+        done_well |= {command[0]} if done.code == 0 else set()
+        assert "canary-" not in done.text, (command, done.text)
+        assert not leaks(tmp_path), command
+    wanted = {"preview", "run", "requests", "merge", "judge", "rescore", "verify", "report", "ingest", "card"}
+    assert done_well >= wanted | {"export", "difficulty"}
+    assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
+    stored = (tmp_path / f"run/responses/{TASK}.jsonl").read_text()
+    assert MARK in stored and medtasks("verify", "run").code == 0
+
+
+def test_a_message_that_quotes_what_was_given_shows_no_secret(medtasks, canaries, monkeypatch):
+    for shown in ("0", "1"):
+        monkeypatch.setenv("MEDTASKS_SHOW_TEXT", shown)
+        assert "canary" not in medtasks("cite", "nothing", CANARY.format("hf_token")).text
+
+
+# ---------------------------------------------------------------------- the last line
+
+
+def test_a_file_that_would_hold_a_secret_is_not_written(canaries, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    path, secret = tmp_path / "file", CANARY.format("hf_token")
+    write_text(path, "before")
+    for text in (secret, f"x{secret}y", "a" * 3_000_000 + secret):
+        with pytest.raises(MedtasksError, match="would hold a key or token"):
+            write_text(path, text)
+    table = pa.table({"n": [1, 2], "text": ["a", f"b{secret}"]})
+    for written in (table, pa.table({"text": table["text"].dictionary_encode()})):
+        with pytest.raises(MedtasksError, match="would hold"), atomic_file(path) as file:
+            parquet.write_table(written, file, compression="zstd")
+    assert path.read_text() == "before" and [item.name for item in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("secret", ['quo"te\\d-1234567', "ampers&nd-1234567", "ümläut-12345678"])
+def test_a_secret_is_found_as_json_html_and_urls_write_it(secret, tmp_path):
+    import html
+    from urllib.parse import quote
+
+    note(secret)
+    for text in (secret, json.dumps(secret), html.escape(secret), quote(secret, safe="")):
+        with pytest.raises(MedtasksError):
+            write_text(tmp_path / "file", text)
+    write_json(tmp_path / "file.json", {"text": secret})
+    assert json.loads((tmp_path / "file.json").read_text()) == {"text": MARK}
+    log = ChainedFile(tmp_path / "log.jsonl")
+    log.add({"key": "1", "response": f"the key is {secret}"})
+    log.close()
+    assert [*ChainedFile(tmp_path / "log.jsonl").read()] == [{"key": "1", "response": f"the key is {MARK}"}]
+
+
+@pytest.mark.parametrize(
+    "value", ["EMPTY", "none", "sk-1", "not-needed", "/home/me/.ssh/id_1", "two words 12"]
+)
+def test_values_that_are_no_secrets_are_left_alone(value, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", value)
+    note(value)
+    assert not [known for known in Secrets.known().values if known in value]
+    write_text(tmp_path / "file", f"{value} twice {value}")
+    assert (tmp_path / "file").read_text() == f"{value} twice {value}"
+    assert "two" not in repr(Secrets(("two",)))
