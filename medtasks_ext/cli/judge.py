@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.run import Run
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+_FIGURE = 6  # width of the longest figure
 _ASK_AGAIN = "the same command asks for them again"
 _WRITE_AGAIN = "--requests writes them again, and those that follow from the others"
 
@@ -422,17 +423,27 @@ def _print_table(
         judges = [*jury.names[:N_ASSESSORS], jury.adjudicator_name]
         disputes = {"disputed": 2, "assessor_agreement": 2, "assessor_kappa": 2, "pending": 0}
     figures = [name.removeprefix("assessor_") for name in ("score", *judges, *axes, *disputes, "judged")]
+    width = (
+        sum(max(len(name), _FIGURE) + 3 for name in figures) + max(len(task.name) for task, _ in scored) + 4
+    )
+    beside = axes if width <= console().width else []  # else in a table of their own
+    figures = [name for name in figures if name in beside or name not in axes]
     table = new_table(["task"], figures, "\n".join(titles), title_style="bold")
     for task, scores in scored:
         own = metrics[task.name]
         table.add_row(
             task.name,
             number(own.get("score"), 4),
-            *(number(own.get(f"jury_{name}"), 2) for name in (*judges, *axes)),
+            *(number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)),
             *(number(own.get(name), digits) for name, digits in disputes.items()),
             f"{sum(item.complete for item in scores):,}/{len(scores):,}",
         )
     console().print(table)
+    if axes != beside:
+        table = new_table(["task"], axes)
+        for task, _ in scored:
+            table.add_row(task.name, *(number(metrics[task.name].get(f"jury_{name}"), 2) for name in axes))
+        console().print(table)
     typer.echo(
         f"score is on 0–1; judges{' and axes' if axes else ''} are means on the scale {low:g}–{high:g}"
     )
