@@ -88,7 +88,7 @@ class _Session:
 
     @property
     def _has_ended(self) -> bool:
-        return self.looks * _STEPS > self.limits["steps"]
+        return bool(self.looks * _STEPS > self.limits["steps"])
 
     def _rows(self, sql: str) -> dict[str, Any]:
         # Results are compared as sets of rows, so repeated rows need not be kept.

@@ -83,7 +83,7 @@ def test_verdicts_become_rates_agreement_and_outcomes(review, medtasks, tmp_path
     with (tmp_path / "out" / "items.csv").open(newline="") as file:
         outcomes = {(row["task"], row["item"]): row for row in csv.DictReader(file)}
     assert outcomes[CHOICE, failed]["outcome"] == "failed" and outcomes[CHOICE, failed]["not_met"] == "answer"
-    assert outcomes[CHOICE, failed]["remarks"] == "=改为每日一次\n=改为每日一次"
+    assert outcomes[CHOICE, failed]["remarks"] == "'=改为每日一次\n=改为每日一次"  # no formula
     assert outcomes[CHOICE, disputed]["outcome"] == "disputed"
     assert sum(row["outcome"] == "accepted" for row in outcomes.values()) == 6
     assert "8 items: 6 accepted, 1 failed, 1 disputed" in done.out and "SAMPLE" in done.out

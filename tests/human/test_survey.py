@@ -79,7 +79,7 @@ def test_answers_that_give_the_papers_figures_give_them(survey, medtasks, tmp_pa
         rows = {row["value"]: row for row in csv.DictReader(file)}
     assert rows["care_coordination_and_planning"]["clinical_decision_support"] == "21" and len(rows) == 22
     with (tmp_path / "out" / "comments.csv").open(newline="") as file:
-        assert [row["text"] for row in csv.DictReader(file)] == ["- one thing", "another; thing"] * 2
+        assert [row["text"] for row in csv.DictReader(file)] == ["'- one thing", "another; thing"] * 2
     [fleiss] = [row for row in results["agreement"] if row["measure"] == "fleiss_kappa"]
     assert 0.8 < fleiss["value"] < 1 and fleiss["n"] == 22
 
