@@ -124,7 +124,7 @@ def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
             item["asked"]["jury"] = item["asked"]["decoding"] = HOSTILE
 
     edited(submission, hostile)
-    assert medtasks("site", "--submissions", ROOT, "-o", "site").code == 0
+    assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
     for page in (tmp_path / "site").rglob("*.html"):
         assert "<img" not in page.read_text(), page
 
@@ -140,13 +140,13 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
 
 def test_invented_scores_are_said_to_be_so(medtasks, submission, tmp_path):
     edited(submission, lambda content: content.update(invented="for a test"))
-    assert "INVENTED" in medtasks("site", "--submissions", ROOT, "-o", "site").err
+    assert "INVENTED" in medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").err
     assert all(data_of(page)["invented"] for page in (tmp_path / "site").rglob("*.html"))
 
 
 def test_a_later_site_takes_the_place_of_an_earlier_one_and_of_nothing_else(medtasks, site, tmp_path):
     (site / "models" / "old.html").write_text("old")
-    assert medtasks("site", "--submissions", ROOT, "-o", "site").code == 0
+    assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
     assert not (site / "models" / "old.html").exists()
     other = tmp_path / "other"
     other.mkdir()
