@@ -14,6 +14,7 @@ from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.judge_red_team import attack_judges
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
     ask_all,
@@ -84,6 +85,10 @@ def judge(
         list[str] | None,
         typer.Option("--responses", help="Take the results of batches back; files, one after the other."),
     ] = None,
+    red_team: Annotated[
+        bool,
+        typer.Option("--red-team", help="Ask about bundled attacks instead; results are in RUN/red_team."),
+    ] = False,
 ) -> int:
     """Let a jury of models rate open-ended answers.
 
@@ -109,6 +114,9 @@ def judge(
     from medtasks_ext.runs.lease import Lease
 
     jury, egress, wish = load_jury(jury_name), Egress.of(allow_host or []), wish_of(prompts)
+    if red_team:
+        _check_red_team(tasks, ratings, decisions, requests, responses)
+        return attack_judges(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run)
     check_prices(jury, max_cost)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
@@ -163,6 +171,15 @@ def judge(
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
         code = _finish(jury, runs, to_judge, outcome, people, engine.budget, again)
         return code if sound else code or INCOMPLETE
+
+
+def _check_red_team(*others: object) -> None:
+    if any(others):
+        raise MedtasksError(
+            "attacks are asked one by one, and all of them",
+            where="--red-team",
+            remedy="leave out --tasks, --ratings, --decisions, --requests and --responses",
+        )
 
 
 def check_flags(
