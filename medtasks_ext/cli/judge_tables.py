@@ -56,9 +56,8 @@ def print_common(figures: Sequence[Figure]) -> None:
             same = [one for one in robustness if (one.task, one.measure) == (item.task, item.measure)]
             undefined = sum(one.value is None for one in same)
             left = f"; {undefined} juries that give runs equal scores are left out" if undefined else ""
-            typer.echo(
-                f"{item.task}: {item.measure} with the full jury {number(item.value, 3)} ({item.between}{left})"
-            )
+            said = f"{item.measure} with the full jury {number(item.value, 3)}"
+            typer.echo(f"{item.task}: {said} ({item.between}{left})")
     people = [item for item in figures if item.table == "clinicians"]
     if people:
         _print_clinicians(people)
