@@ -265,6 +265,7 @@ def _computed(
     lacks = np.array([item.score is not None and item.coverage.short for item in items])
     other = np.array([bool(unlike_the_paper(item)) for item in items]) & has
     values = np.round(layout.weights @ scores, _DIGITS).tolist()
+    pending, short, unlike = (_in_groups(layout.counted, chosen, names) for chosen in (late, lacks, other))
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
         low, high = limits[layout.way[place]]
         beside = entry.printed.get(groups[place].name + suffix_of(strategy)) if groups[place].name else None
@@ -284,15 +285,18 @@ def _computed(
             cut=cut[place],
             scored=int(counted[place]),
             documents=int(documents[place]),
-            pending=_named(names, late & (layout.counted[place] > 0)),
+            pending=pending[place],
             limited=bool((some & (layout.counted[place] > 0)).any()),
-            short=_named(names, lacks & (layout.counted[place] > 0)),
-            unlike=_named(names, other & (layout.counted[place] > 0)),
+            short=short[place],
+            unlike=unlike[place],
         )
 
 
-def _named(names: Sequence[str], chosen: Array) -> tuple[str, ...]:
-    return tuple(names[place] for place in np.flatnonzero(chosen).tolist())
+def _in_groups(counted: Array, chosen: Array, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """For each group the chosen ones of its datasets; mostly none is chosen."""
+    if not chosen.any():
+        return [()] * len(counted)
+    return [tuple(names[place] for place in np.flatnonzero(row).tolist()) for row in (counted > 0) & chosen]
 
 
 def _matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:

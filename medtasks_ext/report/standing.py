@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _SIZE = 2.0
 #: Billions of parameters in the name of a model: Qwen3-8B, 30B-A3B.
 _BILLIONS = re.compile(r"(?<![\d.A-Za-z])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
+_DIGITS = 12  # what differs in later ones is equal: it is rounding
 #: strong and weak values that are named
 NAMED = 3
 _STRIP = 48  # characters of a strip
@@ -337,12 +338,15 @@ def _range(
 
 
 def _strips(groups: Sequence[Group], chosen: Sequence[str], values: Array, table: Array) -> Iterator[Strip]:
-    for group in groups:
-        members = [place for place, name in enumerate(chosen) if name in group.counted]
-        if not members:
-            continue
-        others, mine = table[:, members].mean(axis=1), float(values[members].mean())
-        least, quarter, middle, three, greatest = np.quantile(others, [0, 0.25, 0.5, 0.75, 1]).tolist()
-        below = float(((others < mine) + 0.5 * (others == mine)).mean())
+    members = np.array([[name in group.counted for name in chosen] for group in groups], dtype=float)
+    sizes = members.sum(axis=1)
+    kept = np.flatnonzero(sizes).tolist()
+    shares = members[kept] / sizes[kept, None]
+    # (rivals, groups) and (groups,), rounded: what is equal stays equal
+    others, mine = np.round(table @ shares.T, _DIGITS), np.round(shares @ values, _DIGITS)
+    quarters = np.quantile(others, [0, 0.25, 0.5, 0.75, 1], axis=0).T.tolist()
+    below = ((others < mine) + 0.5 * (others == mine)).mean(axis=0).tolist()
+    for place, number in enumerate(kept):
+        group, (least, quarter, middle, three, greatest) = groups[number], quarters[place]
         spread = (least, quarter, middle, three, greatest)
-        yield Strip(group.axis, group.value, len(members), mine, spread, below)
+        yield Strip(group.axis, group.value, int(sizes[number]), float(mine[place]), spread, below[place])

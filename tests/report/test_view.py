@@ -241,6 +241,15 @@ def test_what_is_not_there_is_named_with_what_is_near(viewer, runs):
     assert LABEL not in viewer.datasets and EVENTS in viewer.datasets
 
 
+def test_where_one_of_several_runs_cannot_be_read_the_others_are(runs):
+    (runs[0] / "run.json").write_text("{")
+    viewer = Viewer([runs[0].parent], registry())
+    assert [run.label for run in viewer.runs] == ["model-two"] and str(runs[0]) in viewer.faults[0].where
+    assert viewer.answer("dataset", {"dataset": LABEL})["columns"][0]["score"] is not None
+    with pytest.raises(MedtasksError, match="damaged"):
+        Viewer([runs[0]], registry())
+
+
 # ---------------------------------------------------------------------- the server
 
 

@@ -110,7 +110,7 @@ EDITS = {
     "another format": (top(schema=2), "schema: is 2, and this version reads 1"),
     "no format": (top(schema=HOSTILE), "schema: is <img"),
     "a key more": (top(comment="text"), "comment: extra inputs are not permitted"),
-    "a condition more": (conditions(OPEN_MEAN, mood="good"), "no condition is called mood"),
+    "a condition more": (conditions(OPEN_MEAN, mood="good"), "asked.mood: unexpected keyword argument"),
     "a text": (conditions(OPEN_MEAN, jury="a\nb"), "holds a text of 3 characters or of several lines"),
     "a long text": (conditions(OPEN_MEAN, jury="a " * 500), "holds a text of 1,000 characters"),
     "a text as a key": (
@@ -150,6 +150,7 @@ EDITS = {
     ),
     "another model": (top(model="Org/other"), "model: is Org/other, and the folder says Org/random-label"),
     "another day": (top(date="2026-05-02"), "date: is 2026-05-02, and the folder says 2026-05-01"),
+    "no heads": (top(heads={}), "heads: has no chain of answers"),
     "invented scores": (top(invented="for a measurement"), "the scores are invented"),
     "no JSON": (lambda folder: (folder / "submission.json").write_text("{"), "submission.json: is no JSON"),
     "deep JSON": (lambda folder: (folder / "submission.json").write_text("[" * 100_000), "is no JSON"),

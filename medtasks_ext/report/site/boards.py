@@ -181,6 +181,7 @@ def _entries(lines: Sequence[Line]) -> dict[str, list[Any]]:
         "label": [line.entry.model if line.published else line.entry.label for line in lines],
         "page": [line.page for line in lines],
         "published": [int(line.published) for line in lines],
+        "invented": [int(bool(line.record and line.record.invented)) for line in lines],
         **{name: [line.facts.get(name) for line in lines] for name in _FACTS},
     }
 

@@ -54,11 +54,11 @@ def classes_of(
         strategy: of the results.
         paper: suite whose published lines are ranked among each other, as their paper ranks them.
     """
-    found = [Class(of_paper=True)]
     known: dict[tuple[Any, ...], Asked] = {}
-    placed: dict[tuple[bool, tuple[tuple[str, int], ...]], int] = {}
-    of: list[int | None] = []
-    for line in lines:
+    of: list[int | None] = [None] * len(lines)
+    by_way: dict[tuple[bool, tuple[tuple[str, int], ...]], list[int]] = {}
+    ways: dict[int, tuple[_Way, list[Experiment]]] = {}
+    for place, line in enumerate(lines):
         items = [
             item
             for item in line.entry.experiments.values()
@@ -66,17 +66,20 @@ def classes_of(
         ]
         if line.published:
             has = bool(items or line.entry.groups) and line.entry.settings["published"] == paper
-            of.append(0 if has else None)
-            continue
-        if not items:
-            of.append(None)
-            continue
-        way = {item.dataset.id: known.setdefault(_moving(item.asked), item.asked) for item in items}
-        alike = not any(line.unlike(item) for item in items)
-        key = alike, tuple((name, id(asked)) for name, asked in way.items())
-        if key not in placed:
-            placed[key] = _place(found, way, line, items, may_join_paper=alike and _of_now(items))
-        of.append(placed[key])
+            of[place] = 0 if has else None
+        elif items:
+            way = {item.dataset.id: known.setdefault(_moving(item.asked), item.asked) for item in items}
+            as_paper = not any(line.unlike(item) for item in items) and _of_now(items)
+            key = as_paper, tuple((name, id(asked)) for name, asked in way.items())
+            by_way.setdefault(key, []).append(place)
+            ways[place] = way, items
+    found = [Class(of_paper=True)]
+    # the ways that most lines share come first: an odd one does not keep them out of a class
+    for (as_paper, _), places in sorted(by_way.items(), key=lambda pair: (-len(pair[1]), pair[1][0])):
+        shared, items = ways[places[0]]
+        number = _place(found, shared, lines[places[0]], items, may_join_paper=as_paper)
+        for place in places:
+            of[place] = number
     return Classes(tuple(found), tuple(of))
 
 
@@ -84,12 +87,11 @@ def _place(
     found: list[Class], way: _Way, line: Line, items: Sequence[Experiment], *, may_join_paper: bool
 ) -> int:
     for number, item in enumerate(found):
-        if item.of_paper and not may_join_paper:
-            continue
-        if all(_alike(way, other) for other in item.ways):
+        if (may_join_paper or not item.of_paper) and all(_alike(way, other) for other in item.ways):
             item.ways.append(way)
             return number
-    found.append(Class(of_paper=False, words=_words(line, items), ways=[way]))
+    words = _words(line, items) or _between(way, found[0].ways)
+    found.append(Class(of_paper=False, words=words, ways=[way]))
     return len(found) - 1
 
 
@@ -122,4 +124,19 @@ def _words(line: Line, items: Sequence[Experiment]) -> str:
     )
     old = sum(not _of_now([item]) for item in items)
     named = [*reasons.most_common(), *([("an older version of the task", old)] if old else [])]
-    return ", ".join(f"{reason} in {n} of {len(items)} tasks" for reason, n in named) or "unlike those above"
+    return ", ".join(f"{reason} in {n} of {len(items)} tasks" for reason, n in named)
+
+
+def _between(way: _Way, others: Sequence[_Way]) -> str:
+    """What keeps a way of asking apart from those that were asked as the paper asked."""
+    unlike = next(other for other in others if not _alike(way, other))
+    reasons = Counter(
+        reason
+        for name in way.keys() & unlike.keys()
+        for reason in dict.fromkeys(
+            item.condition
+            for item in comparable(way[name], unlike[name]).differences
+            if item.grade == "other"
+        )
+    )
+    return ", ".join(f"{reason} in {n} of {len(way)} tasks" for reason, n in reasons.most_common())

@@ -157,5 +157,5 @@ def _with_facts(line: Line, known: Mapping[str, Mapping[str, str]]) -> Line:
     said = line.entry.details
     hub_id = said.get("hub_id") or line.entry.model
     about = known.get(hub_id.casefold(), {})
-    line.entry.details = {**about, "hub_id": hub_id, **said}
+    line.entry.details = {**about, **said}
     return line

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Experiment
 
 _UNIT = 10_000
+_COMPUTED = "submission, whose scores were computed again from its documents"
 _FACT_TITLES = {
     "organisation": "Organisation",
     "size": "Parameters (billions)",
@@ -58,6 +59,7 @@ class ModelPages:
         first = next((line for line in lines if not line.published), lines[0])
         return {
             "title": first.entry.model,
+            "suites": {suite.id: suite.title for suite in self._scores.site.tasks.suites.values()},
             "facts": [[title, facts[name]] for name, title in _FACT_TITLES.items() if name in facts],
             "hub_id": next(
                 (line.entry.details["hub_id"] for line in lines if line.entry.details.get("hub_id")), None
@@ -93,7 +95,7 @@ class ModelPages:
         heads = " ".join(f"{file} {head}" for file, head in sorted(line.record.heads.items()))
         digest = sha256(heads.encode()).hexdigest()[:32]
         return [
-            ["Source", "submission, whose scores were computed again from its documents"],
+            ["Source", "invented scores" if line.record.invented else _COMPUTED],
             ["Submitted", line.record.date],
             *([["Run began", line.record.started]] if line.record.started else []),
             *([["Called in the run", line.record.called]] if line.record.called else []),

@@ -88,13 +88,13 @@ def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) ->
     """
     found: list[Viewed] = []
     for path in paths:
-        folders = runs_below(path) or [path]
-        for folder in folders:
-            if RunFolder(folder).manifest.is_file():
-                found.append(_medtasks_run(folder, len(found), registry, faults))
-            else:
-                for file in _results_files(folder):
-                    found.append(_lm_eval_run(file, len(found), registry, faults))
+        if not (several := runs_below(path)):
+            found += _runs_of(path, len(found), registry, faults)
+        for folder in several:
+            try:
+                found += _runs_of(folder, len(found), registry, faults)
+            except MedtasksError as error:  # where one of several cannot be read, the others are
+                faults.append(Fault(str(folder), error.what, error.remedy))
     _label(found)
     if not any(run.answers for run in found):
         reason = next((fault for fault in faults), None)
@@ -104,6 +104,14 @@ def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) ->
             remedy=reason.remedy if reason else "look again when the run has begun",
         )
     return found
+
+
+def _runs_of(path: Path, place: int, registry: Registry, faults: list[Fault]) -> list[Viewed]:
+    """The run of a folder, or those of plain lm_eval below it, numbered from a place on."""
+    if RunFolder(path).manifest.is_file():
+        return [_medtasks_run(path, place, registry, faults)]
+    files = enumerate(_results_files(path), start=place)
+    return [_lm_eval_run(file, number, registry, faults) for number, file in files]
 
 
 def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fault]) -> Viewed:

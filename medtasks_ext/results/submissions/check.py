@@ -112,6 +112,8 @@ def _names(record: Submission, place: Place) -> Iterator[Finding]:
             yield Finding(
                 RECORD, key, f"is {said}, and the folder says {named}", "move the folder, or submit anew"
             )
+    if not any(file.startswith("responses/") for file in record.heads):
+        yield Finding(RECORD, "heads", "has no chain of answers", "submit a run of `medtasks run`")
     if record.invented is not None:
         yield Finding(RECORD, "invented", "the scores are invented", "submit a run")
 
@@ -129,16 +131,16 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
     if item.version.partition("-")[0] != dataset.version.partition("-")[0]:
         what = f"is {item.version}, and the task is {dataset.version} here"
         yield Finding(RECORD, f"{key}.version", what, "`medtasks rescore RUN`, then submit anew")
-    if item.conditions.version not in (None, item.version.partition("-")[0]):
+    if item.asked.version not in (None, item.version.partition("-")[0]):
         yield Finding(RECORD, f"{key}.asked.version", f"is not that of {item.version}", _MADE)
-    if item.conditions.strategy != strategy:
+    if item.asked.strategy != strategy:
         yield Finding(
             RECORD,
             f"{key}.asked.strategy",
-            f"is {item.conditions.strategy}, and the task is {strategy}",
+            f"is {item.asked.strategy}, and the task is {strategy}",
             _MADE,
         )
-    if item.conditions.source == "synthetic":
+    if item.asked.source == "synthetic":
         yield Finding(
             RECORD, f"{key}.asked.source", "the rows are synthetic sample rows", "run on the task's own data"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from medtasks_ext.runs.secrets import is_secret
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
+    from medtasks_ext.results.conditions import Asked
     from medtasks_ext.results.experiments import Entry, Experiment
 
 #: sums of other versions of NumPy differ in their last digits
@@ -243,10 +244,12 @@ def _task(item: Experiment, documents: PublicScores) -> TaskResult:
             dropped=loaded.get("n_dropped", 0),
             of_suite=coverage.of_suite or 0,
         ),
-        asked={
-            name: public_words(said) if isinstance(said, str) else said
-            for name, said in item.asked.record().items()
-        },
+        asked=_public_conditions(item.asked),
         cut=item.cut,
         tokens=tokens or None,
     )
+
+
+def _public_conditions(asked: Asked) -> Asked:
+    words = {name: public_words(said) for name, said in asdict(asked).items() if isinstance(said, str)}
+    return replace(asked, **words)  # type: ignore[arg-type]

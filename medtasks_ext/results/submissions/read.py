@@ -47,7 +47,7 @@ def _experiment(name: str, item: TaskResult, record: Submission, tasks: Registry
     dataset, strategy = known
     measured = {"score": item.score, "valid": item.valid, "unclosed_reasoning": item.unclosed}
     metrics = {metric: value for metric, value in measured.items() if value is not None}
-    conditions = item.conditions
+    conditions = item.asked
     if conditions.jury:
         metrics["judged"] = item.judged
     return Experiment(

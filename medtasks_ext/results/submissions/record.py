@@ -6,16 +6,14 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.results.conditions import SCHEMA as CONDITIONS_SCHEMA
 from medtasks_ext.results.conditions import Asked
 from medtasks_ext.strict import Strict
 
@@ -32,8 +30,6 @@ LONGEST = 240
 _LINE = re.compile(rf"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]{{0,{LONGEST}}}")
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,95}"
 _DATE = r"\d{4}-\d{2}-\d{2}"
-_ASKED = {item.name for item in fields(Asked)}
-_asked = TypeAdapter(Asked)
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -120,24 +116,9 @@ class TaskResult(Strict):
     judged: Share = 1.0
     spread: Spread | None = None
     rows: RowFacts
-    asked: dict[str, str | bool | int | float]
+    asked: Asked
     cut: dict[str, Count] = Field(default_factory=dict)
     tokens: dict[Literal["input", "output"], Count] | None = None
-
-    @field_validator("asked")
-    @classmethod
-    def _known_conditions(cls, given: dict[str, Any]) -> dict[str, Any]:
-        if unknown := sorted(given.keys() - _ASKED - {"schema"}):
-            raise ValueError(f"no condition is called {unknown[0]}")
-        if given.get("schema") != CONDITIONS_SCHEMA:
-            raise ValueError(f"conditions of schema {given.get('schema')}, known: {CONDITIONS_SCHEMA}")
-        _asked.validate_python({name: value for name, value in given.items() if name != "schema"})
-        return given
-
-    @cached_property
-    def conditions(self) -> Asked:
-        """The conditions."""
-        return Asked(**{name: value for name, value in self.asked.items() if name != "schema"})  # type: ignore[arg-type]
 
 
 class GroupResult(Strict):
@@ -198,7 +179,7 @@ class Submission(Strict):
     @model_validator(mode="before")
     @classmethod
     def _only_lines(cls, content: Any) -> Any:
-        if all(map(_LINE.fullmatch, {value for _, value in _texts(content)})):
+        if all(map(_LINE.fullmatch, _strings(content))):
             return content
         key, value = next(pair for pair in _texts(content) if not _LINE.fullmatch(pair[1]))
         raise ValueError(f"{key or 'a key'} holds a text of {len(value):,} characters or of several lines")
@@ -206,6 +187,22 @@ class Submission(Strict):
     def write(self, folder: Path) -> None:
         """Write it; what is not known is left out."""
         write_json(folder / RECORD, self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _strings(content: Any) -> set[str]:
+    """Every text in it, keys among them."""
+    found: set[str] = set()
+    waiting = [content]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            found.add(item)
+        elif isinstance(item, dict):
+            found.update(item)
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+    return found
 
 
 def _texts(content: Any) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ const SIZES = [
 const SHOWN = 100;
 const PART = "part";
 const ALONE = "alone";
+const WITHOUT = "without";
 
 // What a cell holds: the score, and the number of tasks where that is not on all of them.
 const valueOf = (cell) => (Array.isArray(cell) ? cell[0] : cell);
@@ -50,7 +51,7 @@ function columnTitle(column) {
 
 function counted(shown, rows, by) {
   const whole = rows.filter((row) => row.rank !== null).length;
-  return `${plural(shown.length, "result")} of ${count(rows.length)} · ranked by ${columnTitle(by)} (${plural(site.columns[by][2], "task")}) · ${count(whole)} with all tasks, rows and judgements`;
+  return `${plural(shown.length, "result")} of ${count(rows.length)} · sorted by ${columnTitle(by)} (${plural(site.columns[by][2], "task")}), where ${count(whole)} are ranked`;
 }
 
 // The suite as a whole, then the values of the axis.
@@ -73,9 +74,11 @@ function ranked(strategy, by) {
   const classes = site.classes[strategy][suite];
   const words = site.class_words[strategy][suite];
   const cells = site.scores[strategy][by];
-  const rows = site.entries.label.map((_, entry) => ({ entry, rank: null, section: PART })).filter(
-    ({ entry }) => cells[entry] !== null,
-  );
+  const rows = site.entries.label.map((_, entry) => ({
+    entry,
+    rank: null,
+    section: cells[entry] === null ? WITHOUT : PART,
+  }));
   const members = new Map();
   for (const row of rows) {
     if (!isWhole(cells[row.entry])) continue;
@@ -103,6 +106,7 @@ function ranked(strategy, by) {
       ...several.map(([id]) => [`class ${id}`, `Asked otherwise (${words[id]}): ranked among themselves only`]),
       [ALONE, "Asked otherwise, each in a way of its own: not ranked"],
       [PART, "On a part of the tasks, rows or judgements: not ranked"],
+      [WITHOUT, `No score: ${columnTitle(by)}`],
     ],
   };
 }
@@ -116,6 +120,9 @@ const FILTERS = [
   ["domain", "Domain", [["", "any domain"], ["general", "general"], ["medical", "medical"]]],
   ["reasoning", "Reasoning", [["", "with and without"], ["yes", "reasons"], ["no", "does not"]]],
 ];
+
+// Open where there is room for them.
+let filtersOpen = matchMedia("(min-width: 46rem)").matches;
 
 function matches({ entry }) {
   const { label, organisation, published, size, access, domain, reasoning } = site.entries;
@@ -152,13 +159,18 @@ function controls(strategy, axis) {
       { className: "controls" },
       switcher("Asked", "strategy", site.strategies, strategy),
       site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), axis) : null,
+      make("label", { className: "select" }, text("span", "switch-label", "Search"), search),
     ),
     make(
-      "div",
-      { className: "controls" },
-      make("label", { className: "select" }, text("span", "switch-label", "Search"), search),
-      ...FILTERS.map(([key, title, options]) => selector(title, key, options, option(key))),
-      used ? make("button", { type: "button", id: "reset", textContent: "Show all", onclick: () => change(reset) }) : null,
+      "details",
+      { className: "more-filters", open: filtersOpen, ontoggle: (event) => { filtersOpen = event.target.open; } },
+      make("summary", { textContent: used ? "Filters (some set)" : "Filters", "data-key": "filters" }),
+      make(
+        "div",
+        { className: "controls" },
+        ...FILTERS.map(([key, title, options]) => selector(title, key, options, option(key))),
+        used ? make("button", { type: "button", id: "reset", textContent: "Show all", onclick: () => change(reset) }) : null,
+      ),
     ),
   );
 }
@@ -180,7 +192,7 @@ function tableColumns(columns, strategy, by) {
       cell: (row) => (row.rank === null ? NONE : withTip(text("span", "", String(row.rank)), `${row.rank} of ${row.of}`)),
     },
     { key: "model", title: "Model", head: true, value: ({ entry }) => site.entries.label[entry], cell: modelCell },
-    { key: "size", title: "Size, B", numeric: true, value: ({ entry }) => site.entries.size[entry], cell: ({ entry }) => sizeText(site.entries.size[entry]) },
+    { key: "size", title: "Size, B", numeric: true, className: "size", value: ({ entry }) => site.entries.size[entry], cell: ({ entry }) => sizeText(site.entries.size[entry]) },
     ...columns.map((column) => ({
       key: `c${column}`,
       title: columnTitle(column),
@@ -196,14 +208,14 @@ function tableColumns(columns, strategy, by) {
 const sizeText = (size) => (isNumber(size) ? String(size) : NONE);
 
 function modelCell({ entry }) {
-  const { label, page, published, organisation, access, domain, reasoning } = site.entries;
+  const { label, page, published, invented, organisation, access, domain, reasoning } = site.entries;
   const facts = [organisation[entry], access[entry], domain[entry], reasoning[entry] === "yes" ? "reasoning" : null];
   return make(
     "span",
     {},
     link(`${site.home}models/${page[entry]}`, label[entry], { className: "name" }),
     " ",
-    published[entry] ? null : tag("", "submitted"),
+    published[entry] ? null : tag("", invented[entry] ? "invented" : "submitted"),
     text("span", "facts-line", facts.filter(Boolean).join(" · ")),
   );
 }

@@ -44,17 +44,24 @@ function drawFrame() {
   );
 }
 
+function shape(tag_, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag_);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
 const score = (value) => (isNumber(value) ? (value / UNIT).toFixed(3) : NONE);
 
 // A score on the whole scale from 0 to 1, with its interval.
 function scoreBar(value, ends) {
   const at = (part) => `${(100 * part) / UNIT}%`;
-  return svg(
+  return shape(
     "svg",
     { class: "score-bar", width: 96, height: 12, "aria-hidden": "true" },
-    svg("rect", { class: "track", x: 0, y: 2, width: "100%", height: 8 }),
-    svg("rect", { class: "fill", x: 0, y: 2, width: at(value), height: 8 }),
-    ends ? svg("line", { class: "range", x1: at(ends[0]), x2: at(ends[1]), y1: 6, y2: 6 }) : null,
+    shape("rect", { class: "track", x: 0, y: 2, width: "100%", height: 8 }),
+    shape("rect", { class: "fill", x: 0, y: 2, width: at(value), height: 8 }),
+    ends ? shape("line", { class: "range", x1: at(ends[0]), x2: at(ends[1]), y1: 6, y2: 6 }) : null,
   );
 }
 

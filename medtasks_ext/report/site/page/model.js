@@ -60,14 +60,14 @@ function standing(item) {
   const every = [...item.rivals, item.own];
   const [least, most] = [Math.min(...every), Math.max(...every)];
   const at = (value) => `${2 + (96 * (value - least)) / (most - least || 1)}%`;
-  const picture = svg(
+  const picture = shape(
     "svg",
     { class: "strip", width: "100%", height: 44, role: "img", "aria-label": item.sentence },
-    svg("line", { class: "base", x1: "2%", x2: "98%", y1: 26, y2: 26 }),
-    ...item.rivals.map((value) => svg("line", { class: "rival", x1: at(value), x2: at(value), y1: 16, y2: 26 })),
-    svg("circle", { class: "own", cx: at(item.own), cy: 8, r: 6 }),
-    svg("text", { x: "2%", y: 42 }, score(least)),
-    svg("text", { x: "98%", y: 42, "text-anchor": "end" }, score(most)),
+    shape("line", { class: "base", x1: "2%", x2: "98%", y1: 26, y2: 26 }),
+    ...item.rivals.map((value) => shape("line", { class: "rival", x1: at(value), x2: at(value), y1: 16, y2: 26 })),
+    shape("circle", { class: "own", cx: at(item.own), cy: 8, r: 6 }),
+    shape("text", { x: "2%", y: 42 }, score(least)),
+    shape("text", { x: "98%", y: 42, "text-anchor": "end" }, score(most)),
   );
   return make(
     "section",
@@ -79,11 +79,13 @@ function standing(item) {
   );
 }
 
+const suiteTitle = (suite) => site.suites[suite] ?? suite;
+
 function tasksPart(line, number) {
   const key = `suite${number}`;
   const suites = [...new Set(line.tasks.map(([suite]) => suite))];
   const rows = line.tasks.filter(([suite]) => !option(key) || suite === option(key));
-  const chosen = suites.length > 1 ? selector("Suite", key, [["", "all"], ...suites.map((suite) => [suite, suite])], option(key)) : null;
+  const chosen = suites.length > 1 ? selector("Suite", key, [["", "all"], ...suites.map((suite) => [suite, suiteTitle(suite)])], option(key)) : null;
   const otherwise = (row) => (row[9] === null ? "" : line.reasons[row[9]]);
   return make(
     "div",
@@ -97,7 +99,7 @@ function tasksPart(line, number) {
       rows,
       columns: [
         { key: "task", title: "Task", head: true, value: (row) => row[1], cell: (row) => row[1] },
-        { key: "suite", title: "Suite", value: (row) => row[0], cell: (row) => row[0] },
+        { key: "suite", title: "Suite", value: (row) => suiteTitle(row[0]), cell: (row) => suiteTitle(row[0]) },
         { key: "strategy", title: "Asked", value: (row) => row[2], cell: (row) => row[2] },
         { key: "score", title: "Score", numeric: true, value: (row) => row[3], cell: (row) => score(row[3]) },
         { key: "interval", title: "95 % interval", cell: (row) => text("span", "soft", row[4] ? `[${score(row[4][0])}, ${score(row[4][1])}]` : NONE) },
