@@ -58,6 +58,11 @@ class Point(Strict):
     text: str
     weight: float
 
+    @property
+    def of_row(self) -> RowPoint:
+        """The point as rows have it."""
+        return {"id": self.id, "text": self.text, "weight": self.weight}
+
 
 class Item(Strict):
     """An invented question with two answers."""
@@ -173,9 +178,7 @@ def _axes_and_points(registry: Registry, wish: Wish) -> Iterator[Pair]:
             texts = {"question": item.question, "gold": item.gold}
             if item.points:
                 texts["points"] = "\n".join(f"{point.id}. {point.text}" for point in item.points)
-            yield from _pairs(
-                task, own, item, texts, [RowPoint(**point.model_dump()) for point in item.points]
-            )
+            yield from _pairs(task, own, item, texts, [point.of_row for point in item.points])
 
 
 def _single_points() -> Iterator[Pair]:
