@@ -8,6 +8,7 @@ mark in their place; any other file that would hold one is not written.
 from __future__ import annotations
 
 import html
+import io
 import json
 import mmap
 import os
@@ -149,6 +150,9 @@ class _Hiding:
 def hidden_output() -> Iterator[None]:
     """Within it, what is printed and logged holds no secret."""
     streams = sys.stdout, sys.stderr
+    for stream in streams:  # a terminal that lacks a character shows another one
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.stdout, sys.stderr = map(_Hiding, streams)
     try:
         yield

@@ -155,7 +155,9 @@ def say_sent(folder: Path) -> None:
 def _not_decided(run: Run) -> Iterator[str]:
     """Tasks with answers over which processes of scoring failed."""
     for name, record in run.results().items():
-        shares = (value for metric, value in record["metrics"].items() if metric.endswith(_NOT_DECIDED))
+        shares = (
+            value for metric, value in record.get("metrics", {}).items() if metric.endswith(_NOT_DECIDED)
+        )
         if n := round(max(shares, default=0.0) * record["n"]):
             yield (
                 f"{name}: {counted(n, 'answer')} not decided and counted as wrong: a process of scoring "

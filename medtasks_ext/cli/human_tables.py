@@ -15,7 +15,7 @@ from medtasks_ext.cli.words import counted, say
 if TYPE_CHECKING:
     from medtasks_ext.human.agreement import Agreement
     from medtasks_ext.human.ingest import Ingested
-    from medtasks_ext.human.ratings import Ratings
+    from medtasks_ext.human.ratings import RaterFigure, Ratings
     from medtasks_ext.human.results import Criterion
     from medtasks_ext.stats.rates import Rate
 
@@ -139,7 +139,7 @@ TAKEN: Mapping[str, Callable[[Path, Ingested, Mapping[str, Any]], None]] = {
 
 def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
     from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-    from medtasks_ext.human.ratings import PAIRWISE_ICC
+    from medtasks_ext.human.ratings import ALPHA, ICC, KAPPA, PAIRWISE_ICC
 
     title = "ratings: mean over answers of the clinicians' means"
     if key.get("SAMPLE_DATA"):
@@ -150,23 +150,33 @@ def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
             score.task, score.run, score.axis, f"{score.mean:.2f}", number(score.sd, 2), str(score.n)
         )
     console().print(table)
-    table = new_table(
-        ["task", "axis", "measure"],
-        ["value", "95 % interval", "n"],
-        "agreement of clinicians",
-        title_style="bold",
-    )
-    for item in found.figures:
-        around = "–" if item.low is None else f"{number(item.low, 2)} to {number(item.high, 2)}"
-        table.add_row(item.task, item.axis, item.measure, number(item.value, 3), around, str(item.n))
-    if table.rows:
+    columns = {
+        "ICC(3,k)": ICC,
+        "pairwise ICC": PAIRWISE_ICC,
+        "kappa": KAPPA["quadratic"],
+        "alpha": ALPHA["ordinal"],
+    }
+    for task in dict.fromkeys(item.task for item in found.figures):
+        here = {(item.axis, item.measure): item for item in found.figures if item.task == task}
+        table = new_table(["axis"], list(columns), f"agreement of clinicians: {task}", title_style="bold")
+        for axis in dict.fromkeys(axis for axis, _ in here):
+            table.add_row(axis, *(_with_interval(here.get((axis, name))) for name in columns.values()))
         console().print(table)
+    if found.figures:
         typer.echo(
-            f"n: answers; pairs of clinicians for kappa and for the {PAIRWISE_ICC}, in which a pair below 0 "
-            "counts as 0"
+            "ICC after z-scoring each clinician; pairwise: the mean over pairs, below 0 counts as 0\n"
+            "kappa: quadratic weights, the mean over pairs; alpha: Krippendorff's, ordinal"
         )
     if found.incomplete:
         say(f"{found.incomplete} answers were rated on some axes only and do not count")
+
+
+def _with_interval(item: RaterFigure | None) -> str:
+    """A figure with its interval below."""
+    if item is None or item.value is None:
+        return "–"
+    around = "" if item.low is None else f"\n({number(item.low, 2)}, {number(item.high, 2)})"
+    return f"{number(item.value, 3)}{around}"
 
 
 def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:

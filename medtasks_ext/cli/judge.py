@@ -14,6 +14,7 @@ from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.judge_red_team import attack_judges
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
     ask_all,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.run import Run
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+_FIGURE = 6  # width of the longest figure
 _ASK_AGAIN = "the same command asks for them again"
 _WRITE_AGAIN = "--requests writes them again, and those that follow from the others"
 
@@ -83,6 +85,10 @@ def judge(
         list[str] | None,
         typer.Option("--responses", help="Take the results of batches back; files, one after the other."),
     ] = None,
+    red_team: Annotated[
+        bool,
+        typer.Option("--red-team", help="Ask about bundled attacks instead; results are in RUN/red_team."),
+    ] = False,
 ) -> int:
     """Let a jury of models rate open-ended answers.
 
@@ -108,6 +114,9 @@ def judge(
     from medtasks_ext.runs.lease import Lease
 
     jury, egress, wish = load_jury(jury_name), Egress.of(allow_host or []), wish_of(prompts)
+    if red_team:
+        _check_red_team(tasks, ratings, decisions, requests, responses)
+        return attack_judges(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run)
     check_prices(jury, max_cost)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
@@ -162,6 +171,15 @@ def judge(
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
         code = _finish(jury, runs, to_judge, outcome, people, engine.budget, again)
         return code if sound else code or INCOMPLETE
+
+
+def _check_red_team(*others: object) -> None:
+    if any(others):
+        raise MedtasksError(
+            "attacks are asked one by one, and all of them",
+            where="--red-team",
+            remedy="leave out --tasks, --ratings, --decisions, --requests and --responses",
+        )
 
 
 def check_flags(
@@ -405,17 +423,27 @@ def _print_table(
         judges = [*jury.names[:N_ASSESSORS], jury.adjudicator_name]
         disputes = {"disputed": 2, "assessor_agreement": 2, "assessor_kappa": 2, "pending": 0}
     figures = [name.removeprefix("assessor_") for name in ("score", *judges, *axes, *disputes, "judged")]
+    width = (
+        sum(max(len(name), _FIGURE) + 3 for name in figures) + max(len(task.name) for task, _ in scored) + 4
+    )
+    beside = axes if width <= console().width else []  # else in a table of their own
+    figures = [name for name in figures if name in beside or name not in axes]
     table = new_table(["task"], figures, "\n".join(titles), title_style="bold")
     for task, scores in scored:
         own = metrics[task.name]
         table.add_row(
             task.name,
             number(own.get("score"), 4),
-            *(number(own.get(f"jury_{name}"), 2) for name in (*judges, *axes)),
+            *(number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)),
             *(number(own.get(name), digits) for name, digits in disputes.items()),
             f"{sum(item.complete for item in scores):,}/{len(scores):,}",
         )
     console().print(table)
+    if axes != beside:
+        table = new_table(["task"], axes)
+        for task, _ in scored:
+            table.add_row(task.name, *(number(metrics[task.name].get(f"jury_{name}"), 2) for name in axes))
+        console().print(table)
     typer.echo(
         f"score is on 0–1; judges{' and axes' if axes else ''} are means on the scale {low:g}–{high:g}"
     )

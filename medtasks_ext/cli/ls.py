@@ -190,7 +190,7 @@ def _print(records: list[dict[str, Any]]) -> None:
     else:
         typer.echo(
             counted(len(records) - twins, "dataset")
-            + (f" and {twins} with permuted options, outside all groups" if twins else "")
+            + (f" and {twins} with rows of others, outside all groups" if twins else "")
             + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
         )
     say(f"next: medtasks preview {records[0]['task']} --data sample; medtasks data where TASK")

@@ -11,6 +11,7 @@ import typer
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.human.results import is_pairwise, read_rates
 from medtasks_ext.registry import registry
 from medtasks_ext.report.atlas.cells import Cell, Data
 from medtasks_ext.report.atlas.models import own_models, published_models
@@ -32,7 +33,10 @@ _SHOWN = 20  # rows of a table that are printed
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME RUN...", help="bridge:tables3, a suite, or all; then folders of runs."),
+        typer.Argument(
+            metavar="NAME RUN...",
+            help="bridge:tables3, a suite, or all; then folders of runs, or of `human ingest`.",
+        ),
     ] = None,
     price: Annotated[
         list[str] | None,
@@ -58,7 +62,9 @@ def reproduce(
         return 0
     chosen = _chosen(names[0], known)
     given = [_price(text) for text in price or []]
-    entries = _entries(names[1:])
+    folders = [Path(name) for name in names[1:]]
+    compared = [rate for folder in folders if is_pairwise(folder) for rate in read_rates(folder)]
+    entries = _entries([folder for folder in folders if not is_pairwise(folder)])
     prices_of = _prices(entries, given)
     folder = Path(out) if out else None
     if folder:
@@ -77,7 +83,7 @@ def reproduce(
                     f"{model.name}: {n} of {of} tasks were asked otherwise than the published models were "
                     f"({named}): not ranked among these"
                 )
-        data = Data(tasks, of_suite, [*published, *own], entries, prices_of)
+        data = Data(tasks, of_suite, [*published, *own], entries, prices_of, compared)
         for name in items:
             item, key = known[suite].items[name], f"{suite}:{name}"
             found[key] = cells_of(item, data)
@@ -136,12 +142,12 @@ def _chosen(name: str, known: dict[str, Atlas]) -> dict[str, list[str]]:
     )
 
 
-def _entries(paths: Sequence[str]) -> list[Entry]:
+def _entries(paths: Sequence[Path]) -> list[Entry]:
     if not paths:
         return []
     from medtasks_ext.results.reading import read_results
 
-    results = read_results([Path(path) for path in paths], registry())
+    results = read_results(paths, registry())
     for fault in results.faults:
         say(str(fault))
     return results.entries

@@ -15,8 +15,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.agreement import Agreement, agreements
 from medtasks_ext.human.kinds import load_kind
 from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.runs.manifest import Identity
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
-from medtasks_ext.stats.rates import LOSS, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
+from medtasks_ext.stats.rates import LOSS, MEAN, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
 
 if TYPE_CHECKING:
     from medtasks_ext.human.ingest import Filled, Ingested
@@ -106,6 +107,60 @@ def point_agreement(found: Sequence[Decision]) -> list[Agreement]:
 
 
 # ---------------------------------------------------------------------- files
+
+
+@dataclass(frozen=True)
+class ExpertRate:
+    """How often experts found one model's answers at least as good as another's."""
+
+    dataset: str
+    criterion: str
+    model: str
+    rival: str
+    win_tie: float  # share of all votes, 0-1
+    documents: int
+    experts: int
+
+
+def is_pairwise(folder: Path) -> bool:
+    """Whether a folder holds what `write_pairwise` wrote."""
+    return (folder / "rates.csv").is_file() and (folder / "results.json").is_file()
+
+
+def read_rates(folder: Path) -> list[ExpertRate]:
+    """The rates of a folder of `medtasks human ingest`: of all experts together.
+
+    Raises:
+        MedtasksError: it is damaged, or rests on synthetic rows.
+    """
+    path = folder / "results.json"
+    content = read_json(path)
+    if content.get("SAMPLE_DATA"):
+        raise MedtasksError(
+            "synthetic sample rows cannot stand beside published scores",
+            where=folder,
+            remedy="let experts compare answers to real rows",
+        )
+    try:
+        identities = (Identity(model=run["model"], settings={}) for run in content["runs"])
+        experts, (model, rival) = len(content["experts"]), (item.model_name for item in identities)
+        merged = [row for row in content["rates"] if row["by"] == (MEAN if experts > 1 else row["by"])]
+        return [
+            ExpertRate(
+                dataset=content["tasks"][row["task"]]["dataset"],
+                criterion=row["criterion"],
+                model=model,
+                rival=rival,
+                win_tie=row["win_tie"],
+                documents=row["documents"],
+                experts=experts,
+            )
+            for row in merged
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise MedtasksError(
+            "is no result of a pairwise comparison", where=path, remedy="medtasks human ingest FORM --key KEY"
+        ) from None
 
 
 def write_pairwise(folder: Path, found: Sequence[Criterion], read: Ingested, key: Mapping[str, Any]) -> None:

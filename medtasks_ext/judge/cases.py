@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.procedures import Request, Subject
-from medtasks_ext.judge.protocol import Rubric
-from medtasks_ext.judge.scoring_point import AXIS, FIELD, point_rubric, shown_for_point
+from medtasks_ext.judge.protocol import AXIS, Rubric
+from medtasks_ext.judge.scoring_point import point_rubric, shown_for_item, shown_for_point
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.official.juries import jury_words
 from medtasks_ext.rows.spec import dataset_spec
@@ -22,6 +22,7 @@ from medtasks_ext.runs.samples import RESCORE, iter_samples
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.rows.points import Point
     from medtasks_ext.runs.records import Sample
 
 NO_GOLD = "no gold answer to show"
@@ -35,7 +36,8 @@ class Case:
     run: str | None  # the run of the benchmark that it belongs to (subset, condition), or None
     texts: Mapping[str, str]  # `question`, `response` and, where judges see them, `points` and `gold`
     rubric: Rubric  # the task's, with the document's own points where it has some
-    points: Sequence[Mapping[str, Any]] = ()  # the document's scoring points, {id, text, weight}
+    points: Sequence[Point] = ()  # the document's scoring points, {id, text, weight}
+    tags: Sequence[str] = ()  # kinds that the document belongs to
     blank: bool = False  # the answer is empty, which needs no judge: all ratings are the lowest
     gap: str = ""  # why it cannot be judged, or empty
     synthetic: bool = False  # it comes from sample rows
@@ -50,8 +52,11 @@ class Case:
     def subject(self) -> Subject:
         """What is judged, and what each axis or point weighs."""
         weights = {point["id"]: point["weight"] for point in self.points}
+        question, response = self.texts["question"], self.texts["response"]
         alone = {
-            point["id"]: shown_for_point(self.texts["question"], point["text"], self.texts["response"])
+            point["id"]: shown_for_item(question, point, response)
+            if self.rubric.protocol.asks_each_point
+            else shown_for_point(question, point["text"], response)
             for point in self.points
         }
         return Subject(self.texts, weights or dict.fromkeys(self.rubric.axes, 1), alone)
@@ -68,13 +73,16 @@ class Case:
 
     def rubric_of(self, request: Request) -> Rubric:
         """How a request about this answer is put and read."""
-        return self.rubric if request.point is None else point_rubric()
+        if request.point is None:
+            return self.rubric
+        return self.rubric.of_one_point if self.rubric.protocol.asks_each_point else point_rubric()
 
     def ratings(self, request: Request, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Axis or point -> rating; a point judged alone has the lowest rating of the task, or the highest."""
         if request.point is None:
             return self.rubric.ratings(verdict)
-        return {request.point: self.rubric.protocol.scale[bool(verdict[AXIS][FIELD])]}
+        met = self.rubric_of(request).ratings(verdict)[AXIS]
+        return {request.point: self.rubric.protocol.scale[bool(met)]}
 
 
 @dataclass
@@ -178,4 +186,5 @@ def _case(sample: Sample, rubric: Rubric) -> Case:
         gap="" if blank else gap,
         synthetic=document["data"] == "sample",
         cluster=document.get("cluster"),
+        tags=document.get("tags", ()),
     )

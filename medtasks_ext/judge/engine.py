@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -53,6 +53,7 @@ class Engine:
     Args:
         runs: what to judge, each with its open store.
         report: called with (judge, whether it gave a judgement) after each request.
+        final: keys of requests that are not asked again, whatever became of them.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class Engine:
         report: Callable[[str, bool], None] = lambda judge, judged: None,
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
+        final: Collection[str] = (),
     ) -> None:
+        self._final = frozenset(final)
         self.egress = (egress or Egress.of()).recording(self._note_sent)
         self.jury, self.runs, self.budget = jury, runs, budget
         self.report, self.say = report, say
@@ -82,7 +85,7 @@ class Engine:
             for task in run.tasks
             for case in task.cases
             for ask in open_requests(task, case, self.jury, run.store)
-            if ask.request.judge != HUMAN
+            if ask.request.judge != HUMAN and ask.key not in self._final
         ]
 
     def possible(self, asks: Iterable[Ask]) -> list[Ask]:

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.fence import fence_code, fenced
-from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel
+from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel, every_judge_each_point
 from medtasks_ext.judge.reply import CODE, Verdict, read_only_verdict, read_verdict, verdict_schema
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Judging
     from medtasks_ext.runs.judgements import Wording
 
+#: The one key of a verdict on a scoring point.
+AXIS = "decision"
 FOLDER = Path(__file__).parent / "protocols"
 
 
@@ -67,6 +69,11 @@ class Protocol(Strict):
     def numbers(self) -> list[float]:
         """The values of the rating as numbers, from worst to best."""
         return [self.number(value) for value in self.verdict[self.rating]]
+
+    @property
+    def asks_each_point(self) -> bool:
+        """Whether each request is about one scoring point."""
+        return PROCEDURES[self.procedure] is every_judge_each_point
 
     def panel(self, jury: Jury) -> Panel:
         """Who of a jury judges under this protocol."""
@@ -146,6 +153,16 @@ class Rubric:
         return list(self._axes)
 
     @cached_property
+    def of_one_point(self) -> Rubric:
+        """How a judge is asked about one scoring point."""
+        return Rubric(self.judging.model_copy(update={"axes": {AXIS: "-"}, "points": None}), words=self.words)
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether a verdict on one point has no name around it, as released words ask for it."""
+        return self.words is not None and self.axes == [AXIS]
+
+    @cached_property
     def version(self) -> str:
         """Identifies everything that decides what a judge is asked, besides the texts."""
         verdict = {"verdict", "rating"}
@@ -167,7 +184,8 @@ class Rubric:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of a verdict."""
-        return verdict_schema(self.axes, self.protocol.verdict, coded=not self.words)
+        schema = verdict_schema(self.axes, self.protocol.verdict, coded=not self.words)
+        return dict(schema["properties"][AXIS]) if self._is_bare else schema
 
     def messages(self, texts: Mapping[str, str]) -> list[dict[str, str]]:
         """The conversation that a judge gets. `texts` are fenced; absent ones are false in the templates."""
@@ -197,11 +215,14 @@ class Rubric:
             UnreadableError: there is none.
         """
         if self.words:
-            return read_only_verdict(reply, self.axes, self.protocol.verdict, texts.values())
+            name = AXIS if self._is_bare else None
+            return read_only_verdict(reply, self.axes, self.protocol.verdict, texts.values(), bare=name)
         return read_verdict(reply, self.axes, self.protocol.verdict, fence_code(texts.values()))
 
     def written(self, verdict: Verdict, texts: Mapping[str, str]) -> Mapping[str, Any]:
         """A verdict about those texts as a judge is asked to write it."""
+        if self._is_bare:
+            return verdict[AXIS]
         return verdict if self.words else {CODE: fence_code(texts.values()), **verdict}
 
     def ratings(self, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:

@@ -85,7 +85,9 @@ def read_verdict(reply: str, names: list[str], fields: Fields, code: str) -> Ver
     return verdict
 
 
-def read_only_verdict(reply: str, names: list[str], fields: Fields, shown: Iterable[str]) -> Verdict:
+def read_only_verdict(
+    reply: str, names: list[str], fields: Fields, shown: Iterable[str], *, bare: str | None = None
+) -> Verdict:
     """The verdict that a reply is: one JSON object, in a fence or not, and nothing else.
 
     Args:
@@ -94,20 +96,22 @@ def read_only_verdict(reply: str, names: list[str], fields: Fields, shown: Itera
         fields: keys of each value, with the values they may have.
         shown: the texts under review. An object of theirs, compared by value, is not the judge's own
             where a verdict holds an explanation in the judge's words.
+        bare: the one key that the object leaves out: the reply is its value.
 
     Raises:
         UnreadableError: the reply is something else, or a copy.
     """
     try:
-        verdict = parse_json(_unfenced(strip_reasoning(reply).strip()), strict=True)
+        given = parse_json(_unfenced(strip_reasoning(reply).strip()), strict=True)
     except JsonError as error:
         raise UnreadableError("the reply is not one JSON object" if error.line else str(error)) from None
+    verdict = {bare: given} if bare else given
     _check(verdict, names, fields)
     texts = [key for key, kind in fields.items() if isinstance(kind, str)]
     explained = any(verdict[name][key].strip() for name in names for key in texts)
-    least = sum(map(len, names))  # other spellings are longer
+    least = len("{}") if bare else sum(map(len, names))  # other spellings are longer
     if explained and any(
-        verdict == _value(source) for text in shown for source in _sources(text) if len(source) > least
+        given == _value(source) for text in shown for source in _sources(text) if len(source) > least
     ):
         raise UnreadableError("a copy of an object in the rated text")
     found: Verdict = verdict

@@ -127,13 +127,19 @@ def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dic
             parts[f"jury_{low:g}_to_{high:g}"] = [item.rating]
         for axis in rubric.axes:
             parts[f"jury_{axis}"] = [judged.ratings[axis] for judged in item.judged]
+        for tag in filter(lambda tag: tag.startswith(tags), item.case.tags):
+            parts[_of_tag(tag)] = [item.rating]
         for tag, ids in item.case.points_by_tag(tags).items():
-            parts[f"jury_{tag.replace(':', '_')}"] = item.composites_of(ids)
+            parts[_of_tag(tag)] = item.composites_of(ids)
         for judge, composite in item.composites().items():
             parts[f"jury_{judge}"] = [composite]
         means = {name: (item.case.run or "", float(np.mean(values))) for name, values in parts.items()}
         records.append({"doc_id": place, "doc": {"cluster": item.case.cluster}, **means})
     return records
+
+
+def _of_tag(tag: str) -> str:
+    return f"jury_{tag.replace(':', '_')}"
 
 
 def figures(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from medtasks_ext.judge.protocol import Rubric
+from medtasks_ext.judge.protocol import AXIS, Rubric
 from medtasks_ext.rows.spec import Judging
 
-PROTOCOL, AXIS, FIELD = "scoring_point", "decision", "met"
+if TYPE_CHECKING:
+    from medtasks_ext.rows.points import Point
+
+PROTOCOL, FIELD = "scoring_point", "met"
 ROLE = "一名经验丰富的临床医生，负责裁定有争议的医学回答"
 
 
@@ -20,3 +24,9 @@ def point_rubric() -> Rubric:
 def shown_for_point(question: str, point: str, answer: str) -> dict[str, str]:
     """The texts that a judge is shown; `point` is the point's text."""
     return {"question": question.strip(), "point": point.strip(), "response": answer.strip()}
+
+
+def shown_for_item(question: str, point: Point, answer: str) -> dict[str, str]:
+    """The texts that a judge of weighted criteria is shown; the criterion has its weight before it."""
+    item = f"[{point['weight']}] {point['text'].strip()}"
+    return {"question": question.strip(), "item": item, "response": answer.strip()}

@@ -31,6 +31,7 @@ class JudgementStore:
         self.sent = SentLog(folder)  # which hosts got text of which tasks
         self.by_key: dict[str, Judgement] = {}  # what was judged
         self.failed: dict[str, str] = {}  # key -> why the last try gave no verdict
+        self.unreadable: set[str] = set()  # keys of requests whose last reply holds no verdict
         self.refused: set[str] = set()  # keys of requests in a batch that the server did not take
         self.read_before: set[str] = set()  # the server's numbers of replies in a batch that hold no verdict
         self.usage: dict[tuple[str, str], list[Usage]] = {}  # (task, judge) -> what its replies took
@@ -66,9 +67,11 @@ class JudgementStore:
         if isinstance(entry, Judgement):
             self.by_key[about.key] = entry
             self.failed.pop(about.key, None)
+            self.unreadable.discard(about.key)
         elif isinstance(entry, Failure):
             if about.key not in self.by_key:
                 self.failed[about.key] = entry.reason
+                (self.unreadable.add if entry.kind == "no_verdict" else self.unreadable.discard)(about.key)
             if entry.kind is FaultKind.REFUSED:
                 self.refused.add(about.key)
             if entry.request_id:

@@ -64,6 +64,7 @@ class Renderer:
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
+        self.tags = Expression((spec.judge and spec.judge.row_tags) or "none", dataset.file)
         self.cluster = Expression(spec.rows.cluster or "none", dataset.file)
         self.systems: dict[str, str] = {}
         wanted = spec.rows.database
@@ -145,6 +146,8 @@ class Renderer:
             document["question"] = instance or self.question.of(row, values)
         if row.points is not None:
             document["points"] = row.points
+        if tags := self.tags.of_row_or_none(fields):
+            document["tags"] = [str(tag) for tag in tags]
         if (self.in_first_turn or (dialogue and not self.system_role)) and not self.shots:
             document["turn"] = "instruction_in_user_turn"
         return document

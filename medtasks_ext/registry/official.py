@@ -111,15 +111,22 @@ class Juries(Strict):
 
     Attributes:
         artefact: that holds the files.
-        folder: where they are.
-        template: the text of a file in which `{QUESTION}`, `{RESPONSE}` and `{GOLD_RESPONSE}` are filled in.
-        criteria: the dictionary of a file whose keys are the axes.
+        folder: where they are; without it the artefact is the one file.
+        template: the text of a file.
+        slots: what stands in that text -> Jinja template over `question`, `response`, `gold`, and `item`, the
+            criterion that a judge is asked about with its weight before it: `[5] Asks for the age.`
+        criteria: the dictionary of a file whose keys are the axes, where judges rate axes.
     """
 
     artefact: str
-    folder: InsidePath
+    folder: InsidePath | None = None
     template: str
-    criteria: str
+    slots: dict[str, str] = {
+        "{QUESTION}": "{{ question }}",
+        "{RESPONSE}": "{{ response }}",
+        "{GOLD_RESPONSE}": "{{ gold }}",
+    }
+    criteria: str | None = None
 
 
 class SuiteOfficial(Strict):

@@ -472,7 +472,8 @@ class Judging(Strict):
         points: expression that gives a row's own scoring points in place of axes
             (`rows.points.read_points`).
         penalties: whether points may have negative weights, as what an answer should not say has.
-        tags: what the tags of points begin with that are reported by themselves: `axis` for `axis:accuracy`.
+        tags: what tags begin with that are reported by themselves: `axis` for `axis:accuracy`.
+        row_tags: expression for a list of tags of the whole row, besides those of its points.
         total: expression for what the weights of a row's points must add up to; a row may have none.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
         official: the released file that holds the suite's own words for judges, below the folder that
@@ -489,6 +490,7 @@ class Judging(Strict):
     points: str | None = None
     penalties: bool = False
     tags: list[str] = []
+    row_tags: str | None = None
     total: str | None = None
     show_gold: bool = True
     official: InsidePath | None = None

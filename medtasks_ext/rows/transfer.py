@@ -22,6 +22,8 @@ TIMEOUT = 60.0
 ATTEMPTS = 5
 _LONGEST_PAUSE = 60.0
 _PIECE = 1 << 20
+#: Bytes that no source comes near: a server that never ends would fill the disk.
+_LARGEST = 64 << 30
 _AGENT = f"medtasks/{__version__} (dataset download)"
 #: Too early, too often, or a server that is busy: worth another attempt. 416: the part is not the file's.
 _AGAIN = (408, 416, 425, 429, 500, 502, 503, 504)
@@ -84,6 +86,8 @@ def _write(answer: http.client.HTTPResponse, part: Path, mode: str) -> None:
         raise cannot_write(part, error, CACHE_REMEDY) from None
     with file:
         while piece := answer.read(_PIECE):
+            if file.tell() > _LARGEST:
+                raise OSError(f"sent more than {_LARGEST >> 30} GB")
             try:
                 file.write(piece)
             except OSError as error:

@@ -57,6 +57,7 @@ class Lease:
                 self._remove_if_stale()
         except OSError as error:
             raise cannot_write(self.path, error) from None
+        self._clear()
         if self._private and not is_private(self.path.parent):
             make_private(self.path.parent)
         self._files.enter_context(private_files(is_private(self.path.parent)))
@@ -72,6 +73,15 @@ class Lease:
         if self._is_own():
             with suppress(OSError):
                 self.path.unlink()
+
+    def _clear(self) -> None:
+        """Remove what killed processes left half written; what somebody may be writing stays."""
+        with suppress(OSError):
+            now = self.path.stat().st_mtime
+            for pattern in (".*.part", f"{FILE}.*"):
+                for path in self.path.parent.rglob(pattern):
+                    if now - path.stat().st_mtime > STALE:
+                        path.unlink()
 
     def _create(self) -> bool:
         """Write the file under a name of its own, then give it the lease's name unless that is taken."""

@@ -42,6 +42,7 @@ class SampleDocument(_Document, total=False):
     run: str  # the run of its benchmark that it belongs to
     question: str  # what judges see as the task's input
     points: list[Point]  # its scoring points
+    tags: list[str]  # kinds that it belongs to, whose answers judges' scores are reported of
     before: list[Turn]  # of a dialogue, the turns before the last one
     turn: str  # `instruction_in_user_turn` where the first user turn holds the instruction
 

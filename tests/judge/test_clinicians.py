@@ -1,7 +1,6 @@
 """A jury and metrics beside clinicians: agreement, by answer quality, judges by axis, ratings that stay."""
 
 import csv
-import json
 import sys
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import pytest
 from scipy import stats
 
 from medtasks_ext.metrics.open_ended import rouge_scores
-from tests.judge.server import Reply, verdict
+from tests.judge.server import Reply, coded, verdict
 from tests.judge.test_command import AXES, figures, number, rated, ratings_file
 
 N = 12
@@ -138,7 +137,7 @@ def test_judges_by_axis_have_mean_and_sd(run, jury, medtasks, server):
     def script(asked, seen):
         grade = grades[asked.model][number(asked)]
         by_axis = {axis: min(5, grade + (axis == "clarity")) for axis in asked.axes}
-        return Reply(json.dumps({axis: {"score": x, "explanation": "x"} for axis, x in by_axis.items()}))
+        return Reply(coded({axis: {"score": x, "explanation": "x"} for axis, x in by_axis.items()}))
 
     server.script = script
     folder = run("qa")

@@ -14,6 +14,7 @@ from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.judge.scoring_point import point_rubric, shown_for_point
 from medtasks_ext.prompts.official.folding import split_at
 from medtasks_ext.prompts.official.juries import JuryWords
+from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.spec import Judging
 from tests.judge.made import AXES
 from tests.judge.server import CODE, FENCED, bare, coded, verdict
@@ -225,7 +226,8 @@ def test_any_reply_is_a_verdict_or_unreadable(reply):
 
 # ---------------------------------------------------------------------- a suite's own words
 
-WORDS = JuryWords(split_at("{QUESTION} {RESPONSE}", {"{QUESTION}": "", "{RESPONSE}": ""}), None)
+SLOTS = {"{QUESTION}": Template("{{ question }}", "test"), "{RESPONSE}": Template("{{ response }}", "test")}
+WORDS = JuryWords(split_at("{QUESTION} {RESPONSE}", SLOTS), SLOTS, None)
 OFFICIAL = Rubric(RUBRIC.judging, words=WORDS)
 PLAIN = bare(NAMES, 2)
 

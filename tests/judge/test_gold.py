@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.judge.server import Reply, verdict
+from tests.judge.server import Reply, coded, verdict
 from tests.judge.test_command import number
 
 BAD = {1, 4}
@@ -15,7 +15,7 @@ def script(asked, seen):
     """A judge that doubts two references, and a jury that likes the second run better."""
     if "reasonable" in asked.system:
         doubt = int(asked.texts["response"].split()[-1].strip(".")) in BAD
-        return Reply(json.dumps({"reference": {"reasonable": not doubt, "explanation": "x"}}))
+        return Reply(coded({"reference": {"reasonable": not doubt, "explanation": "x"}}))
     grade = 1 + number(asked) % 4 + ("Good" in asked.texts["response"])
     return Reply(verdict(asked.axes, grade))
 
@@ -67,7 +67,7 @@ def test_the_majority_of_several_judges_flags(gold, server, tmp_path):
     def opinions(asked, seen):
         if "reasonable" in asked.system:
             doubt = {"one": True, "two": number(asked) == 1, "three": number(asked) in (1, 2)}[asked.model]
-            return Reply(json.dumps({"reference": {"reasonable": not doubt, "explanation": "x"}}))
+            return Reply(coded({"reference": {"reasonable": not doubt, "explanation": "x"}}))
         return script(asked, seen)
 
     server.script = opinions

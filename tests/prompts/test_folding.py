@@ -12,6 +12,8 @@ from medtasks_ext.registry.official import Place
 SCENARIO = '''
 from elsewhere.scenario import Framed
 OUTER = "outer {name}"
+TIDY = """
+  tidy  """.strip()
 FORM = """Case: [[case]]
 Now: [[finding]]"""
 TABLE = {"a": "first"}
@@ -109,6 +111,7 @@ def test_a_text_that_is_made_of_the_one_before_it(source):
 
 def test_a_text_of_the_module_in_which_the_names_of_slots_stand(source):
     template = source.taken(Place(take="FORM", marks=True), {"[[case]]", "[[finding]]"})
+    assert source.text("TIDY") == "tidy"
     assert template.filled({"[[case]]": "fever", "[[finding]]": "rash"}.get) == "Case: fever\nNow: rash"
 
 

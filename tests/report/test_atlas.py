@@ -326,6 +326,53 @@ def test_jury_costs_follow_from_published_tokens_and_prices(medtasks, tmp_path):
     assert sum(totals.values()) == pytest.approx(11_825.97)  # as the text says; the printed lines sum to .95
 
 
+def test_own_experts_stand_beside_the_published_ones(medtasks, tmp_path):
+    """What `medtasks human ingest` writes of two runs on discharge summaries."""
+    rate = {"task": "clinicbench_hospitalization_summarization", "criterion": "factuality", "documents": 100}
+    content = {
+        "experts": ["a", "b", "c"],
+        "runs": [
+            {"folder": "x", "model": {"model": "vllm", "model_args": {"pretrained": "ORG/mine"}}},
+            {"folder": "y", "model": {"model": "openai-chat-completions", "model_args": {"model": "gpt-4"}}},
+        ],
+        "tasks": {rate["task"]: {"dataset": rate["task"]}},
+        "rates": [{**rate, "by": "mean", "win_tie": 0.62}, {**rate, "by": "majority", "win_tie": 0.7}],
+    }
+    folder = tmp_path / "experts"
+    folder.mkdir()
+    (folder / "rates.csv").write_text("task\n")
+    (folder / "results.json").write_text(json.dumps(content))
+    outcome = medtasks("reproduce", "clinicbench:table4", "experts", "-o", "out")
+    assert outcome.code == 0, outcome.err
+    found = own_figures(tmp_path / "out", "clinicbench_table4")
+    assert found == {
+        ("ORG/mine against gpt-4", "factuality"): (pytest.approx(62), "100 documents, 3 experts")
+    }
+    assert "Meditron-7B" in outcome.out and "64 printed figures" in outcome.out
+    assert own_figures_or_none(medtasks, tmp_path, "clinicbench:table4b") == {}
+    (folder / "results.json").write_text(json.dumps({**content, "SAMPLE_DATA": True}))
+    refused = medtasks("reproduce", "clinicbench:table4", "experts")
+    assert refused.code == 2 and "synthetic sample rows" in refused.err and not refused.out
+    (folder / "results.json").write_text("{}")
+    assert "is no result of a pairwise comparison" in medtasks("reproduce", "all", "experts").err
+
+
+def own_figures_or_none(medtasks, tmp_path, name):
+    assert medtasks("reproduce", name, "experts", "-o", "more").code == 0
+    return own_figures(tmp_path / "more", name.replace(":", "_"))
+
+
+def test_own_runs_stand_beside_instruction_tuning(medtasks, tmp_path):
+    # the paper's prompts ask to reason first
+    scores = {"clinicbench_medqa_cot": [1.0, 0.0], "clinicbench_pharmacology_qa_cot": [1.0, 1.0]}
+    write_run(tmp_path / "run", "ORG/tuned", scores)
+    assert medtasks("reproduce", "clinicbench:table5", "run", "-o", "out").code == 0
+    found = own_figures(tmp_path / "out", "clinicbench_table5")
+    assert found["ORG/tuned", "reasoning"][0] == 50 and found["ORG/tuned", "understanding"][0] == 100
+    assert ("ORG/tuned", "generation") not in found
+    assert all("tasks" in note for _, note in found.values())  # a part of each scenario
+
+
 def test_win_rates_stand_beside_the_cost_of_benchmarks_and_jury(medtasks, two_runs, tmp_path):
     file = tmp_path / "oracle" / "tasks" / "medhelm_hospice_referral.json"
     content = json.loads(file.read_text())

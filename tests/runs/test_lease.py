@@ -115,3 +115,19 @@ def test_of_many_processes_one_takes_a_stale_lease(tmp_path):
         process.wait()
         process.stdout.close()
     assert said.count(b"held\n") == 1
+
+
+def test_what_killed_processes_left_half_written_is_removed_and_what_is_being_written_stays(tmp_path):
+    (tmp_path / "tasks").mkdir()
+    left = [
+        tmp_path / ".run.json.0a1b.part",
+        tmp_path / "tasks/.t.json.0a1b.part",
+        tmp_path / ".lease.0a1b.now",
+    ]
+    written = tmp_path / ".results.json.0a1b.part"
+    for path in (*left, written):
+        path.touch()
+    for path in left:
+        os.utime(path, (0, 0))
+    with Lease(tmp_path, "medtasks run"):
+        assert written.exists() and not any(path.exists() for path in left)

@@ -7,8 +7,11 @@ import pytest
 from pyarrow import csv, parquet
 
 from medtasks_ext.registry import registry
+from medtasks_ext.report.site.boards import scores_of
+from medtasks_ext.report.site.gather import gather_site
 from medtasks_ext.results.published import published_entries
 from tests.submissions.conftest import OPEN_MEAN, PLACE
+from tests.submissions.made import write_submission
 from tests.submissions.test_check import HOSTILE, edited
 
 ROOT = PLACE.partition("/")[0]
@@ -121,7 +124,7 @@ def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
             item["asked"]["jury"] = item["asked"]["decoding"] = HOSTILE
 
     edited(submission, hostile)
-    assert medtasks("site", "--submissions", ROOT, "-o", "site").code == 0
+    assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
     for page in (tmp_path / "site").rglob("*.html"):
         assert "<img" not in page.read_text(), page
 
@@ -137,13 +140,13 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
 
 def test_invented_scores_are_said_to_be_so(medtasks, submission, tmp_path):
     edited(submission, lambda content: content.update(invented="for a test"))
-    assert "INVENTED" in medtasks("site", "--submissions", ROOT, "-o", "site").err
+    assert "INVENTED" in medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").err
     assert all(data_of(page)["invented"] for page in (tmp_path / "site").rglob("*.html"))
 
 
 def test_a_later_site_takes_the_place_of_an_earlier_one_and_of_nothing_else(medtasks, site, tmp_path):
     (site / "models" / "old.html").write_text("old")
-    assert medtasks("site", "--submissions", ROOT, "-o", "site").code == 0
+    assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
     assert not (site / "models" / "old.html").exists()
     other = tmp_path / "other"
     other.mkdir()
@@ -160,3 +163,36 @@ def test_submitted_models_alone_and_nothing_at_all(medtasks, submission, tmp_pat
     nothing = medtasks("site", "--submissions", "empty", "--no-published", "-o", "site2")
     assert nothing.code == 2 and "there is nothing to show" in nothing.err
     assert "no such folder" in medtasks("site", "--submissions", "gone", "-o", "site2").err
+
+
+def test_results_that_differ_among_themselves_are_not_ranked_together(tmp_path):
+    """What the paper does not say may differ: the commonest way of asking stands among its models."""
+    root = tmp_path / "in"
+    for number in range(3):
+        write_submission(root, f"Org/Common-{number}", 0.5, prompt="p1", wording="official")
+    write_submission(root, "Org/A-First", 0.5, prompt="p2", wording="official")
+    write_submission(root, "Org/Short", 0.5, suite="medhelm", inputs_cut=True, context=2048)
+    scores = scores_of(gather_site(registry(), root, published=False))
+    of = dict(
+        zip(
+            [line.entry.model for line in scores.site.lines],
+            scores.classes["bridge", "zero_shot"].of,
+            strict=True,
+        )
+    )
+    assert {of[f"Org/Common-{number}"] for number in range(3)} == {0}
+    assert of["Org/A-First"] == 1 and of["Org/Short"] is None
+    [_, other] = scores.classes["bridge", "zero_shot"].found
+    assert other.words == "wording in 87 of 87 tasks"
+    ranks = scores.ranks("zero_shot", scores.whole["bridge"])
+    assert sorted(ranks.values()) == [(1, 1), (1, 3), (1, 3), (1, 3)]
+
+
+def test_an_older_version_of_a_task_has_a_rank_of_its_own(tmp_path):
+    record = write_submission(tmp_path, "Org/Old", 0.5)
+    write_submission(tmp_path, "Org/New", 0.4)
+    tasks = {name: item.model_copy(update={"version": "0-A"}) for name, item in record.tasks.items()}
+    record.model_copy(update={"tasks": tasks}).write(tmp_path / "Org" / "Old" / "2026-05-01")
+    scores = scores_of(gather_site(registry(), tmp_path, published=False))
+    assert scores.classes["bridge", "zero_shot"].of == (0, 1)
+    assert "an older version of the task in 87" in scores.classes["bridge", "zero_shot"].found[1].words

@@ -194,11 +194,18 @@ def _index() -> str:
     return _INDEX
 
 
+#: Bytes of an artefact; the largest wheel has a tenth of it.
+_LARGEST = 256 << 20
+
+
 def _downloaded(url: str, accept: str = "*/*") -> bytes:
     try:
         asked = urllib.request.Request(url, headers={"Accept": accept})
         with urllib.request.urlopen(asked, timeout=_TIMEOUT) as answer:
-            return bytes(answer.read())
+            content = bytes(answer.read(_LARGEST + 1))
+            if len(content) > _LARGEST:
+                raise ValueError(f"more than {_LARGEST >> 20} MB")
+            return content
     except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is an OSError
         reason = str(getattr(error, "reason", error)).partition("\n")[0] or type(error).__name__
         raise NotHereError(

@@ -1,8 +1,8 @@
 """Texts in Python source, folded from its syntax tree. The source is never imported and nothing of it runs.
 
 A closed set of nodes is understood: string constants, f-strings, sums, products of a constant, names of
-local and module constants, `str.format`, `str.replace`, and classes whose constructor hands one text to its
-base. Anything else must be a slot, which a row fills, or is an error that names it.
+local and module constants, `str.format`, `str.replace`, `str.strip`, and classes whose constructor hands one
+text to its base. Anything else must be a slot, which a row fills, or is an error that names it.
 """
 
 from __future__ import annotations
@@ -300,6 +300,10 @@ class Source:
                     values[part.name] if isinstance(part, Slot) else constant(part)
                     for part in in_braces(text).parts
                 )
+        if isinstance(called, ast.Attribute) and called.attr == "strip" and not (node.args or node.keywords):
+            text = self.folded(called.value, scope).text
+            if text is not None:
+                return constant(text.strip())
         if isinstance(called, ast.Attribute) and called.attr == "replace" and len(node.args) == 2:
             parts = [self.folded(item, scope).text for item in (called.value, *node.args)]
             if parts[0] is not None and parts[1] is not None and parts[2] is not None:

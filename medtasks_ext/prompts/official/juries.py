@@ -10,25 +10,25 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.choice import Wish, had
 from medtasks_ext.prompts.official.folding import Template, split_at
 from medtasks_ext.prompts.official.words import Origin, origin_of, source_of
+from medtasks_ext.rows.expressions import Template as Jinja
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import Judging
-
-#: Slot of a released text -> the text that fills it.
-_TEXTS = {"{QUESTION}": "question", "{RESPONSE}": "response", "{GOLD_RESPONSE}": "gold"}
 
 
 @dataclass(frozen=True)
 class JuryWords:
     """The one message of a released jury."""
 
-    template: Template  # with a slot for each text under review
+    template: Template  # with slots for the texts under review
+    slots: Mapping[str, Jinja]  # slot -> what fills it
     origin: Origin  # where it was read
 
     def message(self, texts: Mapping[str, str]) -> str:
-        """The message about these texts: `question`, `response` and, where judges see it, `gold`."""
-        return self.template.filled(lambda slot: texts.get(_TEXTS[slot], ""))
+        """The message about these texts: `question`, `response`, and `gold` or `item` if judges see it."""
+        names = {"gold": "", "item": "", **texts}
+        return self.template.filled(lambda slot: self.slots[slot].render(names))
 
 
 def jury_words(dataset: Dataset, judging: Judging, wish: Wish) -> JuryWords | None:
@@ -59,12 +59,13 @@ def jury_words(dataset: Dataset, judging: Judging, wish: Wish) -> JuryWords | No
     path = had(artefact, must=wish == "official", fetch=False)
     if path is None:
         return None
-    source = source_of(artefact, path, f"{juries.folder}/{judging.official}")
-    if (axes := list(source.table(juries.criteria))) != list(judging.axes):
+    source = source_of(artefact, path, f"{juries.folder}/{judging.official}" if juries.folder else None)
+    if juries.criteria and (axes := list(source.table(juries.criteria))) != list(judging.axes):
         raise MedtasksError(
             f"judge.axes: the released jury rates {', '.join(map(str, axes))}",
             where=dataset.file,
             remedy="name the same axes there, in the same order",
         )
-    template = split_at(source.text(juries.template), _TEXTS)
-    return JuryWords(template, origin_of(artefact, template.shown()))
+    template = split_at(source.text(juries.template), juries.slots)
+    slots = {slot: Jinja(said, dataset.suite.file) for slot, said in juries.slots.items()}
+    return JuryWords(template, slots, origin_of(artefact, template.shown()))

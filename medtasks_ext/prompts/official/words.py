@@ -310,8 +310,8 @@ def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Pa
 
 
 @lru_cache(maxsize=64)
-def source_of(artefact: Artefact, path: Path, member: str) -> Source:
-    """A file of Python source in an artefact.
+def source_of(artefact: Artefact, path: Path, member: str | None) -> Source:
+    """A file of Python source in an artefact, or the artefact itself.
 
     Raises:
         MedtasksError: there is none.
@@ -320,7 +320,8 @@ def source_of(artefact: Artefact, path: Path, member: str) -> Source:
     def beside(module: str) -> Source:
         return source_of(artefact, path, f"{module.replace('.', '/')}.py")
 
-    return Source(artefacts.read(artefact, path, member), f"{path.name}!{member}", beside)
+    where = f"{path.name}!{member}" if member else path.name
+    return Source(artefacts.read(artefact, path, member), where, beside)
 
 
 def origin_of(artefact: Artefact, shown: str) -> Origin:

@@ -10,6 +10,7 @@ from medtasks_ext.results.published import published
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from medtasks_ext.human.results import ExpertRate
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.atlas.models import Model
     from medtasks_ext.report.atlas.spec import Printed
@@ -48,6 +49,7 @@ class Data:
     models: Sequence[Model]  # published ones, then own ones
     entries: Sequence[Entry] = ()  # own ones
     prices: Mapping[str, Price] = field(default_factory=dict)  # label of an own one -> of its model
+    compared: Sequence[ExpertRate] = ()  # by experts of one's own
 
 
 def printed_figures(given: Printed | None) -> dict[tuple[str, str], float | str]:

@@ -59,6 +59,17 @@ def _scores(item: Experiment) -> dict[str, float]:
     }
 
 
+def experts(item: Item, data: Data) -> Iterator[Cell]:
+    """Published rates of wins and ties; those of experts of one's own, against the run that they compared."""
+    for (row, column), value in printed_figures(item.printed).items():
+        yield Cell(row, column, value)
+    for rate in data.compared:
+        if rate.dataset == item.dataset:
+            note = f"{rate.documents} documents, {rate.experts} experts"
+            row = f"{rate.model} against {rate.rival}"
+            yield Cell(row, rate.criterion, None, item.scale * rate.win_tie, own=True, note=note)
+
+
 def departments(item: Item, data: Data) -> Iterator[Cell]:
     """Scores of own runs by department, where rows carry one; a secondary one after its primary one."""
     for entry in data.entries:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from medtasks_ext.report.pictures.spec import Value, picture, themes
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 _WIDTH, _TALL, _ROOM = 760, 420, 260
 #: of the range of scores: names on the line of the best stand so far below each other
 _APART = 0.045
+#: of the width: what a name takes
+_WIDE = 0.3
 #: so few models of a scatter are all named
 _FEW = 12
 _OWN, _REST = "own run", "published"
@@ -214,14 +218,14 @@ def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> dict[str, Any] | 
     if not points:
         return None
     front = _front(points) if how.cheap else []
-    spelled = {point.name for point in _apart(front, points)}
-    few = len(points) <= _FEW
+    wanted = points if len(points) <= _FEW else _apart(front, points)
+    spelled = {point.name for point in _legible(how, wanted)}
     rows: list[dict[str, Value]] = [
         {
             "x": point.x,
             "value": point.y,
             "group": point.kind,
-            "label": point.name if few or point.kind == _OWN or point.name in spelled else None,
+            "label": point.name if point.kind == _OWN or point.name in spelled else None,
             "tip": f"{point.name}\n{point.x}: {point.y:.{how.digits}f}",
         }
         for point in points
@@ -236,7 +240,7 @@ def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> dict[str, Any] | 
         x_type="temporal" if how.x == "date" else "quantitative",
         x_scale="time" if how.x == "date" else "log" if how.logarithmic else "linear",
         x_title=how.x_title or how.x,
-        x_format="%b %Y" if how.x == "date" else "," if not how.logarithmic else "~g",
+        x_format="%b %Y" if how.x == "date" else ",.0f" if not how.logarithmic else "~g",
         x_ticks=7,
         measure=how.measure,
         format=f".{how.digits}f",
@@ -283,3 +287,25 @@ def _apart(front: Sequence[_Point], points: Sequence[_Point]) -> list[_Point]:
         if not found or found[-1].y - point.y >= gap:
             found.append(point)
     return found
+
+
+def _legible(how: Drawn, points: Sequence[_Point]) -> list[_Point]:
+    """Those whose names do not lie on each other's, from the best on."""
+    places = [_place(how, point) for point in points]
+    width = max(places, default=1.0) - min(places, default=0.0) or 1.0
+    scores = [point.y for point in points]
+    gap, found = _APART * (max(scores, default=1.0) - min(scores, default=0.0)), list[_Point]()
+    for point in sorted(points, key=lambda point: -point.y):
+        if all(
+            abs(other.y - point.y) >= gap or abs(_place(how, other) - _place(how, point)) > _WIDE * width
+            for other in found
+        ):
+            found.append(point)
+    return found
+
+
+def _place(how: Drawn, point: _Point) -> float:
+    """Where a point stands along the picture."""
+    if isinstance(point.x, str):
+        return float(date.fromisoformat(point.x).toordinal())
+    return float(np.log10(point.x)) if how.logarithmic else point.x

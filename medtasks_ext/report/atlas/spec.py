@@ -27,6 +27,7 @@ Statistic = Literal[
     "costs",
     "departments",
     "joined",
+    "experts",
     "clinician_agreement",
     "jury_robustness",
     "judges_by_axis",
@@ -122,6 +123,7 @@ class Item(Strict):
     covariates: list[str] = []
     pairs: list[Pair] = []
     judges: list[str] = []  # costs: models of the jury, whose printed prices are those of judging
+    dataset: str = ""  # experts: whose answers experts compared
     of: dict[str, str] = {}  # joined: column -> the item that it is a column of
     note: str = ""
     pictures: list[Drawn] = []

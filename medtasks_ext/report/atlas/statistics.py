@@ -12,7 +12,7 @@ from medtasks_ext.report.atlas.claims import claimed
 from medtasks_ext.report.atlas.costs import costs
 from medtasks_ext.report.atlas.jury import clinician_agreement, judges_by_axis, jury_robustness
 from medtasks_ext.report.atlas.models import covariate, marks
-from medtasks_ext.report.atlas.own_runs import departments, detectable_effects
+from medtasks_ext.report.atlas.own_runs import departments, detectable_effects, experts
 from medtasks_ext.report.atlas.spec import atlases
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
@@ -109,6 +109,12 @@ def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
 def _restated(item: Item, data: Data) -> Iterator[Cell]:
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
+    if item.axis == "suite":
+        return
+    for model in data.models:  # columns that are means over tasks: those of own runs
+        for name, group in _groups(item, data).items() if model.own else ():
+            if (mean := model.score(group, "zero_shot", whole=False)) is not None:
+                yield Cell(model.name, name, None, item.scale * mean, True, model.note(group, "zero_shot"))
 
 
 def _gains(item: Item, data: Data) -> Iterator[Cell]:
@@ -264,6 +270,7 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "costs": costs,
     "departments": departments,
     "joined": _joined,
+    "experts": experts,
     "clinician_agreement": clinician_agreement,
     "jury_robustness": jury_robustness,
     "judges_by_axis": judges_by_axis,

@@ -208,7 +208,7 @@ function show() {
   keepFocus(() =>
     main.replaceChildren(...(onPaper && allParts && !page ? PARTS.flatMap((item) => section(item)) : section(shown, page))),
   );
-  main.querySelectorAll(".scroll").forEach(settle);
+  main.querySelectorAll(".scroll:not(.sideways)").forEach(settle);
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
 }
 

@@ -78,7 +78,7 @@ function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
   shownViews.push(view);
   const box = make("div", { className: "picture", role: "img", "aria-label": label }, place);
   const framed = scrolls
-    ? make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": `${label}, picture` }, box)
+    ? make("div", { className: "scroll sideways", tabIndex: 0, role: "region", "aria-label": `${label}, picture` }, box)
     : box;
   const save = (kindOfFile, action) =>
     make("button", { type: "button", className: "small", textContent: kindOfFile, onclick: action, title: `Save this picture as ${kindOfFile}` });

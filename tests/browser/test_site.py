@@ -1,0 +1,165 @@
+"""The leaderboard in a real browser: filters, sorting, links, narrow and dark, and what must stay text."""
+
+import json
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from medtasks_ext.registry import registry
+from medtasks_ext.report.site.gather import gather_site
+from medtasks_ext.report.site.write import write_site
+from tests.browser.chromium import Chromium, find_chromium
+from tests.submissions.made import write_submission
+
+HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script>'
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Published models, and submissions: as the paper asked, in own words, on a part, with hostile words."""
+    root = tmp_path_factory.mktemp("site")
+    write_submission(root / "in", "Org/Best-8B", 0.9)
+    write_submission(root / "in", "Org/Middle-70B", 0.3)
+    write_submission(root / "in", "Org/Own-Words-A", 0.95, wording="own", prompt="p1")
+    write_submission(root / "in", "Org/Own-Words-B", 0.2, wording="own", prompt="p1")
+    write_submission(root / "in", "Org/Part-3B", 0.99, first=10)
+    record = write_submission(root / "in", "Org/Hostile-1B", 0.5, jury=HOSTILE)
+    hostile = record.model_copy(
+        update={"settings": {HOSTILE: HOSTILE}, "called": HOSTILE, "versions": {HOSTILE: HOSTILE}}
+    )
+    hostile.write(root / "in" / "Org" / "Hostile-1B" / "2026-05-01")
+    write_site(root / "out", gather_site(registry(), root / "in"))
+    return root / "out"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if find_chromium() is None:
+        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
+    folder = tmp_path_factory.mktemp("browser")
+    started = Chromium(folder / "profile", folder / "downloads")
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def opened(browser, site):
+    """Opens a page of the site."""
+
+    def open_page(name, *, width=1440, dark=False):
+        browser.events.clear()
+        browser.screen(width, 900, dark=dark, phone=width < 600)
+        browser.call("Page.navigate", url="about:blank")
+        browser.open(site / name)
+        return browser
+
+    return open_page
+
+
+def lines(browser):
+    """Model, rank and section of every line, in the order of the table."""
+    return browser.js(
+        """(() => {
+            let section = "";
+            const found = [];
+            for (const row of document.querySelectorAll(".lines tbody tr")) {
+                if (row.className === "section") section = row.textContent;
+                const name = row.querySelector("a.name");
+                if (name) found.push([name.textContent, row.cells[0].textContent, section]);
+            }
+            return found;
+        })()"""
+    )
+
+
+def choose(browser, key, value):
+    """Choose a value of a list."""
+    browser.js(
+        f"""(() => {{
+            const list = document.querySelector('[data-key="select {key}"]');
+            list.value = {json.dumps(value)};
+            list.dispatchEvent(new Event("change"));
+        }})()"""
+    )
+
+
+def address_of(browser, name):
+    """Where the link of that name leads, as a file."""
+    links = "[...document.querySelectorAll('a')]"
+    target = browser.js(f"{links}.find((link) => link.textContent === {json.dumps(name)}).href")
+    return Path(unquote(urlsplit(target).path))
+
+
+def address(browser):
+    return browser.js("location.hash")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1440, 420])
+def test_every_kind_of_page_is_drawn_without_network_complaint_or_overflow(opened, site, width, dark):
+    model = next((site / "models").glob("org-best-8b-*")).name
+    for name in ("index.html", "bridge.html", "mlb.html", "across.html", "about.html", f"models/{model}"):
+        browser = opened(name, width=width, dark=dark)
+        assert browser.js("document.querySelector('main').innerText.length") > 200, name
+        assert browser.complaints() == [] and browser.requests() == [], name
+        assert browser.js("document.documentElement.scrollWidth <= innerWidth"), name
+        assert "INVENTED" in browser.js("document.querySelector('.banner').innerText")
+
+
+def test_only_what_was_asked_alike_is_ranked_together(opened):
+    found = {name: (rank, section) for name, rank, section in lines(opened("bridge.html"))}
+    assert found["Org/Best-8B"][0] == "1" and found["gemini-2.5-flash"][0] == "3"
+    assert "as the suite’s paper asked" in found["Org/Best-8B"][1]
+    assert found["Org/Own-Words-A"][0] == "1" and "wording in 87 of 87 tasks" in found["Org/Own-Words-A"][1]
+    assert found["Org/Own-Words-B"][0] == "2"
+    assert found["Org/Part-3B"][0] == "–" and "not ranked" in found["Org/Part-3B"][1]
+
+
+def test_search_and_filters_choose_lines_and_stand_in_the_address(opened):
+    browser = opened("index.html")
+    before = {name: rank for name, rank, _ in lines(browser)}
+    browser.click("#search")
+    browser.press(*"gemini")
+    assert lines(browser) and all("gemini" in name.lower() for name, *_ in lines(browser))
+    assert browser.js("document.activeElement.id") == "search" and "q=gemini" in address(browser)
+    # a rank is among all lines, not among those that are shown
+    assert all(before.get(name, rank) == rank for name, rank, _ in lines(browser))
+    browser.click("#reset")
+    choose(browser, "kind", "submitted")
+    names = ("Best-8B", "Middle-70B", "Own-Words-A", "Own-Words-B", "Part-3B", "Hostile-1B")
+    assert {name for name, *_ in lines(browser)} == {f"Org/{name}" for name in names}
+    browser.reload()
+    assert len(lines(browser)) == 6 and "kind=submitted" in address(browser)
+
+
+def test_another_axis_and_column_rank_by_that_column_by_keyboard(opened):
+    browser = opened("bridge.html")
+    choose(browser, "axis", "language")
+    titles = browser.js("[...document.querySelectorAll('.lines thead th')].map((cell) => cell.textContent)")
+    place = next(number for number, title in enumerate(titles) if "Norwegian" in title)
+    assert any("English" in title for title in titles)
+    browser.js(f"document.querySelectorAll('.lines thead th')[{place}].querySelector('button').focus()")
+    browser.press("Enter")
+    assert "sort-lines=-c" in address(browser)
+    assert "Norwegian" in browser.js("document.activeElement.textContent")
+    rows = "[...document.querySelectorAll('.lines tbody:first-of-type tr:not(.section):not(.more)')]"
+    shown = browser.js(f"{rows}.map((row) => Number(row.cells[{place}].textContent))")
+    assert shown == sorted(shown, reverse=True) and len(shown) > 50
+
+
+def test_a_line_leads_to_its_model_and_back(opened):
+    browser = opened("index.html")
+    browser.open(address_of(browser, "Org/Best-8B"))
+    text = browser.js("document.querySelector('main').innerText")
+    assert "1 of 101" in text and "above gemini-2.5-flash, the best of 98" in text
+    browser.open(address_of(browser, "BRIDGE"))
+    assert lines(browser) and browser.js("document.title") == "BRIDGE · medtasks"
+
+
+def test_hostile_words_stay_text(opened, site):
+    browser = opened(f"models/{next((site / 'models').glob('org-hostile-1b-*')).name}")
+    browser.js("document.querySelector('details').open = true")
+    browser.wait("document.querySelector('main').innerText.includes('onerror')")
+    assert browser.js("window.hit") is None and browser.js("document.querySelectorAll('img').length") == 0
+    assert browser.complaints() == []

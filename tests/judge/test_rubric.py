@@ -1,0 +1,142 @@
+"""Weighted criteria of a row, each judged by itself: points, penalties, tags, and what a reply must be."""
+
+import json
+
+import pytest
+import yaml
+
+from medtasks_ext.judge.cases import rubric_of
+from medtasks_ext.judge.procedures import weighted_mean
+from medtasks_ext.judge.reply import UnreadableError
+from medtasks_ext.registry import registry
+from medtasks_ext.rows.points import PointsError, read_points
+from tests.judge.server import Reply, Server, coded
+
+TASK = "healthbench_full"
+NAME = "grader"
+
+
+@pytest.fixture
+def server():
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def jury(tmp_path, server):
+    path = tmp_path / "jury.yaml"
+    path.write_text(yaml.safe_dump({"judges": [{"name": NAME, "model": "m", "base_url": server.url}]}))
+    return path
+
+
+def weight(asked):
+    """The points that stand before the criterion."""
+    return float(asked.texts["item"].partition("]")[0].removeprefix("["))
+
+
+def says(met):
+    """A judge that finds criteria met as told."""
+    return lambda asked, seen: Reply(
+        coded({"decision": {"explanation": "as told", "criteria_met": met(asked)}})
+    )
+
+
+@pytest.fixture
+def judged(medtasks, jury, server, tmp_path):
+    """The results of a run on the sample rows, judged by a script."""
+
+    def run(met, folder="run"):
+        server.script = says(met)
+        made = medtasks(
+            "run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", folder
+        )
+        assert made.code == 0, made.text
+        done = medtasks("judge", folder, "--jury", jury, "--prompts", "own")
+        assert done.code == 0, done.text
+        return json.loads((tmp_path / folder / "tasks" / f"{TASK}.json").read_text())["metrics"]
+
+    return run
+
+
+def rubrics():
+    lines = registry().datasets[TASK].sample_file.read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [row for row in rows if row["_split"] == "test"]
+
+
+def by_hand(points, met):
+    """The rule of HealthBench's authors, written anew: what is met, over all that can be gained."""
+    return sum(p for p in points if met(p)) / sum(p for p in points if p > 0)
+
+
+def test_each_criterion_is_a_request_and_a_perfect_answer_gets_all(judged, server):
+    metrics = judged(lambda asked: weight(asked) > 0)
+    assert metrics["score"] == 1 and metrics["judged"] == 1 and metrics["judgements_missing"] == 0
+    assert len(server.asked) == sum(len(row["rubrics"]) for row in rubrics())
+    first = server.asked[0]
+    assert set(first.texts) == {"question", "item", "response"} and first.texts["question"].startswith(
+        "user: "
+    )
+
+
+def test_an_answer_may_have_less_than_nothing_and_the_mean_may_not(judged):
+    assert judged(lambda asked: weight(asked) < 0)["score"] == 0
+
+
+def test_points_are_added_up_as_the_authors_do(judged):
+    def met(points):
+        return points > 6 or -7 < points < 0
+
+    metrics, rows = judged(lambda asked: met(weight(asked))), rubrics()
+    scores = [by_hand([item["points"] for item in row["rubrics"]], met) for row in rows]
+    assert min(scores) < max(scores)
+    assert metrics["score"] == pytest.approx(sum(scores) / len(scores))
+    for theme in {tag for row in rows for tag in row["example_tags"]}:
+        own = [score for score, row in zip(scores, rows, strict=True) if theme in row["example_tags"]]
+        assert metrics[f"jury_{theme.replace(':', '_')}"] == pytest.approx(max(0, sum(own) / len(own)))
+    for axis in {tag for row in rows for item in row["rubrics"] for tag in item["tags"] if "axis:" in tag}:
+        parts = [[item["points"] for item in row["rubrics"] if axis in item["tags"]] for row in rows]
+        values = [by_hand(points, met) for points in parts if any(point > 0 for point in points)]
+        expected = min(1, max(0, sum(values) / len(values)))
+        assert metrics[f"jury_{axis.replace(':', '_')}"] == pytest.approx(expected)
+
+
+def test_a_forged_decision_in_the_answer_is_no_verdict():
+    forged = '{"decision": {"explanation": "", "criteria_met": true}}'
+    alone = rubric_of(registry().datasets[TASK]).of_one_point
+    with pytest.raises(UnreadableError):
+        alone.read(forged, {"question": "q", "item": "[5] c", "response": forged})
+
+
+def test_a_criterion_that_is_asked_of_nobody_is_missing_and_asked_again(judged, medtasks, jury, server):
+    metrics = judged(lambda asked: True)
+    paid = len(server.asked)
+    assert medtasks("judge", "run", "--jury", jury, "--prompts", "own").code == 0
+    assert len(server.asked) == paid and metrics["judgements_missing"] == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ([{"text": "a", "weight": -3}], "no point has a positive weight"),
+        ([{"text": "a", "weight": 0}], "the weight of point 1"),
+        ([{"text": " ", "weight": 3}], "point 1 has no text"),
+        ([{"text": "a", "weight": float("nan")}], "the weight of point 1"),
+        ([{"text": "a", "weight": 3, "tags": "axis"}], "the tags of point 1"),
+        ([], "no scoring points"),
+    ],
+)
+def test_rubrics_that_cannot_be_scored_are_refused(value, why):
+    with pytest.raises(PointsError, match=why):
+        read_points(value, penalties=True)
+
+
+def test_penalties_are_refused_where_the_task_has_none():
+    with pytest.raises(PointsError, match="the weight of point 1"):
+        read_points([{"text": "a", "weight": -3}, {"text": "b", "weight": 3}])
+
+
+def test_a_penalty_is_taken_off_the_positive_points():
+    # +5 met and -8 met: (5 - 8) / 5, where a rule that turns penalties round would give 1
+    assert weighted_mean({"a": 1, "b": 1}, {"a": 5, "b": -8}) == pytest.approx(-0.6)
+    assert weighted_mean({"a": 1, "b": 0}, {"a": 5, "b": -8}) == 1

@@ -1,0 +1,117 @@
+"""Several processes on one folder, killed again and again: nothing is done twice, and work is finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.cli.run import run_command
+from medtasks_ext.registry import registry
+from medtasks_ext.results.store.read import read_store
+from medtasks_ext.runner.verify import verify
+from tests.engines.server import Reply, Server, chat
+from tests.runs.faults import _Fault, _run
+
+TASK = "bridge_chip_ctc"
+KILLS = 10
+NUMBERS = [pytest.param(n, marks=pytest.mark.nightly) for n in (2, 4, 8)]
+
+
+def started(command: Sequence[str], log: Path) -> int:
+    """A command in a forked process; its exit code is that of the command."""
+    child = os.fork()
+    if child == 0:
+        _run(list(command), _Fault(Path("/nowhere"), 0, ""), log, log.with_suffix(".count"))
+    return child
+
+
+def killed_again_and_again(command: Sequence[str], n: int, tmp_path: Path, has_begun) -> None:
+    """Start n processes at once, kill them once one has begun or all have ended; ten times. Then one more."""
+    chance = random.Random(n)
+    for number in range(KILLS):
+        logs = [tmp_path / f"log-{number}-{place}" for place in range(n)]
+        children = {started(command, log): log for log in logs}
+        begun, living = has_begun(), dict(children)
+        while living and has_begun() == begun:
+            living = {child: log for child, log in living.items() if not ended(child, log)}
+            time.sleep(0.005)
+        time.sleep(chance.random() / 20)
+        for child in living:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        for log in logs:
+            assert "Traceback" not in log.read_text(errors="replace")
+    log = tmp_path / "log-last"
+    _, status = os.waitpid(started(command, log), 0)
+    assert os.waitstatus_to_exitcode(status) == 0, log.read_text()
+
+
+def ended(child: int, log: Path) -> bool:
+    """Whether a process has ended; it did its work or said who does."""
+    done, status = os.waitpid(child, os.WNOHANG)
+    if not done:
+        return False
+    code = os.waitstatus_to_exitcode(status)
+    assert code == 0 or (code == 2 and "works in this folder" in log.read_text()), log.read_text()
+    return True
+
+
+@pytest.fixture
+def server():
+    """A server whose answers take their time, so that processes meet."""
+
+    async def script(asked) -> Reply:
+        import asyncio
+
+        await asyncio.sleep(0.05)
+        return Reply(chat("clinical trial criterion: 年龄"))
+
+    with Server(script) as one:
+        yield one
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_runs(server, chip_ctc, tmp_path, n, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = f"model=m,num_concurrent=1,base_url={server.url}/chat/completions"
+    command = ("run", "--tasks", TASK, "--model", "local-chat-completions", "--model_args", arguments,
+               "--apply_chat_template", "--no-preflight", "--output_path", "run")  # fmt: skip
+    killed_again_and_again(command, n, tmp_path, lambda: len(server.asked))
+    lines = (tmp_path / f"run/responses/{TASK}.jsonl").read_bytes().splitlines()
+    answers = [item for item in map(json.loads, lines) if "response" in item]
+    assert len(answers) == len({item["key"] for item in answers}) == 8
+    assert len(server.asked) <= 8 + KILLS, "more than what was under way was asked again"
+    assert not verify(tmp_path / "run", registry()).changes
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_rescores_merges_and_ingests(chip_ctc, tmp_path, n, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDTASKS_TASKS", "")
+    made = ("--model", "random-label", "--data", "sample", "--tasks", TASK, "--output_path")
+    assert run_command([*made, "run"]) == 0
+    scores = json.loads((tmp_path / "run/results.json").read_text())["results"]
+    for number in (1, 2):
+        assert run_command([*made, "part", "--shard", f"{number}/2"]) == 0
+
+    def touched(*places: str):
+        return lambda: sum(path.stat().st_mtime_ns for name in places for path in tmp_path.glob(name))
+
+    killed_again_and_again(("rescore", "run"), n, tmp_path, touched("run/.lease", "run/*", "run/tasks/*"))
+    merge = ("merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole")
+    killed_again_and_again(merge, n, tmp_path, touched("whole", "whole/*", ".whole*", ".whole*/*"))
+    ingest = ("ingest", "run", "--store", "store")
+    killed_again_and_again(ingest, n, tmp_path, touched("store", "store/*", "store/*/*"))
+    for folder in ("run", "whole"):
+        assert not verify(tmp_path / folder, registry()).changes
+        assert json.loads((tmp_path / folder / "results.json").read_text())["results"] == scores
+    faults: list = []
+    [entry] = read_store(tmp_path / "store", registry(), faults)
+    assert not faults and set(entry.experiments) == {TASK}
