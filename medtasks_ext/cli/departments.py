@@ -221,9 +221,10 @@ def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Seq
         return
     model = {(item.task, name): labels for item in found for name, labels in item.by_question.items()}
     agreed = agreement(people, model)
-    table = new_table(["departments"], [_TITLES.get(name, name) for name in MEASURES], pad_edge=False)
-    for level, figures in (("secondary", agreed.figures), ("primary", agreed.primary)):
-        table.add_row(level, *(_figure(figures[name]) for name in MEASURES))
+    table = new_table([""], ["secondary departments", "primary departments"], pad_edge=False)
+    for name in MEASURES:
+        cells = (_figure(figures[name]) for figures in (agreed.figures, agreed.primary))
+        table.add_row(_TITLES.get(name, name), *cells)
     console().print(table, markup=False)
     typer.echo(
         f"agreement with people on {agreed.questions:,} of {len(people):,} questions that they labelled; "

@@ -165,7 +165,7 @@ def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
     if found.figures:
         typer.echo(
             "ICC after z-scoring each clinician; pairwise: the mean over pairs, below 0 counts as 0\n"
-            "kappa: quadratic weights, the mean over pairs; alpha: Krippendorff's, ordinal; more: agreement.csv"
+            "kappa: quadratic weights, the mean over pairs; alpha: Krippendorff's, ordinal"
         )
     if found.incomplete:
         say(f"{found.incomplete} answers were rated on some axes only and do not count")

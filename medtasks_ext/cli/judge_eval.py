@@ -20,6 +20,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
+    from medtasks_ext.stats.bootstrap import Interval
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
 
@@ -41,7 +42,10 @@ def judge_eval(
     out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
     allow_host: AllowHost = None,
     published: Annotated[
-        bool, typer.Option("--published", help="Recompute what follows from the paper's own table.")
+        bool,
+        typer.Option(
+            "--published", help="The paper's own table: alone, with what follows from it, or below CASES."
+        ),
     ] = False,
 ) -> int:
     """Compare judges' decisions with experts'.
@@ -53,7 +57,7 @@ def judge_eval(
     Exit code 1: decisions are missing.
     """
     quiet()
-    if published:
+    if published and not files:
         _print_published()
         return COMPLETE
     if not files or bool(decided) == bool(jury):
@@ -83,7 +87,7 @@ def judge_eval(
             for name, item in found.items()
         },
     )  # fmt: skip
-    _print(found)
+    _print(found, published=published)
     typer.echo(f"{Path(out) / 'judge_eval.json'}")
     if interrupted:
         say("medtasks: interrupted; the same command continues")
@@ -100,19 +104,22 @@ def _record(item: Evaluation, metric: str) -> dict[str, Any]:
     }
 
 
-def _print(found: Mapping[str, Evaluation]) -> None:
-    from medtasks_ext.studies.judge_evaluation import METRICS
+def _print(found: Mapping[str, Evaluation], *, published: bool) -> None:
+    from medtasks_ext.studies.judge_evaluation import METRICS, published_table
 
-    titles = [_TITLES.get(name, name) for name in METRICS]
-    table = new_table(["judge"], [*titles, "points"], pad_edge=False)
-    for judge, item in found.items():
-        cells = []
-        for name in METRICS:
-            value, interval = item.figures[name]
-            limits = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
-            cells.append("–" if value is None else f"{value:.4f}{limits}")
-        table.add_row(judge, *cells, f"{item.points:,}/{item.points + item.missing:,}")
+    table = new_table([""], list(found), pad_edge=False)
+    for name in METRICS:
+        table.add_row(_TITLES.get(name, name), *(_cell(*item.figures[name]) for item in found.values()))
+    table.add_row("points", *(f"{item.points:,}/{item.points + item.missing:,}" for item in found.values()))
     console().print(table, markup=False)
+    if published:
+        titles = [_TITLES.get(name, name) for name in METRICS]
+        beside = new_table(["published (MLB, Table 5)"], ["SFT points", *titles], pad_edge=False)
+        for row in published_table():
+            printed = (f"{row.printed[name]:.4f}" for name in METRICS)
+            beside.add_row(row.model, f"{row.n_sft:,}", *printed)
+        console().print(beside, markup=False)
+        typer.echo("published: other answers and other experts, so no judge is ranked across the two tables")
     one = next(iter(found.values()))
     share = f" ({one.met / one.points:.1%} met)" if one.points else ""
     typer.echo(
@@ -121,6 +128,11 @@ def _print(found: Mapping[str, Evaluation]) -> None:
     for judge, item in found.items():
         if item.missing:
             typer.echo(f"missing: {judge} did not decide {item.missing:,} points; they count nowhere")
+
+
+def _cell(value: float | None, interval: Interval | None) -> str:
+    limits = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
+    return "–" if value is None else f"{value:.4f}{limits}"
 
 
 def _print_published() -> None:

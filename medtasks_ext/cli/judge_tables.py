@@ -50,11 +50,14 @@ def print_agreement(run: str, figures: Sequence[Figure]) -> None:
 def print_common(figures: Sequence[Figure]) -> None:
     """What is about all runs together: judges by axis, robustness, and clinicians."""
     _print_axes([item for item in figures if item.table == "judge_axes"])
-    for item in figures:
-        if item.table == "robustness" and item.between.startswith("mean of "):
-            typer.echo(
-                f"{item.task}: {item.measure} with the full jury {number(item.value, 3)} ({item.between})"
-            )
+    robustness = [item for item in figures if item.table == "robustness"]
+    for item in robustness:
+        if item.between.startswith("mean of "):
+            same = [one for one in robustness if (one.task, one.measure) == (item.task, item.measure)]
+            undefined = sum(one.value is None for one in same)
+            left = f"; {undefined} juries that give runs equal scores are left out" if undefined else ""
+            said = f"{item.measure} with the full jury {number(item.value, 3)}"
+            typer.echo(f"{item.task}: {said} ({item.between}{left})")
     people = [item for item in figures if item.table == "clinicians"]
     if people:
         _print_clinicians(people)

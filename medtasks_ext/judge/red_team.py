@@ -21,14 +21,15 @@ from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, rubric_of
 from medtasks_ext.judge.jury import Jury
 from medtasks_ext.judge.procedures import Request, ratings_by_judge, weighted_mean
-from medtasks_ext.judge.protocol import Rubric
-from medtasks_ext.judge.scoring_point import AXIS, point_rubric, shown_for_point
+from medtasks_ext.judge.protocol import AXIS, Rubric
+from medtasks_ext.judge.scoring_point import point_rubric, shown_for_point
 from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.prompts.official.choice import Wish
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
+from medtasks_ext.rows.points import Point as RowPoint
 from medtasks_ext.stats.proportions import matched_difference
 from medtasks_ext.strict import Strict
 
@@ -56,6 +57,11 @@ class Point(Strict):
     id: str
     text: str
     weight: float
+
+    @property
+    def of_row(self) -> RowPoint:
+        """The point as rows have it."""
+        return {"id": self.id, "text": self.text, "weight": self.weight}
 
 
 class Item(Strict):
@@ -172,7 +178,7 @@ def _axes_and_points(registry: Registry, wish: Wish) -> Iterator[Pair]:
             texts = {"question": item.question, "gold": item.gold}
             if item.points:
                 texts["points"] = "\n".join(f"{point.id}. {point.text}" for point in item.points)
-            yield from _pairs(task, own, item, texts, [point.model_dump() for point in item.points])
+            yield from _pairs(task, own, item, texts, [point.of_row for point in item.points])
 
 
 def _single_points() -> Iterator[Pair]:
@@ -192,7 +198,7 @@ def _asked_once(rubric: Rubric) -> Rubric:
 
 
 def _pairs(
-    task: JudgedTask, rubric: Rubric, item: Item, texts: dict[str, str], points: list[dict[str, Any]]
+    task: JudgedTask, rubric: Rubric, item: Item, texts: dict[str, str], points: list[RowPoint]
 ) -> Iterator[Pair]:
     """All attacks on an item; the cases are added to the task, a control of several attacks once."""
     known: dict[str, Case] = {}

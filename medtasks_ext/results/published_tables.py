@@ -104,3 +104,14 @@ def dimension_table(tasks: Registry, suite: Suite) -> list[Entry]:
             groups[suite.named(suite.groups["dimension"], value)] = float(row[title]) / 100
         entries.append(published_entry(suite, row["model"], {}, row, groups))
     return entries
+
+
+def score_list(tasks: Registry, suite: Suite) -> list[Entry]:
+    """A list of zero-shot scores in percent: model, dataset, score."""
+    scores: dict[str, _Scores] = {}
+    for row in published(f"{suite.id}_scores.csv"):
+        scores.setdefault(row["model"], {})[row["dataset"], "zero_shot"] = float(row["score"]) / 100
+    return [
+        published_entry(suite, model, published_experiments(tasks, suite, model, found), {})
+        for model, found in scores.items()
+    ]

@@ -233,6 +233,19 @@ def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(
     assert found["precision"]["value"] == found["recall"]["value"] == pytest.approx(4 / 5)
 
 
+def test_the_published_judges_stand_below_ones_own(medtasks, tmp_path):
+    write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(6)])
+    write_jsonl(tmp_path / "judge.jsonl", [case(f"c{n}", decided_by="judge") for n in range(6)])
+    outcome = medtasks("judge-eval", "cases.jsonl", "--judge", "judge.jsonl", "--published")
+    lines = [line.split() for line in outcome.out.splitlines()]
+    assert outcome.code == 0
+    own = next(place for place, line in enumerate(lines) if line[:2] == ["accuracy", "1.0000"])
+    published = [place for place, line in enumerate(lines) if line[-1:] and line[-1].startswith("0.")]
+    assert len(published) == 9 and own < min(published)
+    assert lines[published[-1]][1:] == ["19,000", "0.9213", "0.9163", "0.9728", "0.9437", "0.8132"]
+    assert "published" not in medtasks("judge-eval", "cases.jsonl", "--judge", "judge.jsonl").out
+
+
 def test_decisions_about_other_cases_are_refused(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case("a")])
     write_jsonl(tmp_path / "other.jsonl", [case("b", decided_by="judge")])

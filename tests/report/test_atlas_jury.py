@@ -38,9 +38,9 @@ def test_printed_limits_follow_from_the_value_and_the_number_of_answers():
     assert len(printed) == 9
     for row in printed:
         for limit in ("low", "high"):
-            again = found[f"{row['dataset']}, {limit}", row["rater"]]
+            again = found[row["dataset"], f"{row['rater']}, {limit}"]
             assert again == pytest.approx(float(row[f"ci_{limit}"]), abs=0.0056)
-    assert found["Combined, low", "clinician"] is None  # of a bootstrap over pairs
+    assert found["Combined", "clinician, low"] is None  # of a bootstrap over pairs
 
 
 def test_own_runs_stand_beside_the_published_validation(medtasks, judged, tmp_path):
@@ -49,7 +49,7 @@ def test_own_runs_stand_beside_the_published_validation(medtasks, judged, tmp_pa
     for block, expected in {
         "edtable4": {
             (f"ORG/model, {title}", "LLM-jury"): (0.4, "n = 25"),
-            (f"ORG/model, {title}, low", "LLM-jury"): (0.1, "n = 25"),
+            (f"ORG/model, {title}", "LLM-jury, low"): (0.1, "n = 25"),
             (f"ORG/model, {title}", "ROUGE-L"): (0.3, "n = 25"),
             (f"ORG/model, {title}", "clinician"): (0.5, "n = 7"),
         },

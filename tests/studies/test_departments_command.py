@@ -237,14 +237,14 @@ def test_agreement_is_that_of_independent_code():
 def test_agreement_with_rows_and_with_a_file_is_printed(medtasks, rows, jury, server, tmp_path):
     rows()
     printed = " ".join(medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).out.split())
-    assert "agreement with people on 8 of 8 questions" in printed and "secondary 0.8750" in printed
+    assert "agreement with people on 8 of 8 questions" in printed and "exact 0.8750" in printed
     people = [(f"q{n}", "Nephrology" if n == 0 else "Oncology;Cardiology") for n in range(2)]
     lines = "".join(f"{TASK},{name},{named}\n" for name, named in people)
     (tmp_path / "people.csv").write_text("task,id,department\n" + lines)
     rows(named=False)
     command = ("departments", "--tasks", TASK, "--jury", jury("labeller"), "--sample", "people.csv")
     printed = " ".join(medtasks(*command).out.split())
-    assert "agreement with people on 2 of 2 questions" in printed and "secondary 1.0000" in printed
+    assert "agreement with people on 2 of 2 questions" in printed and "exact 1.0000" in printed
     silent = medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).out
     assert "no agreement: neither rows nor --sample name departments" in silent
 

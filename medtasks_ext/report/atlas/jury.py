@@ -30,32 +30,32 @@ _ROBUSTNESS = {
 
 
 def clinician_agreement(item: Item, data: Data) -> Iterator[Cell]:
-    """ICC(3,k) with its limits; printed limits are recomputed from the printed value and number of answers.
+    """ICC(3,k), then its limits; printed limits are recomputed from the printed value and number of answers.
 
     The mean over pairs of clinicians has limits of a bootstrap over pairs, which the value does not give.
     """
+    limits: list[Cell] = []
     assert item.printed
     for row in published(item.printed.file):
         if any(row[name] != value for name, value in item.printed.where.items()):
             continue
         place, column = row[item.printed.row], row[item.printed.column or ""]
-        value, low, high = (float(row[name]) for name in (item.printed.value, "ci_low", "ci_high"))
-        limits: tuple[float | None, float | None] = (None, None)
+        value = float(row[item.printed.value])
+        again = Estimate(None)
         if row["n"]:
-            found = at_least_zero(Estimate(value, *icc_3k_interval(value, int(row["n"]), k=2)))
-            limits = found.low, found.high
+            again = at_least_zero(Estimate(value, *icc_3k_interval(value, int(row["n"]), k=2)))
         yield Cell(place, column, value)
-        yield Cell(f"{place}, low", column, low, limits[0])
-        yield Cell(f"{place}, high", column, high, limits[1])
+        limits.append(Cell(place, f"{column}, low", float(row["ci_low"]), again.low))
+        limits.append(Cell(place, f"{column}, high", float(row["ci_high"]), again.high))
     for label, figure in _own(data, "clinicians"):
-        source = figure.between.removeprefix(f"{PEOPLE} + ")
         if figure.measure not in (ICC, PAIRWISE_ICC) or figure.value is None:
             continue
-        row_name, column = f"{label}, {_title(figure.task, data)}", _COLUMNS[source]
-        note = f"n = {figure.n}"
-        yield Cell(row_name, column, None, figure.value, own=True, note=note)
-        yield Cell(f"{row_name}, low", column, None, figure.low, own=True, note=note)
-        yield Cell(f"{row_name}, high", column, None, figure.high, own=True, note=note)
+        column = _COLUMNS[figure.between.removeprefix(f"{PEOPLE} + ")]
+        place, note = f"{label}, {_title(figure.task, data)}", f"n = {figure.n}"
+        yield Cell(place, column, None, figure.value, own=True, note=note)
+        limits.append(Cell(place, f"{column}, low", None, figure.low, own=True, note=note))
+        limits.append(Cell(place, f"{column}, high", None, figure.high, own=True, note=note))
+    yield from limits
 
 
 def jury_robustness(item: Item, data: Data) -> Iterator[Cell]:
