@@ -19,13 +19,13 @@ from medtasks_ext.report.tidy import standing_record
 from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from medtasks_ext.registry.tasks import Dataset, Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
-    from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.results.experiments import Entry, Experiment, Fault
 
 SCHEMA = 1
 Text = Literal["none", "open", "all"]
@@ -34,6 +34,8 @@ LIMIT = 4_000_000
 #: Bytes of the examples of one task at most.
 _MOST_PER_TASK = 40_000
 _DIGITS = 5
+#: faults of one place with one remedy that are told one by one
+_MOST_FAULTS = 20
 
 
 def payload(report: Report, text: Text = "open") -> dict[str, Any]:
@@ -72,10 +74,20 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "differences": [{"text": line} for line in report.differences],
     }
     found["tasks"] = _tasks(report, datasets, text, LIMIT - size(found))
-    found["faults"] = [
-        {"where": item.where, "what": item.what, "remedy": item.remedy} for item in report.faults
-    ]
+    found["faults"] = [*_faults(report.faults)]
     return found
+
+
+def _faults(faults: Sequence[Fault]) -> Iterator[dict[str, str]]:
+    """The faults; of many with one remedy in one place the first, and how many more there are."""
+    groups: dict[tuple[str, str], list[Fault]] = {}
+    for fault in faults:
+        groups.setdefault((str(fault.where), fault.remedy), []).append(fault)
+    for (where, remedy), alike in groups.items():
+        for fault in alike[:_MOST_FAULTS]:
+            yield {"where": where, "what": fault.what, "remedy": remedy}
+        if (more := len(alike) - _MOST_FAULTS) > 0:
+            yield {"where": where, "what": f"{more} more like these", "remedy": remedy}
 
 
 def as_json(content: Any) -> str:
@@ -196,10 +208,12 @@ _RESULTS = (
 
 def _results(report: Report, place: Mapping[str, int]) -> dict[str, Any]:
     settings: dict[tuple[tuple[str, str], ...], int] = {}
+    reasons: dict[str, int] = {}
     rows = []
     for index, entry in enumerate(report.entries):
         for item in entry.experiments.values():
             key = settings.setdefault(tuple(item.settings.items()), len(settings))
+            unlike = "" if entry.kind == "published" else "; ".join(unlike_the_paper(item))
             rows.append(
                 {
                     "entry": index,
@@ -208,10 +222,15 @@ def _results(report: Report, place: Mapping[str, int]) -> dict[str, Any]:
                     "score": number(item.score),
                     "n": item.n,
                     **_more(report, index, entry, item),
+                    "otherwise": reasons.setdefault(unlike, len(reasons)) if unlike else None,
                     "settings": key,
                 }
             )
-    return {"results": _columns(rows, _RESULTS), "task_settings": [dict(key) for key in settings]}
+    return {
+        "results": _columns(rows, _RESULTS),
+        "reasons": [*reasons],
+        "task_settings": [dict(key) for key in settings],
+    }
 
 
 def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[str, Any]:
@@ -230,7 +249,6 @@ def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[st
         "inputs_cut": number(item.share_cut("inputs_cut")),
         "usd": number(report.costs[index].of(item)),
         "judged": None if item.covered == 1 else number(item.covered),
-        "otherwise": "; ".join(unlike_the_paper(item)) or None,
     }
 
 

@@ -121,12 +121,17 @@ def document_p_value(items: Sequence[tuple[float, Experiment, Experiment]]) -> f
     return None if test is None else test.p_value
 
 
+def _on_shared(one: Experiment, counts: tuple[Counts, Counts], n: int) -> Shared:
+    """Scores on the shared documents, resampled."""
+    draws = tuple(resample([item], one.dataset.id)["score"].values for item in counts)
+    one_score, other_score = (item.values()["score"] for item in counts)
+    return Shared(one_score, other_score, n, (draws[0], draws[1]), lambda: counts)
+
+
 def _task_change(one: Experiment, other: Experiment) -> TaskChange:
     before, after = _documents(one), _documents(other)
     places, counts = _paired(one, other, before, after)
-    draws = tuple(resample([item], one.dataset.id)["score"].values for item in counts)
-    one_score, other_score = (item.values()["score"] for item in counts)
-    shared = Shared(one_score, other_score, len(places[0]), (draws[0], draws[1]), lambda: counts)
+    shared = _on_shared(one, counts, len(places[0]))
     strategies = one.strategy != other.strategy
     # what follows from another strategy; other words of the same kind do, the suite's own and others do not
     implied = {"strategy", "rows", "examples in the prompt"} if strategies else set()
@@ -172,7 +177,8 @@ def shared_scores(
                 (first, second),
                 lambda: _paired(one, other, _documents(one), _documents(other))[1],
             )
-        return _task_change(one, other).shared
+        places, counts = _paired(one, other, _documents(one), _documents(other))
+        return _on_shared(one, counts, len(places[0]))
     except MedtasksError:
         return None
 

@@ -5,6 +5,8 @@
 const report = JSON.parse(document.getElementById("data").textContent);
 const { entries, datasets, axes, strategies } = report;
 const results = filled(report.results, report.results.entry.length);
+if (results.otherwise)
+  results.otherwise = results.otherwise.map((place) => (place === null ? null : report.reasons[place]));
 const groups = filled(report.groups, report.groups.entry.length);
 
 // What is missing at the end of a column is left out of the file.
