@@ -42,8 +42,22 @@ PANELS = {
     "Studies": ("contamination", "difficulty", "departments", "sample"),
     "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
 }
-#: Commands whose next call goes on where an interrupted one ended.
-_RESUMABLE = frozenset({"run", "contamination", "judge", "judge-gold", "judge-eval", "departments"})
+#: Commands whose next call goes on where an interrupted one ended, and long ones that begin again.
+_RESUMABLE = frozenset(
+    {
+        "run",
+        "contamination",
+        "judge",
+        "judge-gold",
+        "judge-eval",
+        "departments",
+        "data fetch",
+        "prompts fetch",
+    }
+)
+_REPEATED = frozenset(
+    {"report", "ingest", "site", "rescore", "merge", "verify", "check-submission", "data check"}
+)
 #: What to write in place of an option that is no more.
 _GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 
@@ -116,11 +130,16 @@ class Commands(TyperGroup):
 
 
 def _say_interrupted(command: str) -> None:
-    how = ""
-    if command in _RESUMABLE:
-        from medtasks_ext.cli.end import shown_command
+    from medtasks_ext.cli.end import shown_command
 
-        how = f"; what came is kept, and the same command goes on:\n  {shown_command(sys.argv[1:])}"
+    words = sys.argv[1:]
+    names = {command, *(f"{command} {word}" for word in words)}
+    if names & _RESUMABLE:
+        how = f"; what came is kept, and the same command goes on:\n  {shown_command(words)}"
+    elif names & _REPEATED:
+        how = f"; the same command begins again:\n  {shown_command(words)}"
+    else:
+        how = ""
     say(f"medtasks: interrupted{how}")
 
 

@@ -109,7 +109,7 @@ def _schema(tasks: Registry) -> dict[str, Any]:
                 }
             ),
         },
-        "allOf": [_rows_unless_given_out(known)],
+        "allOf": [_rows_unless_given_out(known), *map(_axes_needed, filter(lambda suite: suite.axes, known))],
         "$defs": definitions,
     }
 
@@ -121,12 +121,19 @@ def _rows_unless_given_out(known: list[Suite]) -> dict[str, Any]:
     return {"if": of_them, "else": {"required": ["rows"]}} if names else {"required": ["rows"]}
 
 
+def _axes_needed(suite: Suite) -> dict[str, Any]:
+    """The datasets of a suite that has axes of its own say their places on all of them."""
+    places = {"properties": {"axes": _axes_of(suite)}, "required": ["axes"]}
+    return {
+        "if": {"properties": {"dataset": {"pattern": f"^{re.escape(suite.id)}/"}}, "required": ["dataset"]},
+        "then": {"properties": {"about": places}},
+    }
+
+
 def _say_what_suites_say(definitions: dict[str, Any], known: list[Suite]) -> None:
     """Offer the axes and words of the suites; which of them a file may use depends on its folder."""
     definitions["DatasetSpec"]["required"].remove("rows")
     record, words = definitions["Metadata"], definitions["SuiteWords"]
-    if known and all(suite.axes for suite in known):
-        record["required"].append("axes")
     record["properties"]["axes"] = {
         "description": record["properties"]["axes"]["description"],
         "anyOf": [_axes_of(suite) for suite in known] or [_MAPPING],

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.atomic import cannot_write
+from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
@@ -80,14 +81,14 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
         found.changes += _unsealed(folder, manifest, heads)
     for task, entry in sorted(manifest.tasks.items()):
         answers: dict[str, str] = {}
-        with _noting(found, files):
+        with _noting(found, files), collector_paused():
             for stored in read_outcomes(files.responses, task):
                 if isinstance(stored.entry, Answer):
                     answers[stored.key] = readable(stored.entry.text)
         found.answers += len(answers)
         if entry.state is TaskState.DONE and task in registry.tasks:
             found.tasks += 1
-            with _noting(found, files):
+            with _noting(found, files), collector_paused():
                 found.changes += _task(files, task, registry.tasks[task][0], answers)
     for task in judged_files(files.judgements):
         with _noting(found, files):

@@ -46,9 +46,10 @@ def test_ctrl_c_ends_any_command_with_a_word(medtasks, monkeypatch):
 
     monkeypatch.setattr("medtasks_ext.cli.report.gather", interrupted)
     monkeypatch.setattr("medtasks_ext.cli.data.chosen", interrupted)
-    for command in (("report", "run"), ("data", "status")):
+    repeated = "; the same command begins again:\n  medtasks report run"
+    for command, how in ((("report", "run"), repeated), (("data", "status"), "")):
         outcome = medtasks(*command)
-        assert (outcome.code, outcome.out, outcome.err) == (130, "", "medtasks: interrupted\n")
+        assert (outcome.code, outcome.out, outcome.err) == (130, "", f"medtasks: interrupted{how}\n")
 
 
 def test_ctrl_c_says_how_a_resumable_command_goes_on(medtasks, monkeypatch):
@@ -56,6 +57,9 @@ def test_ctrl_c_says_how_a_resumable_command_goes_on(medtasks, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("medtasks_ext.cli.run.wanted_tasks", interrupted)
+    monkeypatch.setattr("medtasks_ext.cli.data_fetch.chosen", interrupted)
+    fetching = medtasks("data", "fetch", "bridge_mie")
+    assert "the same command goes on:\n  medtasks data fetch bridge_mie\n" in fetching.err
     outcome = medtasks("run", "bridge_mie", "--model", "oracle")
     assert outcome.code == 130
     assert "the same command goes on:\n  medtasks run bridge_mie --model oracle\n" in outcome.err
