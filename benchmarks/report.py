@@ -109,8 +109,10 @@ def _scored(record: dict[str, Any], score: float) -> dict[str, Any]:
     """The record of a task with this score: judged and ungolded ones get one, too."""
     del record["metrics"]["SAMPLE_DATA"]
     record["loaded"]["origin"] = record["config"]["metadata"]["medtasks"]["loaded"]["origin"] = "local"
-    record["metrics"]["score"], record["n"] = score, DOCUMENTS
-    record["tokens"] = {"input": 1000 * DOCUMENTS, "output": 50 * DOCUMENTS}
+    n = record["config"]["about"]["n_test"]  # a run on all rows, as a model's author makes it
+    record["metrics"]["score"], record["n"], record["loaded"]["n_test"] = score, n, n
+    record["conditions"]["rows"] |= {"origin": "local", "n": n, "n_here": n, "n_of_suite": n}
+    record["tokens"] = {"input": 1000 * n, "output": 50 * n}
     record["cut"] = {**record["cut"], "answers_cut": 1}
     interval = {"interval_low": score - 0.04, "interval_high": score + 0.04, "resamples": 1000}
     record["intervals"]["score"] = {**interval, "interval_method": "percentile bootstrap, 95 %"}
