@@ -223,13 +223,14 @@ def label_scores(
     found: list[LabelScore] = []
     faults: list[Fault] = []
     used: set[int] = set()
+    known: dict[tuple[str, str], list[Labels]] = {}
     for entry in entries:
         places: dict[tuple[str, str, str], list[Labelled]] = {}
         for item in entry.experiments.values():
             if item.score is None or item.dataset.metadata.twin_of:
                 continue
             try:
-                for one in _of_item(entry, item, labels, used, faults):
+                for one in _of_item(entry, item, labels, used, faults, known):
                     for suite in tasks.suites_of(item.dataset):
                         places.setdefault((suite.id, item.strategy, one.labels.axis), []).append(one)
             except MedtasksError as error:
@@ -244,8 +245,24 @@ def label_scores(
     return found, faults
 
 
+def _own_of(item: Experiment, known: dict[tuple[str, str], list[Labels]]) -> list[Labels]:
+    """What its rows name; models that were asked the same rows have that in common, and it is read once."""
+    rows = item.loaded.get("rows_hash")
+    if rows is None:
+        return own_labels(item)
+    key = (item.task, str(rows))
+    if key not in known and item.read_samples is not None and item.score is not None:
+        known[key] = own_labels(item)
+    return known.get(key, [])
+
+
 def _of_item(
-    entry: Entry, item: Experiment, labels: Sequence[Labels], used: set[int], faults: list[Fault]
+    entry: Entry,
+    item: Experiment,
+    labels: Sequence[Labels],
+    used: set[int],
+    faults: list[Fault],
+    known: dict[tuple[str, str], list[Labels]],
 ) -> Iterator[Labelled]:
     axes = set()
     for number, one in enumerate(labels):
@@ -256,7 +273,7 @@ def _of_item(
                 yield labelled(item, one)
             except MedtasksError as error:
                 faults.append(Fault(str(error.where), error.what, error.remedy))
-    for own in own_labels(item) if len(axes & {DEPARTMENT, DIFFICULTY}) < 2 else ():
+    for own in _own_of(item, known) if len(axes & {DEPARTMENT, DIFFICULTY}) < 2 else ():
         if own.axis not in axes:
             yield labelled(item, own)
 
