@@ -20,6 +20,8 @@ MODELS = (
     "medgemma-27b-text-it", "Mistral-Small-24B", "deepseek-ai/DeepSeek-R1", "Baichuan-M2-32B",
     "our-hospital-7b, step 4,000", "gpt-oss-120b", "gpt-4o-2024-08-06",
 )  # fmt: skip
+#: of the invented runs
+SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
 NOTE = "患者，男，56岁，反复胸痛 3 天，伴气促。\n既往高血压病史 10 年。"
 EXAMPLES = [
     {"entry": 0, "strategy": "zero_shot", "document": "t1", "input": NOTE, "response": "胸痛 → 症状",
@@ -80,6 +82,8 @@ def _entry(index: int, levels: Any, strategies: tuple[str, ...], sample: bool) -
     experiments = {}
     for place, dataset in enumerate(registry().datasets.values()):
         suite = dataset.metadata.suite
+        if suite not in SUITES:
+            continue
         if partial and (suite == "clinicbench" or (suite == "bridge" and place % 9 == 0)):
             continue
         for strategy in strategies:
