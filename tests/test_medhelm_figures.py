@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.registry import registry
-from medtasks_ext.results.prices import Price
+from medtasks_ext.results.prices import JudgePrice, Price
 from medtasks_ext.results.suite_figures import (
-    JudgePrice,
     cost_bound,
     jury_cost_bound,
     minimum_detectable_effect,

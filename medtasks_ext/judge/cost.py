@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.results.suite_figures import JudgePrice, jury_cost_bound
+from medtasks_ext.results.prices import JudgePrice
+from medtasks_ext.results.suite_figures import jury_cost_bound
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury

@@ -15,8 +15,7 @@ from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.results.prices import Price
-from medtasks_ext.results.suite_figures import JudgePrice
+from medtasks_ext.results.prices import JudgePrice, Price
 from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict
 

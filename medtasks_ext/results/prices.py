@@ -35,6 +35,18 @@ class Price:
         return None if self.batch is None else usd * self.batch
 
 
+#: Tokens that a judge of MedHELM's jury may write about an answer.
+JUDGE_OUTPUT_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class JudgePrice:
+    """What one judge of a jury costs."""
+
+    price: Price
+    reply_budget: int = JUDGE_OUTPUT_TOKENS  # tokens that its reply may have
+
+
 _PRICE = TypeAdapter(Price)
 
 

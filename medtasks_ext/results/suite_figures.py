@@ -19,7 +19,7 @@ from medtasks_ext.stats.ranking import win_shares
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from medtasks_ext.results.prices import Price
+    from medtasks_ext.results.prices import JudgePrice, Price
 
 
 @dataclass(frozen=True)
@@ -94,18 +94,6 @@ def minimum_detectable_effect(scores: ArrayLike) -> DetectableEffect:
         for one, other in combinations(range(len(table)), 2)
     ]
     return DetectableEffect(float(np.mean(effects)), float(np.std(effects)))
-
-
-#: Tokens that a judge of MedHELM's jury may write about an answer.
-JUDGE_OUTPUT_TOKENS = 4096
-
-
-@dataclass(frozen=True)
-class JudgePrice:
-    """What one judge of a jury costs."""
-
-    price: Price
-    reply_budget: int = JUDGE_OUTPUT_TOKENS  # tokens that its reply may have
 
 
 def cost_bound(price: Price, input_tokens: int, documents: int, answer_budget: int) -> float:

@@ -577,7 +577,7 @@ def test_a_key_that_is_refused_is_named_but_not_shown(run, jury, medtasks, serve
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "--jury", "nobody"), "bundled: local, medhelm"),
+        (("run", "--jury", "nobody"), "bundled: healthbench, local, medhelm"),
         (("nowhere", "--jury", "local"), "no such file"),
         (("run", "--jury", "local", "--tasks", "medhelm_nn"), "no task, group or tag"),
         (("run", "--jury", "local", "--tasks", "medhelm_note"), "judged here: medhelm_qa"),

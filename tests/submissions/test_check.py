@@ -100,7 +100,7 @@ EDITS = {
     "sums": (task(CLOSED_COUNTS, sums=[9.0, 0.0, 0.0]), f"tasks.{CLOSED_COUNTS}.score: is"),
     "sums without need": (task(OPEN_COUNTS, sums=[9.0, 0.0, 0.0]), f"tasks.{OPEN_COUNTS}.sums"),
     "the order of rows that are not open": (swapped, f"rows of {CLOSED_MEAN}: documents of data that is not"),
-    "a document less": (a_row_less, "38 documents, and submission.json says 39"),
+    "a document less": (a_row_less, "41 documents, and submission.json says 42"),
     "a column of texts": (a_column_more, "documents.parquet: has the column 'response'"),
     "no table": (lambda folder: (folder / "documents.parquet").write_bytes(b"PAR1"), "is no table"),
     "no documents": (

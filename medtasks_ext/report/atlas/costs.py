@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from medtasks_ext.report.atlas.cells import Cell, printed_figures
 from medtasks_ext.report.atlas.own_runs import experiments_of
 from medtasks_ext.report.cost import benchmark_bound, jury_cost
-from medtasks_ext.results.prices import Price
+from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
 from medtasks_ext.results.published import published
-from medtasks_ext.results.suite_figures import JUDGE_OUTPUT_TOKENS, JudgePrice, jury_cost_bound
+from medtasks_ext.results.suite_figures import jury_cost_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
