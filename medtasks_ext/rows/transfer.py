@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from medtasks_ext import __version__
 from medtasks_ext.atomic import cannot_write
@@ -16,11 +18,15 @@ from medtasks_ext.rows.folders import CACHE_REMEDY
 if TYPE_CHECKING:
     from email.message import Message
 
+log = logging.getLogger(__name__)
+
 #: Seconds without a byte after which a connection counts as broken.
 TIMEOUT = 60.0
 #: How often a place is asked in all.
 ATTEMPTS = 5
 _LONGEST_PAUSE = 60.0
+#: From how many seconds on a user is told that a server asks to wait.
+_TOLD_FROM = 5.0
 _PIECE = 1 << 20
 #: Bytes that no source comes near: a server that never ends would fill the disk.
 _LARGEST = 64 << 30
@@ -52,7 +58,14 @@ def download(url: str, part: Path) -> None:
                 part.unlink(missing_ok=True)
             if error.code not in _AGAIN or attempt == ATTEMPTS:
                 raise
-            pause = _asked_pause(error.headers) or 2.0 ** (attempt - 1)
+            asked = _asked_pause(error.headers)
+            pause = asked or 2.0 ** (attempt - 1)
+            if asked and asked >= _TOLD_FROM:
+                host, seconds = urlsplit(url).hostname, min(asked, _LONGEST_PAUSE)
+                log.warning(
+                    "%s asks to wait %s s (HTTP %d); it is asked again in %.0f s",
+                    host, f"{asked:,.0f}", error.code, seconds,
+                )  # fmt: skip
         except FAILURES:
             if attempt == ATTEMPTS:
                 raise

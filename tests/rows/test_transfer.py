@@ -76,7 +76,7 @@ def test_a_server_that_falls_silent_is_asked_again(server, monkeypatch):
     assert file_at(server).get().read_bytes() == CONTENT and server.asked[OWN] == 2
 
 
-def test_pauses_grow_and_a_server_may_name_its_own(server, pauses):
+def test_pauses_grow_and_a_server_may_name_its_own(server, pauses, caplog):
     server.faults[OWN] = 503
     fails(file_at(server))
     assert pauses == [1, 2, 4, 8] and server.asked[OWN] == transfer.ATTEMPTS
@@ -84,7 +84,7 @@ def test_pauses_grow_and_a_server_may_name_its_own(server, pauses):
     server.asked.clear()
     server.faults[OWN] = [429, None]
     file_at(server).get()
-    assert pauses == [7]
+    assert pauses == [7] and "asks to wait 7 s (HTTP 429); it is asked again in 7 s" in caplog.text
 
 
 def test_a_part_that_an_earlier_call_left_is_taken_up(server):
