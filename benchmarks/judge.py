@@ -61,7 +61,8 @@ def run(quick: bool) -> Iterator[Row]:
         jury = make_run(Path(folder) / "run", url, n)
         stored = Path(folder) / "run" / "judgements" / f"{TASK}.jsonl"
         process = subprocess.Popen(
-            [sys.executable, "-m", "medtasks_ext", "judge", f"{folder}/run", "--jury", str(jury)],
+            [sys.executable, "-m", "medtasks_ext", "judge", f"{folder}/run"]
+            + ["--jury", str(jury), "--prompts", "own"],
             cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         while not stored.is_file() or stored.read_bytes().count(b"\n") < n:
@@ -120,7 +121,7 @@ def judged(folder: str, jury: str) -> dict[str, float]:
     from medtasks_ext.cli import judge as command
 
     began, worked = time.perf_counter(), time.process_time()
-    command.judge([folder], jury)
+    command.judge([folder], jury, prompts="own")  # whose verdicts carry a code
     seconds, processor = time.perf_counter() - began, time.process_time() - worked
     lines = (Path(folder) / "judgements" / f"{TASK}.jsonl").read_text().splitlines()
     return {
