@@ -60,9 +60,9 @@ def run(quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as url:
         jury = make_run(Path(folder) / "run", url, n)
         stored = Path(folder) / "run" / "judgements" / f"{TASK}.jsonl"
+        arguments = ("--jury", str(jury), "--prompts", "own")
         process = subprocess.Popen(
-            [sys.executable, "-m", "medtasks_ext", "judge", f"{folder}/run"]
-            + ["--jury", str(jury), "--prompts", "own"],
+            [sys.executable, "-m", "medtasks_ext", "judge", f"{folder}/run", *arguments],
             cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         while not stored.is_file() or stored.read_bytes().count(b"\n") < n:
