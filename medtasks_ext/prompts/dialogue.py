@@ -94,13 +94,8 @@ def transcript(turns: Iterable[Turn]) -> str:
     return "\n\n".join(f"{ROLES[turn['role']]}: {turn['content']}" for turn in turns)
 
 
-def as_text(messages: Sequence[Turn], *, waits: bool = True) -> str:
-    """Messages for a model without a chat template.
-
-    Args:
-        waits: end with the line that the model goes on from.
-    """
+def as_text(messages: Sequence[Turn]) -> str:
+    """Messages for a model without a chat template, and the line from which it goes on."""
     system = [turn["content"] for turn in messages if turn["role"] in _FIRST]
     said = [turn for turn in messages if turn["role"] not in _FIRST]
-    parts = [*system, transcript(said), *([f"{ROLES['assistant']}:"] if waits else [])]
-    return "\n\n".join(filter(None, parts))
+    return "\n\n".join([*system, transcript(said), f"{ROLES['assistant']}:"])
