@@ -242,7 +242,7 @@ class Suite(Strict):
         """Keep the folder that the file was read from."""
         self._folder = context or Path()
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The name of its folder, with which the names of its tasks begin."""
         return self._folder.name
