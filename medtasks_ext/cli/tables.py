@@ -245,7 +245,10 @@ def _of_format(results: Mapping[str, Any]) -> str:
         return ""
     sample = any("SAMPLE_DATA" in item for item in found)
     named = [registry().asked(item["loaded"]["task"]) for item in results.values()]
-    alike = len({(known[0].suite.id, known[1]) for known in named if known}) == 1
+    suites = {known[0].suite.id: known[0].suite for known in named if known}
+    alike = len(suites) == 1 == len({known[1] for known in named if known}) and (
+        len(found) == 1 or next(iter(suites.values())).averaged
+    )
     line = (
         readable_line(valid, readable, score, repaired, sample=sample)
         if alike

@@ -27,9 +27,12 @@ def shared_group_name(axis: str, value: str) -> str | None:
 
 
 def suite_of_group(registry: Registry, name: str) -> Suite | None:
-    """The suite whose group or tag a name is; None across suites. No suite's name begins as another's do."""
-    suites = registry.suites.values()
-    return next((suite for suite in suites if name == suite.id or name.startswith(f"{suite.id}_")), None)
+    """The suite whose task, group or tag a name is; None across suites.
+
+    Of two suites of which one's name begins as the other's do, the longer name counts.
+    """
+    named = [item for item in registry.suites.values() if name == item.id or name.startswith(f"{item.id}_")]
+    return max(named, key=lambda suite: len(suite.id), default=None)
 
 
 def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str]:
@@ -41,9 +44,13 @@ def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str
 def _memberships(registry: Registry, dataset: Dataset) -> list[str]:
     """What a dataset belongs to: its suites with the axes that have groups, then the groups across suites."""
     metadata, suites = dataset.metadata, registry.suites_of(dataset)
-    owners = [*(suite.id for suite in suites), SHARED]
+    across = [] if is_apart(registry, dataset) else [SHARED]
+    owners = [*(suite.id for suite in suites), *across]
     shared = [
-        f"{SHARED}_{prefix}{value}" for axis, prefix in SHARED_AXES.items() for value in metadata.axis(axis)
+        f"{owner}_{prefix}{value}"
+        for owner in across
+        for axis, prefix in SHARED_AXES.items()
+        for value in metadata.axis(axis)
     ]
     return [
         *(
@@ -55,6 +62,12 @@ def _memberships(registry: Registry, dataset: Dataset) -> list[str]:
         *(f"{owner}_{metadata.access}" for owner in owners),
         *(f"{owner}_scoreable" for owner in owners if metadata.scoreable),
     ]
+
+
+def is_apart(registry: Registry, dataset: Dataset) -> bool:
+    """Whether a dataset is in no group across suites: all suites that have it stand apart."""
+    suites = registry.suites_of(dataset)
+    return bool(suites) and all(suite.apart for suite in suites)
 
 
 def _sets(dataset: Dataset, suite: Suite) -> list[str]:
@@ -86,11 +99,17 @@ def parts_of(registry: Registry, name: str) -> list[list[str]] | None:
     A suite may take its own figure as the mean over the values of an axis, and may leave datasets out of the
     means of an axis (`averaged_over` and `left_out` of `suite.yaml`). A suite's groups are means over its
     paper's datasets; those that joined later count where a group holds nothing else. None for any other name.
+    No part: several tasks of a suite that says that they have no mean (`averaged: false`).
     """
-    suite = suite_of_group(registry, name) if name in registry.groups else None
+    known = name in registry.groups or name in registry.tags
+    suite = suite_of_group(registry, name) if known else None
     if suite is None:
         return None
     leaves = registry.leaves(name)
+    if not suite.averaged and len(leaves) > 1:
+        return []
+    if name in registry.tags:
+        return None
     bare = name.removesuffix(SUFFIX[registry.tasks[leaves[0]][1]])
     counted = counted_in(registry, leaves, bare, suite)
     if bare == suite.id and suite.averaged_over:

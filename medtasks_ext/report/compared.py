@@ -63,7 +63,7 @@ def compared(
     found = [
         item
         for suite in groups_of(tasks)
-        if suite.axis == "suite"
+        if suite.axis == "suite" and suite.parts
         for strategy in strategies
         for sample in (False, True)
         for item in _compared(entries, draws, suite, strategy, sample, scored)

@@ -11,6 +11,7 @@ import numpy as np
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import some
+from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
@@ -183,6 +184,8 @@ def _dataset(tasks: Registry, dataset: Dataset) -> dict[str, Any]:
             if (axes := [axis for axis in suite.left_out if suite.leaves_out(axis, dataset.key)])
         },
         "added": [dataset.suite.id] if dataset.joined_later else [],
+        "apart": is_apart(tasks, dataset),
+        "averaged": all(suite.averaged for suite in suites),
     }
 
 
