@@ -42,6 +42,16 @@ def unaveraged(report: Report, rows: Iterable[GroupScore]) -> list[str]:
     return [f"{suite.title}: {suite.mean_rule or 'its tasks have no mean'}" for suite in suites]
 
 
+def _drafts(report: Report) -> list[str]:
+    """A line for each draft that was run: it is in no row above."""
+    used = {item.dataset.id: item.dataset for entry in report.own for item in entry.experiments.values()}
+    return [
+        f"{name} is a draft, in no group: {dataset.metadata.draft}"
+        for name, dataset in used.items()
+        if dataset.metadata.draft
+    ]
+
+
 def print_report(report: Report, *, files: bool) -> None:
     """Scores by suite and strategy, by the suites' main axes, then what to know in words.
 
@@ -62,7 +72,7 @@ def print_report(report: Report, *, files: bool) -> None:
         "rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget",
         style="dim",
     )
-    for line in unaveraged(report, suites):
+    for line in [*unaveraged(report, suites), *_drafts(report)]:
         console().print(line, style="dim", markup=False)
     print_standings(report.standings, labelled=len(report.own) > 1)
     _print_axes(report, rows, files)
@@ -103,7 +113,7 @@ def _suites_of(row: GroupScore) -> set[str]:
     return {
         item.dataset.suite.id
         for item in row.entry.experiments.values()
-        if item.strategy == row.strategy and item.score is not None and not item.dataset.metadata.twin_of
+        if item.strategy == row.strategy and item.score is not None and item.dataset.metadata.grouped
     }
 
 

@@ -217,6 +217,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             f"no few-shot pool in {counted(len(held), 'task')}: "
             f"{max(held.values())} test rows of each serve as shots"
         )
+    drafts = {name: known[0].metadata.draft for name in results if (known := registry().asked(name))}
+    lines += [f"{name} is a draft, in no group: {why}" for name, why in drafts.items() if why]
     if added := [name for name, item in results.items() if _was_added(item)]:
         lines.append(
             f"datasets that no suite's paper has: {', '.join(added)}; groups of their suite leave them out of"

@@ -83,10 +83,10 @@ def _sets(dataset: Dataset, suite: Suite) -> list[str]:
 def tags_of(registry: Registry, dataset: Dataset, strategy: str) -> list[str]:
     """The tags of one variant of a dataset, coarse axes first.
 
-    The twin of a dataset asks its rows in another form: it is no dataset of the suite, so it has no tag,
-    belongs to no group and counts in no mean.
+    The twin of a dataset asks its rows in another form, and a draft is not ready: neither is a dataset of the
+    suite, so neither has a tag, belongs to a group or counts in a mean.
     """
-    if dataset.metadata.twin_of:
+    if not dataset.metadata.grouped:
         return []
     finer = (_own_names(dataset, suite, suite.tags) for suite in registry.suites_of(dataset))
     names = [*_memberships(registry, dataset), *(name for names in finer for name in names)]
@@ -143,7 +143,7 @@ def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Sui
 def groups_of(registry: Registry) -> dict[str, list[str]]:
     """Group name -> members, for all strategies."""
     groups: dict[str, list[str]] = {}
-    datasets = [item for item in registry.datasets.values() if not item.metadata.twin_of]
+    datasets = [item for item in registry.datasets.values() if item.metadata.grouped]
     for suffix in SUFFIX.values():
         for dataset in datasets:
             suites = {suite.id for suite in registry.suites_of(dataset)}
@@ -155,7 +155,7 @@ def groups_of(registry: Registry) -> dict[str, list[str]]:
                 name + suffix
                 for axis in suite.partition
                 for dataset in registry.datasets_of(suite)
-                if not dataset.metadata.twin_of
+                if dataset.metadata.grouped
                 for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
             ]
             if parts:

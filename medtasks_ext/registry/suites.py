@@ -61,6 +61,7 @@ RESERVED = frozenset(
             "published_strategy",
             "official_budget",
             "twin_of",
+            "draft",
             "axes",
             "suite_words",
             "scoreable",

@@ -137,8 +137,8 @@ class Dataset:
 
     @property
     def joined_later(self) -> bool:
-        """Whether its suite has a paper's datasets and this is none of them. Twins join no suite."""
-        return bool(self.suite.datasets) and not self.of_paper and not self.metadata.twin_of
+        """Whether its suite has a paper's datasets and this is none of them. Twins and drafts join none."""
+        return bool(self.suite.datasets) and not self.of_paper and self.metadata.grouped
 
     def values(self, suite: Suite, axis: str) -> list[str]:
         """Its values on an axis of a suite that it belongs to, or on a shared one.

@@ -113,7 +113,7 @@ def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
     found: _Scored = {}
     for place, entry in enumerate(entries):
         for item in entry.experiments.values():
-            if item.score is None or item.dataset.metadata.twin_of:
+            if item.score is None or not item.dataset.metadata.grouped:
                 continue
             for suite in tasks.suites_of(item.dataset):
                 key = (suite.id, item.strategy, item.sample)

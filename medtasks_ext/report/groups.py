@@ -136,7 +136,7 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
     """All groups that hold a dataset: all tasks, suites, their axes, and axes across suites."""
     members: dict[tuple[str, str, str | None], list[str]] = {}
     for dataset in tasks.datasets.values():
-        if dataset.metadata.twin_of:
+        if not dataset.metadata.grouped:
             continue
         alone = is_apart(tasks, dataset)
         places: list[tuple[str, str, str | None]] = [] if alone else [(ALL, ALL, None)]

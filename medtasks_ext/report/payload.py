@@ -159,7 +159,8 @@ def _dataset(tasks: Registry, dataset: Dataset) -> dict[str, Any]:
     return {
         **{axis: _one_or_more(tasks.values(dataset, axis)) for axis in suite_axes()},
         "id": dataset.id,
-        "name": record.name,
+        "name": f"{record.name} (draft)" if record.draft else record.name,
+        "draft": record.draft,
         "suite": _one_or_more([suite.id for suite in suites]),
         "summary": record.summary,
         "language": record.language,
