@@ -117,7 +117,10 @@ def test_the_first_use_holds_also_without_data_fetch(medtasks, hub, tmp_path, na
     assert first.code == 0, first.text
     record = next((tmp_path / "cache" / "first_use").glob("*.json"))
     assert part in json.loads(record.read_text(encoding="utf-8"))["source"]
-    more = {URL: lambda text: text.replace(b" the ", b" a "), BRANCH: lambda text: as_parquet(rows_of(BRANCH)[1:])}
+    more = {
+        URL: lambda text: text.replace(b" the ", b" a "),
+        BRANCH: lambda text: as_parquet(rows_of(BRANCH)[1:]),
+    }
     change(hub, part, more[name])
     for folder in tmp_path.glob(kept):
         if folder.is_dir() and folder.name != "first_use":
