@@ -3,6 +3,7 @@
 As the authors of HealthBench define it (arXiv 2505.08775, `healthbench_meta_eval.py`): each pair of an answer
 and a vote counts once. An answer that the rater, or the others, never gave has no F1; then there is no macro
 F1.
+"""
 
 from __future__ import annotations
 
