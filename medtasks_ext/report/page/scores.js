@@ -29,7 +29,7 @@ axes.forEach((axis, axisIndex) =>
 // tasks may be averaged in two ways (a suite over its dimensions, its language over tasks).
 function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length)) {
   const wanted = ({ axis }) => (keys.includes(axes[axis].key) ? 0 : 1);
-  return [...(groupSets.get(tasks.join()) ?? groupSets.get(among(tasks).join()) ?? [])].sort(
+  return [...(groupSets.get(together(tasks).join()) ?? [])].sort(
     (one, other) => wanted(one) - wanted(other) || one.axis - other.axis,
   );
 }
@@ -39,15 +39,15 @@ const withResults = new Set(results.dataset);
 const expected = counted.filter((task) => !datasets[task].apart || withResults.has(task));
 
 // Suites that stand apart count in no mean with other suites' tasks.
-function among(tasks) {
-  const others = tasks.filter((task) => !datasets[task].apart);
-  return others.some((task) => withResults.has(task)) ? others : tasks;
+function together(tasks) {
+  const among = tasks.filter((task) => !datasets[task].apart);
+  return among.some((task) => withResults.has(task)) ? among : tasks;
 }
 
 // A suite may leave data sets out of the means of an axis; its own groups are means over its paper's data sets,
 // unless they hold others only.
-function averaged(all, [group]) {
-  const tasks = among(all);
+function averaged(selected, [group]) {
+  const tasks = together(selected);
   if (!group) return tasks;
   const { suite } = group;
   const ofPaper = suite ? tasks.filter((task) => !datasets[task].added.includes(suite)) : tasks;
