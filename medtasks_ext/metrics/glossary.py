@@ -16,6 +16,9 @@ def _words() -> dict[str, dict[str, str]]:
 
 def rule(dataset: Dataset) -> str:
     """How an answer of the dataset is scored; empty for a task with a scorer of its own."""
+    protocols, protocol = _words()["protocols"], (dataset.blocks.get("judge") or {}).get("protocol")
+    if protocol in protocols:
+        return protocols[protocol]
     function = str(dataset.process_results).removeprefix("!function ")
     return _words()["families"].get(function.removeprefix("medtasks_ext.metrics."), "")
 

@@ -52,8 +52,9 @@ def test_a_report_names_the_turns_and_keeps_text_as_text(medtasks, run):
     assert outcome.code == 0, outcome.text
     page = (run.parent / "report" / "report.html").read_text(encoding="utf-8")
     [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    asked = json.loads(content)["tasks"][TASK]["prompts"]["zero_shot"]
-    assert asked["input"] == "{{ prompt }}, turn by turn"
+    about = json.loads(content)["tasks"][TASK]
+    assert about["prompts"]["zero_shot"]["input"] == "{{ prompt }}, turn by turn"
+    assert "each criterion of the row" in about["rule"] and "assessor" not in about["rule"]
     assert "<img src=x" not in page
 
 

@@ -128,7 +128,7 @@ function buildHeader() {
     `made ${shownDate(report.made)}`,
     `medtasks ${report.version}`,
     ...kinds,
-    plural(counted.length, "task"),
+    plural(expected.length, "task"),
     texts,
   ].filter(Boolean);
   const notices = report.differences.length + report.faults.length;

@@ -12,7 +12,7 @@ function drawOverview() {
 }
 
 function evaluated() {
-  const all = counted.length * strategies.length;
+  const all = expected.length * strategies.length;
   const columns = [
     { key: "model", title: "Model", head: true, value: (entry) => entries[entry].label, cell: modelLink },
     {

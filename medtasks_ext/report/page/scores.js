@@ -35,6 +35,8 @@ function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length))
 }
 
 const withResults = new Set(results.dataset);
+// The tasks of the package, and of suites that stand apart those that were run.
+const expected = counted.filter((task) => !datasets[task].apart || withResults.has(task));
 
 // Suites that stand apart count in no mean with other suites' tasks.
 function together(tasks) {
