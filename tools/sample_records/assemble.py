@@ -106,7 +106,7 @@ class Chart:
         return max(0, stay["pain"] - number + self.random.randrange(0, 2))
 
     def _value(self, name: str, day: float) -> str:
-        """A value on a line between the points of its course, with some noise, and H or L outside its range."""
+        """A value between the points of its course, with some noise, and H or L outside its range."""
         course = self.patient["courses"][name]
         points = [(float(at), value) for at, value in course["points"]]
         value = points[-1][1]
