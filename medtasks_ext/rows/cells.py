@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-#: Encodings in which people have tables, for guesses, and what they are used for; rarer ones fit the same bytes,
+#: Encodings in which people have tables, and what they are used for; rarer ones fit the same bytes,
 #: too. cp1250 is not guessed: hardly any text shows whether it is cp1250 or cp1252, so both are named.
 _ENCODINGS = {
     "cp1252": "letters of Western Europe) or cp1250 (Polish, Czech, Slovak, Hungarian, Croatian",
