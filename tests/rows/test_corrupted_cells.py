@@ -111,9 +111,8 @@ class Corruptible:
     def corruptions(self, name: str) -> dict[str, Callable]:
         """The ways in which cells of the column can be corrupted."""
         column = self.columns.get(name, Column())
-        unfit = {
-            kind: make for kind, make in CORRUPTIONS.items() if (kind, column.type) != ("an object", "object")
-        }
+        fits = {"object": "an object", "number": "a number"}.get(column.type)
+        unfit = {kind: make for kind, make in CORRUPTIONS.items() if kind != fits}
         return {
             **unfit,
             **(OF_TRUTH if column.type == "boolean" else NOT_OF_TRUTH),

@@ -196,6 +196,13 @@ def test_answers_that_seem_to_be_counted_from_one_are_noted(data_dir, first, not
     assert any("counted from 0" in note for note in found.notes) == noted
 
 
+def test_where_two_encodings_read_the_same_bytes_both_are_named(data_dir):
+    """The bytes of Polish and Czech letters are letters in cp1252, too."""
+    put(data_dir, "test.csv", "prompt,context,label\nQ,Ból głowy i gorączka,A\n".encode("cp1250"))
+    (fault,) = check_rows(HOSPICE, "local").faults
+    assert "cp1250 (Polish, Czech" in fault.what and "or cp1250" in str(fault.remedy)
+
+
 @pytest.mark.parametrize(
     ("encoding", "text"),
     [
