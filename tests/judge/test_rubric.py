@@ -124,7 +124,8 @@ def test_a_criterion_that_is_asked_of_nobody_is_missing_and_asked_again(judged, 
 def test_each_criterion_is_asked_in_the_suites_own_words_where_these_are_wished(
     medtasks, jury, server, tmp_path, monkeypatch
 ):
-    slots = {f"<<{name}>>": Template(f"{{{{ {name} }}}}", "test") for name in ("question", "item", "response")}
+    names = ("question", "item", "response")
+    slots = {f"<<{name}>>": Template(f"{{{{ {name} }}}}", "test") for name in names}
     words = JuryWords(split_at("GRADE <<question>> ; <<response>> BY <<item>>", slots), slots, ORIGIN)
     monkeypatch.setattr(cases, "jury_words", lambda *_: words)
     server.script = lambda asked, seen: Reply(json.dumps({"explanation": "-", "criteria_met": True}))
