@@ -8,9 +8,11 @@ The frames of `load` have the columns that docs/report.md lists; those of `compa
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.gather import gather
 from medtasks_ext.report.tidy import groups_table, results
@@ -20,6 +22,7 @@ from medtasks_ext.results.reading import read_results
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from types import ModuleType
 
     import polars as pl
 
@@ -69,8 +72,7 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     Raises:
         MedtasksError: a path holds no results.
     """
-    import polars as pl
-
+    pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
     conditions = [
         {"entry": entry.label, "task": task, **asdict(item.asked)}
@@ -124,14 +126,18 @@ def datasets() -> pl.DataFrame:
     return _rows(records)
 
 
-def _rows(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    import polars as pl
+def _polars() -> ModuleType:
+    """Polars, which only notebooks need: 180 MB that the commands do without."""
+    try:
+        return import_module("polars")
+    except ImportError:
+        raise MedtasksError("frames need Polars", remedy='pip install "medtasks[notebook]"') from None
 
-    return pl.DataFrame(records, infer_schema_length=None, strict=False)
+
+def _rows(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    frame: pl.DataFrame = _polars().DataFrame(records, infer_schema_length=None, strict=False)
+    return frame
 
 
 def _frame(found: pl.DataFrame | pl.Series) -> pl.DataFrame:
-    import polars as pl
-
-    assert isinstance(found, pl.DataFrame)  # of a table, not of a column
-    return found
+    return cast("pl.DataFrame", found)  # of a table, not of a column

@@ -58,6 +58,42 @@ def test_datasets_have_their_facts():
     assert found.filter(pl.col("language") == "ja").height == len(registry().leaves("medtasks_ja"))
 
 
+def test_without_polars_one_message_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MedtasksError, match=r"medtasks\[notebook\]"):
+        datasets()
+
+
+#: prints what `sys.modules` has of Polars after a command
+USED = """
+import sys
+from medtasks_ext.cli.main import main
+sys.argv = ["medtasks", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print("polars" in sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "oracle", "nearest-shot", "-o", "page"),
+        ("compare", "oracle", "nearest-shot"),
+        ("ingest", "oracle", "--store", "store"),
+        ("card", "oracle", "-o", "card"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_do_without_polars(runs, tmp_path, command):
+    words = [sys.executable, "-c", USED, *command]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "False", done.stderr
+
+
 def test_the_package_offers_what_it_says():
     assert all(hasattr(medtasks_ext, name) for name in medtasks_ext.__all__)
     with pytest.raises(AttributeError):

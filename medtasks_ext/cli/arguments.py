@@ -217,7 +217,7 @@ def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:
         say(f"✗ {name}: {fault}")
     if faults and stop:
         what = f"tasks that cannot be loaded: {len(faults)}"
-        raise MedtasksError(what, remedy="mend the files named above")
+        raise MedtasksError(what, remedy="do what each line above says")
 
 
 def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.cli.arguments import out_folder
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
@@ -78,6 +79,8 @@ def card(
         names.append("every_eval_ever.json")
     for name in names:
         typer.echo(folder / name)
+    if not entry.sample and len(folders) == 1:
+        say_next(f"medtasks submit {shlex.quote(folders[0])} -o results/submissions/ORG/MODEL/DATE")
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say_next
 from medtasks_ext.registry import registry
 
 
@@ -36,4 +36,6 @@ def check_submission(
         else:
             looked = f"{counted(found.tasks, 'task')} from {counted(found.documents, 'document')}"
             typer.echo(f"✓ {folder}: {looked}; all scores follow")
+    if not code:
+        say_next("commit the folder, open a pull request (docs/submitting.md)")
     return code

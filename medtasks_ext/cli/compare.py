@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ import typer
 from medtasks_ext.cli.app import AsJson, ByLabels
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.strategies import strategy_title
@@ -77,6 +78,7 @@ def compare(
     _table("task", compared.tasks, compared.tasks, everything)
     _table("label", compared.labels, compared.labels, everything=True, sort=False)
     _flips(compared.changes, documents)
+    say_next(f"medtasks view {shlex.join(paths)}")
     if out is not None:
         say(f"{', '.join(f'{name}.csv' for name in _FILES if content[name])}: {out}")
     return 0

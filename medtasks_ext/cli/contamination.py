@@ -13,7 +13,7 @@ from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
@@ -126,6 +126,7 @@ def _probe_in(
     say_sent(probe.folder)
     if done:
         say(f"results: {probe.file} and {probe.folder / 'contamination.csv'}")
+        say_next(f"medtasks report RUN --by {probe.folder}")
     return 1 if failed or n_failed else 0
 
 

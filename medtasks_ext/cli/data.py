@@ -11,7 +11,7 @@ import typer
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.folders import data_dir
@@ -68,8 +68,9 @@ def data_template(
         rows = template.folder / f"test.{form}"
         more = ": these rows are downloaded; yours would replace them" if template.downloaded else ""
         typer.echo(f"rows go to {rows}{more}")
-    typer.echo(f"then: medtasks data check {root}")
-    typer.echo(f"and run it: MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} …")
+    say_next(
+        f"medtasks data check {root}", f"MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} --model …"
+    )
     return 0
 
 
@@ -157,8 +158,10 @@ def data_status(
         *(_status_row(item) for item in found),
     ]
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    room = terminal_width()
     for row in table:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        typer.echo(line if len(line) <= room else f"{line[: room - 1]}…")
     for item in found:
         if item.exclusions:
             typer.echo(f"{item.dataset.id}: {item.exclusions}")
@@ -225,6 +228,7 @@ def data_where(
     """
     for number, dataset in enumerate(chosen(words)):
         typer.echo(("\n" if number else "") + "\n".join(_how(dataset)))
+    say_next("medtasks data check", "medtasks data fetch TASK, where the data is open")
     return 0
 
 
@@ -360,10 +364,7 @@ def _print_check(report: FolderReport) -> None:
         typer.echo("values are left out, since rows may hold patients' texts; --show-text shows them")
     if report.checked and report.valid:
         names = ",".join(item.dataset for item in report.checked[:_SHOWN])
-        typer.echo(
-            f"next: medtasks run {names} --data local --model vllm --model_args pretrained=ORG/MODEL",
-            err=True,
-        )
+        say_next(f"medtasks run {names} --data local --model vllm --model_args pretrained=ORG/MODEL")
 
 
 def _checked_lines(item: Checked, folder: Path) -> list[str]:

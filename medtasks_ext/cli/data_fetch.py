@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.data.punkt import CARRIED, fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, registry
@@ -103,6 +103,10 @@ def data_fetch(
     if to and here:
         punkt = f" NLTK_DATA={to}/{CARRIED}" if any(map(needs_punkt, wanted)) else ""
         typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to}{punkt} HF_HUB_OFFLINE=1 medtasks run …")
+    if failed or refused:
+        say_next("the same command, which fetches what is missing")
+    elif not to:
+        say_next("medtasks data status")
     return 1 if failed or refused else 0
 
 

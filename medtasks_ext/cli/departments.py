@@ -13,7 +13,7 @@ import typer
 from medtasks_ext.cli.app import AllowHost, DryRun
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import names_in, say
+from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -186,7 +186,7 @@ def _finish(
     _print_agreement({**named, **people}, found)
     for file in files:
         typer.echo(file)
-    say(f"next: medtasks report RUN --by {folder}")
+    say_next(f"medtasks report RUN --by {folder}")
     return INCOMPLETE if any(item.missing for item in found) else DONE
 
 

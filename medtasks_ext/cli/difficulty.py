@@ -9,7 +9,7 @@ import typer
 
 from medtasks_ext.cli.app import OnlyTasks
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import names_in, say
+from medtasks_ext.cli.words import names_in, say_next
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.studies.difficulty import PAPERS_PANEL, Grading, grade, write_grading
@@ -36,7 +36,7 @@ def difficulty(
     _print(gradings)
     for path in written:
         typer.echo(path)
-    say(f"next: medtasks sample {written[0]} --size 300 -o samples.json")
+    say_next(f"medtasks sample {written[0]} --size 300 -o samples.json")
     return 0
 
 

@@ -12,7 +12,7 @@ import typer
 
 from medtasks_ext.cli.surroundings import Check, surroundings
 from medtasks_ext.cli.surroundings import bad as _bad
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say_next
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import built_files, check_names, stale
@@ -37,7 +37,9 @@ def doctor() -> int:
     checks = [*_lm_eval(), _copy(), *_tasks(), *_data()]
     for sound, text in checks:
         typer.echo(f"{MARKS[sound]} {text}")
-    return 1 if any(sound is False for sound, _ in checks) else 0
+    wrong = any(sound is False for sound, _ in checks)
+    say_next("mend what ✗ names, and call medtasks doctor again" if wrong else "medtasks plan ORG/MODEL")
+    return int(wrong)
 
 
 def _lm_eval() -> list[Check]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.egress import Way
 from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
@@ -139,8 +139,7 @@ def say_end(
     say_sent(run.folder)
     say(f"results: {run.files.results_file}")
     commands = list(_next(run, again if failed or unfinished or cause else None))
-    for line in ["next:", *(f"  {command}" for command in commands)] if commands else []:
-        say(line)
+    say_next(*commands)
     return 1 if failed or unfinished or n_missing or cause else 0
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
@@ -47,4 +49,6 @@ def export(
         typer.echo(f"{item.path}: {item.n} rows{item.notes and f'  ({item.notes})'}")
     for error in refused:
         typer.echo(f"left out: {error}", err=True)
+    if written:
+        say_next(f"medtasks cite {shlex.quote(folder)} > references.bib")
     return 1 if refused else 0

@@ -11,7 +11,7 @@ import typer
 
 from medtasks_ext.cli.app import AllowHost, DryRun, command_app
 from medtasks_ext.cli.arguments import out_folder
-from medtasks_ext.cli.words import names_in, say
+from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
@@ -330,3 +330,5 @@ def _say_export(made: Export, folder: Path) -> None:
     if "gated" in made.notices:
         say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
     typer.echo(f"keep {folder / KEY_FILE} to yourself: it says which answer is whose")
+    filled = f"medtasks human ingest {folder}/*.csv --key {folder / KEY_FILE} -o {folder}_results"
+    say_next("have the forms filled", filled)

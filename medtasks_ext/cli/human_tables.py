@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 
 if TYPE_CHECKING:
     from medtasks_ext.human.agreement import Agreement
@@ -52,6 +52,7 @@ def _points(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
         f"{len(decided)} points: {counts[True]} met, {counts[False]} not met, {counts[None]} undecided"
     )
     print_agreement([("points", point_agreement(decided))])
+    say_next(f"medtasks judge RUN --jury NAME --decisions {folder / 'decisions.jsonl'}")
 
 
 def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
@@ -61,7 +62,7 @@ def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
     write_ratings(folder, found, read, key)
     _print_ratings(found, key)
     runs = " ".join(run["folder"] for run in key["runs"])
-    typer.echo(f"beside a jury: medtasks judge {runs} --jury NAME --ratings {folder / 'ratings.csv'}")
+    say_next(f"medtasks judge {runs} --jury NAME --ratings {folder / 'ratings.csv'}")
 
 
 def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.app import AsJson
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def ingest(
         typer.echo()
     else:
         typer.echo(_summary(store, items))
-        say(f"next: medtasks report {store} -o report")
+        say_next(f"medtasks report {store} -o report")
     return int(any(fault.skipped for fault in faults))
 
 

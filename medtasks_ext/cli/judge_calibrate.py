@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -59,8 +61,11 @@ def judge_calibrate(
             runs.append(run)
         if sheet:
             _write(Path(sheet), anchor_sheet(runs))
+            learn = f"medtasks judge-calibrate {shlex.join(folders)} --anchors {sheet}"
+            say_next(f"fill in the ratings of {sheet}", learn)
         elif anchors:
             _print(calibrate(runs, Path(anchors)))
+            say_next(f"medtasks report {shlex.join(folders)} -o report")
     return 0
 
 

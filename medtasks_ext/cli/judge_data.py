@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.seed import SEED
 from medtasks_ext.studies.judge_sft import expert_decisions, read_cases, split_by_question, write_split
 
@@ -40,4 +41,6 @@ def judge_data(
     if left := points - len(decisions):
         typer.echo(f"left out: {left:,} of {points:,} points, which no expert has decided")
     typer.echo(f"{out}: train.jsonl and test.jsonl for training; test_cases.jsonl for `medtasks judge-eval`")
+    evaluate = f"medtasks judge-eval {out}/test_cases.jsonl --jury JURY -o judge_eval"
+    say_next("train a model on it (docs/judge_model.md)", evaluate)
     return 0

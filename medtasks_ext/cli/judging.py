@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import time
 from collections import Counter
@@ -16,7 +17,7 @@ from rich.progress import Progress as Bar
 
 from medtasks_ext.cli.cost_words import JURY_RULE, bound_words
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cost import jury_bound
 
@@ -78,6 +79,10 @@ def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     if words := money_words(budget):
         typer.echo(f"spent on these runs so far: {words}")
     typer.echo("nothing was asked (--dry-run)")
+    if most := sum(item.cost or 0.0 for item in asked):
+        say_next(f"the same command with --max-cost {math.ceil(most)} in place of --dry-run")
+    elif asked:
+        say_next("the same command without --dry-run")
 
 
 def print_bound(jury: Jury, runs: Iterable[Run], to_judge: Mapping[str, RunToJudge]) -> None:

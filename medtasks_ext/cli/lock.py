@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.folders import CHECKOUT, is_checkout, tasks_folder
 from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
@@ -58,4 +58,5 @@ def lock(
     with atomic_file(path) as file:
         file.write(text.encode())
     typer.echo(f"{path}: {len(new)} datasets")
+    say_next("make lint")
     return 0

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import AsJson
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, Suite, registry
 from medtasks_ext.registry.select import select
@@ -23,6 +23,9 @@ _DATA = {
     "sample": "sample rows",
     None: "missing",
 }
+_COLUMNS = ("task", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
+#: columns that a narrow terminal does without, in this order
+_LEFT_OUT_FIRST = ("stage", "primary_metric", "n_test", "task_type")
 
 
 def ls(
@@ -179,11 +182,17 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
 
 
 def _print(records: list[dict[str, Any]]) -> None:
-    columns = ("task", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
-    table = [columns, *([_cell(record, column) for column in columns] for record in records)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
-    for row in table:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    cells = {name: [name, *(_cell(record, name) for record in records)] for name in _COLUMNS}
+    widths = {name: max(map(len, column)) + 2 for name, column in cells.items()}
+    shown, room = list(_COLUMNS), terminal_width()
+    for name in _LEFT_OUT_FIRST:  # a row that is too long would break inside a word
+        if sum(widths[column] for column in shown) - 2 > room:
+            shown.remove(name)
+    for row in zip(*(cells[name] for name in shown), strict=True):
+        line = "".join(cell.ljust(widths[name]) for cell, name in zip(row, shown, strict=True))
+        typer.echo(line.rstrip())
+    if hidden := [name for name in _COLUMNS if name not in shown]:
+        say(f"a wider terminal also shows {', '.join(hidden)}; --json has all")
     twins = sum(record["twin_of"] is not None for record in records)
     drafts = {record["id"]: record["draft"] for record in records if record["draft"]}
     if any(record["task"] != record["id"] for record in records):
@@ -198,7 +207,7 @@ def _print(records: list[dict[str, Any]]) -> None:
         )
     for name, why in drafts.items():
         typer.echo(f"draft: {name}: {why}")
-    say(f"next: medtasks preview {records[0]['task']} --data sample; medtasks data where TASK")
+    say_next(f"medtasks preview {records[0]['task']} --data sample", "medtasks data where TASK")
 
 
 def _cell(record: dict[str, Any], column: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -72,6 +73,27 @@ class Loaded:
     ) -> Engine:
         """The engine that answers with the model; arguments as for `engine_of`."""
         return self.own or choose.engine_of(self.lm, quotes=quotes, say=say, egress=egress)
+
+
+def check_model_type(name: str) -> None:
+    """Refuse a type of models that lm-eval does not have, before anything else is looked at.
+
+    Raises:
+        MedtasksError: the type is unknown.
+    """
+    import lm_eval.models  # noqa: F401  registers lm-eval's own models
+    from lm_eval.api.registry import model_registry
+
+    import medtasks_ext.models  # noqa: F401  registers the built-in ones
+
+    known = sorted(model_registry.keys())
+    if name not in known:
+        near = get_close_matches(name, known, n=3)
+        raise MedtasksError(
+            f"unknown model type {name!r}",
+            where="--model",
+            remedy=f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(known)}",
+        )
 
 
 def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/completions") -> Loaded:

@@ -14,7 +14,7 @@ from rich.text import Text
 from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import SAMPLE_DATA, console
-from medtasks_ext.cli.words import PROMPTS
+from medtasks_ext.cli.words import PROMPTS, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.registry.suites import near
@@ -76,6 +76,7 @@ def preview(
     else:
         for item in seen:
             _print(item, chat)
+        say_next(f"medtasks run --tasks {names[0]} --model vllm --model_args pretrained=ORG/MODEL --limit 2")
     return 0
 
 

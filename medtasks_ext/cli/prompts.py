@@ -12,7 +12,7 @@ import typer
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.prompt_candidates import candidates, choose
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
 from medtasks_ext.registry.suites import near
@@ -63,6 +63,7 @@ def fetch(
             say(f"✗ {suite.title}: {artefact.file}: {error}")
         else:
             typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
+    say_next("medtasks prompts status" if failed else "medtasks prompts verify")
     return 1 if failed else 0
 
 
@@ -76,17 +77,19 @@ def status() -> int:
     """
     from medtasks_ext.prompts.official import artefacts
 
-    wrong = False
+    wrong = missing = False
     for suite in registry().suites.values():
         typer.echo(suite.title)
         for artefact in suite.official.artefacts.values() if suite.official else ():
             try:
                 path = artefacts.at_hand(artefact)
+                missing |= path is None
                 said = f"at {path}" if path else f"not here; {artefacts.source_of(artefact)}"
             except MedtasksError as error:
                 wrong, said = True, f"WRONG: {error.what}"
             typer.echo(f"  {artefact.file} ({artefact.revision}): {said}")
         typer.echo(f"  {_covered(suite)}")
+    say_next("medtasks prompts fetch" if wrong or missing else "medtasks prompts verify")
     return 1 if wrong else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 
 from medtasks_ext.cli.app import ByLabels
 from medtasks_ext.cli.report_tables import print_report
-from medtasks_ext.cli.words import names_in, say
+from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, registry
@@ -86,6 +87,9 @@ def report(
         print_report(report, files=out is not None)
     for path in written:
         say(str(path))
+    if folders and not as_json:
+        runs = shlex.join(folders)
+        say_next(*([f"medtasks view {runs}"] if written else [f"medtasks report {runs} -o report"]))
     return 1 if any(fault.skipped for fault in report.faults) else 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.results import is_pairwise, read_rates
 from medtasks_ext.registry import registry
@@ -59,6 +59,7 @@ def reproduce(
     known = {suite: atlas for suite, atlas in atlases().items() if suite in tasks.suites}
     if not names:
         _list(known)
+        say_next("medtasks reproduce NAME [RUN...] -o atlas")
         return 0
     chosen = _chosen(names[0], known)
     given = [_price(text) for text in price or []]

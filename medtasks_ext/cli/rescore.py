@@ -11,7 +11,7 @@ import typer
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import registry
@@ -74,6 +74,8 @@ def _print_disagreements(folder: str) -> int:
             for line in lines_of(task, sample, shown=shown):
                 typer.echo(line)
     typer.echo(f"{total} answers are read differently")
+    if total:
+        say_next(f"medtasks view {folder}")
     return 0
 
 

@@ -21,7 +21,7 @@ from medtasks_ext.cli.arguments import (
     say_faults,
 )
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
-from medtasks_ext.cli.model import create_model, highest_cost, output_folder
+from medtasks_ext.cli.model import check_model_type, create_model, highest_cost, output_folder
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
@@ -76,7 +76,9 @@ REFUSED = {
     "write_out": "use the samples files of the run",
     "predict_only": "tasks without gold are predicted and not scored; others can be rescored",
     "wandb_args": "log results.json afterwards",
+    "wandb_config_args": "log results.json afterwards",
     "trackio_args": "log results.json afterwards",
+    "hf_hub_log_args": "upload what `medtasks card` writes",
 }
 
 
@@ -116,6 +118,7 @@ def run_command(arguments: list[str]) -> int:
     """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
     own, config = _parse(arguments)
+    check_model_type(config.model)
 
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import Shard, ShardRun

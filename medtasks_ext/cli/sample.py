@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
@@ -76,7 +76,7 @@ def sample(
         _print(grading, drawn[grading.task], by)
     typer.echo(f"{path}: for --samples; {report_path}: what was aimed at and drawn")
     model = "--model vllm --model_args pretrained=ORG/MODEL"
-    say(f"next: medtasks run {','.join(drawn)} --samples {path} {model}")
+    say_next(f"medtasks run {','.join(drawn)} --samples {path} {model}")
     missed = any(count.drawn != count.wanted for sample in drawn.values() for count in sample.levels.values())
     return INEXACT if missed else EXACT
 

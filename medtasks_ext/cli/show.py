@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import near
@@ -54,6 +54,7 @@ def show(
         _say(SAMPLE_DATA, "bold yellow")
     if document is None:
         _print_errors(page, column, number)
+        say_next(f"medtasks show {run} {task} DOCUMENT", f"medtasks view {run}")
         return 0
     seen = page.document(Viewer.place(page, document), whole=whole)
     response = seen.responses[number]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -53,4 +53,5 @@ def site(
     typer.echo(f"{lines}, {counted(len(found.models), 'model page')}")
     for file in files:
         typer.echo(str(file))
+    say_next(f"open {Path(out) / 'index.html'}")
     return 1 if found.faults else 0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -48,7 +48,7 @@ def submit(
     typer.echo(
         f"{counted(len(written.record.tasks), 'task')}, {counted(documents, 'document')}; no text, no ids"
     )
-    typer.echo("next: read submission.json, commit the folder, open a pull request (docs/submitting.md)")
+    say_next("read submission.json, commit the folder, open a pull request (docs/submitting.md)")
     return 0
 
 

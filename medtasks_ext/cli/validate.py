@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.suites import SUITE_FILE
@@ -58,6 +59,9 @@ def validate(
         failed += wrong
         _print(dataset, checks, every=wrong or len(chosen) == 1)
     _say(f"{len(chosen) + len(suites)} checked, {failed + len(suites)} with problems")
+    if len(chosen) == 1 and not failed and not suites:
+        name = chosen[0].id
+        say_next(f"medtasks validate {name}" if static else f"medtasks preview {name} --data sample")
     return 1 if failed or suites else 0
 
 

@@ -10,7 +10,7 @@ import typer
 
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import keep_judgements
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry import registry
@@ -64,6 +64,11 @@ def verify(
     files = len({change.file for change in changes})
     typer.echo(f"{folder}: {looked}; {f'{files} of its files do not verify' if files else 'all as written'}")
     typer.echo(f"digest of {counted(len(heads), 'sealed head')}: {digest}")
+    if changes:
+        again = f"medtasks rescore {folder}     where the answers are as written"
+        say_next("bring these files back from a copy", again)
+    else:
+        say_next(f"medtasks card {folder} -o card")
     return int(bool(changes))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -15,6 +16,23 @@ PROMPTS = "Whose words: official (the suite's own), own (ours), or auto: officia
 def say(line: str) -> None:
     """Print a remark: to standard error, so that results can be piped."""
     typer.echo(line, err=True)
+
+
+def say_next(*commands: str) -> None:
+    """Say which command makes sense now; several stand below each other.
+
+    A remark as `say` prints it, so what is piped stays whole. Nothing is said after `--json`.
+    """
+    if len(commands) == 1:
+        say(f"next: {commands[0]}")
+    elif commands:
+        for line in ["next:", *(f"  {command}" for command in commands)]:
+            say(line)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; of a pipe or file as many as a line may have."""
+    return shutil.get_terminal_size((10_000, 0)).columns
 
 
 def counted(n: int, noun: str) -> str:

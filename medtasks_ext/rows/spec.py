@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -452,6 +454,10 @@ class Prompt(Strict):
     @model_validator(mode="after")
     def _has_strategy(self) -> Prompt:
         if "{{ strategy }}" not in self.instruction + self.input:
+            names = re.findall(r"\{\{\s*(\w+)\s*\}\}", self.instruction + self.input)
+            near = get_close_matches("strategy", names, n=1)
+            if near:
+                raise ValueError(f"write {{{{ strategy }}}} in place of {{{{ {near[0]} }}}}")
             raise ValueError("place {{ strategy }} where the strategy line belongs")
         return self
 

@@ -122,6 +122,12 @@ def find_model(name: str) -> PlannedModel:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
         arguments = content.get("model_args") or {}
+        if content["model"] and "model_args" not in content:
+            raise MedtasksError(
+                f"{content['model']} has no weights and asks no server: there is nothing to plan",
+                where=name,
+                remedy=f"run it: medtasks run --model {content['model']} --data sample --tasks TASK",
+            )
         called = arguments.get("pretrained") or arguments["model"]
     except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError):
         raise MedtasksError(

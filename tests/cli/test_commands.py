@@ -314,5 +314,5 @@ def test_a_report_that_fails_leaves_no_folder(medtasks, tmp_path):
 
 def test_templates_of_several_datasets_are_written_by_one_command(medtasks, tmp_path):
     outcome = medtasks("data", "template", "medhelm_clear", "medhelm_ehrshot", "-o", "own")
-    assert outcome.code == 0 and "medtasks run medhelm_clear medhelm_ehrshot" in outcome.out
+    assert outcome.code == 0 and "medtasks run medhelm_clear medhelm_ehrshot" in outcome.text
     assert {path.name for path in (tmp_path / "own" / "medhelm").iterdir()} == {"clear", "ehrshot"}

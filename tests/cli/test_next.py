@@ -1,0 +1,98 @@
+"""A command ends with the command that makes sense next: beside what is printed, never in it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from tests.test_docs import check_line
+
+RUN = ("run", "--data", "sample", "--tasks", "bridge_chip_ctc,medhelm_mediqa", "--output_path", "a")
+
+FORMS = ("human", "export", "a", "--kind", "likert", "--tasks", "medhelm_mediqa", "-o", "forms")
+
+
+def suggested(text: str) -> list[str]:
+    """The commands after `next:`, one in its line or several below it."""
+    lines = text.splitlines()
+    (place,) = [number for number, line in enumerate(lines) if line.startswith("next:")]
+    if one := lines[place].removeprefix("next:").strip():
+        return [one]
+    return [line.strip() for line in lines[place + 1 :] if line.startswith("  ")]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Whether the run was made; all tests of this file read it."""
+    return tmp_path_factory.mktemp("ran")
+
+
+@pytest.fixture
+def run(medtasks, ran, monkeypatch):
+    monkeypatch.chdir(ran)
+    if not (ran / "a").exists():
+        assert medtasks(*RUN, "--model", "random-label").code == 0
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("command", "then"),
+    [
+        (("ls", "bridge_zh"), "medtasks preview"),
+        (("preview", "bridge_chip_ctc", "--data", "sample"), "medtasks run"),
+        (("verify", "a"), "medtasks card a"),
+        (("report", "a", "--published", "none"), "medtasks report a -o report"),
+        (("report", "a", "--published", "none", "-o", "page"), "medtasks view a"),
+        (("rescore", "a"), "medtasks report a"),
+        (("show", "a", "bridge_chip_ctc"), "medtasks show a bridge_chip_ctc DOCUMENT"),
+        (("judge", "a", "--jury", "local", "--dry-run"), "the same command without --dry-run"),
+        (FORMS, "medtasks human ingest"),
+        (("ingest", "a", "--store", "store"), "medtasks report store"),
+        (("validate", "bridge_chip_ctc"), "medtasks preview bridge_chip_ctc"),
+        (("validate", "--static", "bridge_chip_ctc"), "medtasks validate bridge_chip_ctc"),
+        (("data", "where", "bridge_mednli"), "medtasks data check"),
+        (("data", "template", "bridge_mednli", "-o", "own"), "medtasks data check own"),
+        (("prompts", "status"), "medtasks prompts"),
+        (("reproduce",), "medtasks reproduce NAME"),
+    ],
+    ids=lambda part: " ".join(part)[:40] if isinstance(part, tuple) else "",
+)  # fmt: skip
+def test_a_command_names_the_next_one(medtasks, run, command, then):
+    outcome = medtasks(*command)
+    assert outcome.code == 0, outcome.text
+    assert "next:" not in outcome.out, "what is piped stays whole"
+    commands = suggested(outcome.err)
+    assert any(line.startswith(then) for line in commands)
+    for line in commands:
+        words = shlex.split(line.replace("[RUN...]", "a").replace("…", "oracle"))
+        if words[0] == "medtasks":
+            check_line(words)
+
+
+@pytest.mark.parametrize("command", [("ls", "bridge_zh"), ("report", "a", "--published", "none")])
+def test_json_is_followed_by_nothing(medtasks, run, command):
+    outcome = medtasks(*command, "--json")
+    assert json.loads(outcome.out) and "next:" not in outcome.text
+
+
+def test_a_changed_run_is_not_followed_by_its_card(medtasks, run, tmp_path):
+    file = run / "a" / "responses" / "bridge_chip_ctc.jsonl"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"document"', '"Document"', 1), encoding="utf-8")
+    try:
+        outcome = medtasks("verify", "a")
+    finally:
+        file.write_text(text, encoding="utf-8")
+    assert outcome.code == 1 and "medtasks card" not in outcome.text
+    assert suggested(outcome.err)[0] == "bring these files back from a copy"
+
+
+@pytest.mark.parametrize("command", [("ls",), ("data", "status")])
+def test_no_row_of_a_list_breaks_at_80_columns(medtasks, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [line for line in medtasks(*command, "bridge_zh").out.splitlines() if line.startswith("bridge_")]
+    assert len(rows) == 16 and max(map(len, rows)) <= 80
+    monkeypatch.delenv("COLUMNS")
+    assert max(map(len, medtasks("ls", "bridge_zh").out.splitlines())) > 80
