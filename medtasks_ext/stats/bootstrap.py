@@ -7,7 +7,9 @@ often each document was drawn), and all resamples of all metrics are one matrix 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -20,8 +22,6 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from medtasks_ext.stats.statistic import Array, Matrix
 
 RESAMPLES, LEVEL = 1000, 0.95
@@ -80,6 +80,10 @@ def resampling_weights(dataset: str, n: int, resamples: int = RESAMPLES, seed: i
     return weights
 
 
+#: models of a dataset are resampled one after another: the weights of the last one are those of the next
+_kept_weights = lru_cache(maxsize=1)(resampling_weights)
+
+
 def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
     """Column sums of each matrix under each row of weights, exact for whole numbers.
 
@@ -107,15 +111,26 @@ def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
     return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
 
 
+_limited: ContextVar[bool] = ContextVar("limited", default=False)
+
+
 @lru_cache(maxsize=1)
 def _linear_algebra() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries: some milliseconds
 
 
-def single_threaded() -> AbstractContextManager[Any]:
-    """Within it, a matrix product takes one thread."""
-    limited: AbstractContextManager[Any] = _linear_algebra().limit(limits=1, user_api="blas")
-    return limited
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Within it, a matrix product takes one thread; inside another such block it changes nothing."""
+    if _limited.get():
+        yield
+        return
+    token = _limited.set(True)
+    try:
+        with _linear_algebra().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limited.reset(token)
 
 
 def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
@@ -127,7 +142,7 @@ def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
     usable = [item for item in counts if item.n_units > 1]
     for n in sorted({item.n_units for item in usable}):
         same = [item for item in usable if item.n_units == n]
-        weights = resampling_weights(dataset, n)
+        weights = _kept_weights(dataset, n)
         # one model's products are too small for threads, which would only wait for each other
         with single_threaded():
             sums = resampled_sums([item.matrix for item in same], weights)
