@@ -237,7 +237,7 @@ def label_scores(
     for entry in entries:
         places: dict[tuple[str, str, str], list[Labelled]] = {}
         for item in entry.experiments.values():
-            if item.score is None or item.dataset.metadata.twin_of:
+            if item.score is None or not item.dataset.metadata.grouped:
                 continue
             try:
                 for one in _of_item(entry, item, labels, used, faults, known):

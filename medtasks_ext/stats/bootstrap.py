@@ -31,6 +31,7 @@ METHOD_OF_CLUSTERS = "percentile bootstrap of clusters, 95 %"
 NOT_ESTIMATED = ("scored", "SAMPLE_DATA")
 _BLOCK = 2**20  # weights that are drawn at once
 _FACTOR = 2**21  # weights that are multiplied at once
+_KEPT = 500  # units; the weights of so many take half a megabyte, and are kept
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,14 @@ def resampling_weights(dataset: str, n: int, resamples: int = RESAMPLES, seed: i
         seed: of the generator.
 
     Returns:
-        (resamples, n), uint8; each row sums to n. (No unit is ever drawn 256 times.)
+        (resamples, n), uint8, read-only; each row sums to n. (No unit is ever drawn 256 times.)
     """
+    if n <= _KEPT:  # a report resamples some documents of one dataset for every model
+        return _kept_weights(dataset, n, resamples, seed)
+    return _weights(dataset, n, resamples, seed)
+
+
+def _weights(dataset: str, n: int, resamples: int, seed: int) -> Array:
     key = int.from_bytes(sha256(f"{seed} {dataset} {n}".encode()).digest()[:16], "little")
     generator = np.random.Generator(np.random.Philox(key=key))
     weights = np.empty((resamples, n), dtype=np.uint8)
@@ -77,11 +84,11 @@ def resampling_weights(dataset: str, n: int, resamples: int = RESAMPLES, seed: i
         rows = min(step, resamples - start)
         drawn = generator.integers(0, n, size=(rows, n), dtype=np.uint32) + n * np.arange(rows)[:, None]
         weights[start : start + rows] = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+    weights.flags.writeable = False
     return weights
 
 
-#: models of a dataset are resampled one after another: the weights of the last one are those of the next
-_kept_weights = lru_cache(maxsize=1)(resampling_weights)
+_kept_weights = lru_cache(maxsize=128)(_weights)
 
 
 def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
@@ -142,7 +149,7 @@ def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
     usable = [item for item in counts if item.n_units > 1]
     for n in sorted({item.n_units for item in usable}):
         same = [item for item in usable if item.n_units == n]
-        weights = _kept_weights(dataset, n)
+        weights = resampling_weights(dataset, n)
         # one model's products are too small for threads, which would only wait for each other
         with single_threaded():
             sums = resampled_sums([item.matrix for item in same], weights)
