@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,11 @@ class Labels:
     #: whose words `rows_hash` is taken in; None for those of the runs that the labels come from
     wording: str | None = None
 
+    @property
+    def sources(self) -> list[str]:
+        """The name of the file that says it; none where the rows do."""
+        return [] if self.where == self.task else [Path(self.where).name]
+
     def knows(self, document: str) -> bool:
         """Whether it says anything of a document."""
         return document in self.by_question or document.rpartition("#")[0] in self.by_question
@@ -68,6 +74,12 @@ class LabelScore:
     interval_of_all: Interval | None
     documents_of_all: int
     sample: bool  # whether the rows are synthetic
+    sources: tuple[str, ...] = ()  # names of the files that say the labels; none where the rows do
+
+    @property
+    def secondary(self) -> bool:
+        """Whether it is of a secondary department; its primary one has a score, too."""
+        return self.axis == DEPARTMENT and "," in self.value
 
 
 @dataclass(frozen=True)
@@ -349,6 +361,9 @@ def _scores(
             interval_of_all=_interval([part.resampled_whole for part in some]),
             documents_of_all=sum(part.whole.n for part in some),
             sample=entry.sample,
+            sources=tuple(
+                sorted({source for one in found if value in one.places for source in one.labels.sources})
+            ),
         )
 
 

@@ -4,7 +4,7 @@
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const { entries, datasets, axes, strategies } = report;
-for (const table of [report.results, report.groups, report.coverage])
+for (const table of [report.results, report.groups, report.coverage, report.labels?.rows ?? {}])
   for (const [name, column] of Object.entries(table)) table[name] = unpacked(column);
 const results = filled(report.results, report.results.entry.length);
 if (results.otherwise)
