@@ -9,11 +9,16 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """The collector would look at all objects again and again while they become more."""
+    """The collector would look at all objects again and again while they become more.
+
+    What has grown is not looked at afterwards either, until the next such block.
+    """
     was_on = gc.isenabled()
     gc.disable()
+    gc.unfreeze()
     try:
         yield
     finally:
         if was_on:
+            gc.freeze()
             gc.enable()

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.secret_values import Secrets
@@ -111,7 +113,13 @@ def read_json(path: Path) -> Any:
         MedtasksError: it is missing or was damaged.
     """
     try:
-        return parse_json(path.read_bytes())
+        content = path.read_bytes()
+        try:
+            return from_json(content)  # a report reads thousands of files
+        except (
+            ValueError
+        ):  # what it refuses, such as half of a surrogate pair, may be sound: the parser decides
+            return parse_json(content)
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the folder of a run") from None
     except JsonError as error:

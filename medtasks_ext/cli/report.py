@@ -81,10 +81,10 @@ def report(
             [Path(name) for name in by or []],
         )
         written = _write(folder, report, "none" if no_examples else text) if folder else []
-    if as_json:
-        typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
-    else:
-        print_report(report, files=out is not None)
+        if as_json:
+            typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
+        else:
+            print_report(report, files=out is not None)
     for path in written:
         say(str(path))
     if folders and not as_json:

@@ -353,7 +353,10 @@ def rank(rows: Sequence[GroupScore]) -> None:
 
 def _rank(strategy: str, rows: Sequence[GroupScore]) -> None:
     """Each row against all entries that have its tasks; a whole group against printed scores, too."""
-    entries = list({id(row.entry): row.entry for row in rows}.values())
+    by_entry: dict[int, list[GroupScore]] = {}
+    for row in rows:
+        by_entry.setdefault(id(row.entry), []).append(row)
+    entries = [own[0].entry for own in by_entry.values()]
     known = [_whole(entry, strategy) for entry in entries]
     names = list(dict.fromkeys(name for items in known for name in items))
     values = np.array([[_score(items.get(name)) for name in names] for items in known], dtype=float)
@@ -362,8 +365,7 @@ def _rank(strategy: str, rows: Sequence[GroupScore]) -> None:
     weigh = lru_cache(maxsize=None)(Group.weights)
     printed = _by_group(row for row in rows if row.scored is None)
     as_printed = _by_group(row for row in rows if row.as_printed and row.whole)
-    for number, entry in enumerate(entries):
-        own = [row for row in rows if row.entry is entry]
+    for number, (entry, own) in enumerate(zip(entries, by_entry.values(), strict=True)):
         scored = frozenset(_scored(entry, strategy))
         weights = _matrix([weigh(row.group, scored) for row in own], names)
         # a task counts against a rival that has its score, and was asked alike

@@ -15,6 +15,7 @@ from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
+from medtasks_ext.report.packed import packed
 from medtasks_ext.report.pages import task_page
 from medtasks_ext.report.tidy import standing_record
 from medtasks_ext.results.conditions import unlike_the_paper
@@ -76,7 +77,8 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "coverage": _coverage(report, place),
         "differences": [{"text": line} for line in report.differences],
     }
-    found["tasks"] = _tasks(report, datasets, text, LIMIT - size(found))
+    room = LIMIT - size(found) - size([*_faults(report.faults)])
+    found["tasks"] = _tasks(report, datasets, text, room)
     found["faults"] = [*_faults(report.faults)]
     return found
 
@@ -116,13 +118,13 @@ def _places(items: Iterable[Any]) -> dict[int, int]:
     return {id(item): index for index, item in enumerate(items)}
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Rows as columns; what is missing at the end of a column is left out."""
+def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Rows as packed columns; what is missing at the end of a column is left out."""
     columns = {name: [row.get(name) for row in rows] for name in names}
     for values in columns.values():
         while values and values[-1] is None:
             values.pop()
-    return columns
+    return {name: packed(values) for name, values in columns.items()}
 
 
 # ---------------------------------------------------------------------- what is shown

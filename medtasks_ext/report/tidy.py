@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from itertools import groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from medtasks_ext.csvfile import plain
 from medtasks_ext.report.axes import suite_axes, title
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.standing import Standing
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.results.labels import LabelScore
+    from medtasks_ext.stats.statistic import Array
 
 SCHEMA = 1
 
@@ -132,33 +136,68 @@ def _version(entry: Entry, package: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Results:
-    """One row per experiment and metric, what is said of the experiment once for all its metrics.
+class Part:
+    """Columns of a table that are alike in many of its rows.
 
     Attributes:
-        experiments: a row each.
-        metrics: `metric`, `value` and its interval.
-        place: row of `metrics` -> its row of `experiments`.
+        columns: name -> its values.
+        row: row of the whole table -> row of these columns.
     """
 
-    experiments: pa.Table
-    metrics: pa.Table
-    place: list[int]
+    columns: pa.Table
+    row: Array
+
+
+@dataclass(frozen=True)
+class Results:
+    """One row per experiment and metric; what is said of datasets, entries and experiments stands once.
+
+    Attributes:
+        parts: of datasets, entries, experiments and metrics.
+    """
+
+    parts: tuple[Part, ...]
 
     def table(self) -> pa.Table:
         """The table whose columns docs/report.md lists."""
+        return self._table(lambda column, row: column.take(row))
+
+    def packed(self) -> pa.Table:
+        """The same with each text once, which a Parquet file holds as the same table."""
         import pyarrow as pa
 
-        every = self.experiments.take(pa.array(self.place, pa.int64()))
-        columns = {**_by_name(every), **_by_name(self.metrics)}
-        return _table({name: columns[name] for name in (*_FIRST, *_OF_METRIC, *_last())})
+        def pack(column: pa.ChunkedArray, row: pa.Array) -> pa.Array:
+            if column.type != pa.string():
+                return column.take(row)
+            words = column.combine_chunks().dictionary_encode()
+            return pa.DictionaryArray.from_arrays(words.indices.take(row), words.dictionary)
+
+        return self._table(pack)
+
+    def _table(self, taken: Callable[[pa.ChunkedArray, pa.Array], pa.Array]) -> pa.Table:
+        import pyarrow as pa
+
+        columns = {
+            name: (column, pa.array(part.row))
+            for part in self.parts
+            for name, column in _by_name(part.columns).items()
+        }
+        return _table({name: taken(*columns[name]) for name in _of_results()})
 
     def lines(self) -> Iterator[str]:
         """The same as lines of CSV, the header first."""
-        yield ",".join((*_FIRST, *_OF_METRIC, *_last())) + "\n"
-        first, last = (csv_lines(self.experiments.select(names))[1:] for names in (_FIRST, _last()))
-        for metric, place in zip(csv_lines(self.metrics)[1:], self.place, strict=True):
-            yield f"{first[place][:-1]},{metric[:-1]},{last[place]}"
+        names = _of_results()
+        yield ",".join(names) + "\n"
+        of_part = {
+            name: number for number, part in enumerate(self.parts) for name in part.columns.column_names
+        }
+        cells = []
+        for number, some in groupby(names, key=of_part.__getitem__):
+            part = self.parts[number]
+            texts = [line[:-1] for line in csv_lines(part.columns.select([*some]))[1:]]
+            cells.append(map(texts.__getitem__, part.row.tolist()))
+        for row in zip(*cells, strict=True):
+            yield ",".join(row) + "\n"
 
 
 def results(report: Report) -> Results:
@@ -179,22 +218,20 @@ def results(report: Report) -> Results:
         for metric, value in item.metrics.items()
     ]
     place, *columns = zip(*rows, strict=True) if rows else [()] * 5
+    row = np.array(place, dtype=np.int64)
+    metrics = {
+        name: pa.array(column, kind) for (name, kind), column in zip(_OF_METRIC.items(), columns, strict=True)
+    }
     return Results(
-        _table(
-            {
-                **_taken(_columns(_of_dataset(report.tasks), datasets), of_dataset),
-                **_taken(_columns(_OF_ENTRY, report.entries), of_entry),
-                **_columns(_OF_EXPERIMENT, experiments),
-                "usd": pa.array(usd, pa.float64()),
-            }
-        ),
-        _table(
-            {
-                name: pa.array(column, kind)
-                for (name, kind), column in zip(_OF_METRIC.items(), columns, strict=True)
-            }
-        ),
-        list(place),
+        (
+            Part(
+                _table(_columns(_of_dataset(report.tasks), datasets)),
+                np.array(of_dataset, dtype=np.int64)[row],
+            ),
+            Part(_table(_columns(_OF_ENTRY, report.entries)), np.array(of_entry, dtype=np.int64)[row]),
+            Part(_table({**_columns(_OF_EXPERIMENT, experiments), "usd": pa.array(usd, pa.float64())}), row),
+            Part(_table(metrics), np.arange(len(row))),
+        )
     )
 
 
@@ -205,6 +242,10 @@ def _interval(item: Experiment, metric: str) -> tuple[float | None, float | None
 
 #: the columns of `results` before and after those of the metric
 _FIRST = ("suite", "dataset", "name", "task", "strategy", "entry", "model", "kind", "sample")
+
+
+def _of_results() -> tuple[str, ...]:
+    return (*_FIRST, *_OF_METRIC, *_last())
 
 
 def _last() -> tuple[str, ...]:
@@ -243,7 +284,9 @@ def _last() -> tuple[str, ...]:
 
 def groups_table(report: Report) -> pa.Table:
     """One row per entry, strategy and group; docs/report.md lists the columns."""
-    return _table(_columns(_OF_GROUP, report.groups))
+    titles = {pair: title(*pair) for pair in {(row.group.axis, row.group.value) for row in report.groups}}
+    of_row = {"title": ("string", lambda row: titles[row.group.axis, row.group.value])}
+    return _table(_columns({**_OF_GROUP, **of_row}, report.groups))
 
 
 _OF_LABEL: _Columns = {
@@ -280,13 +323,6 @@ def _columns(columns: _Columns, items: Sequence[Any]) -> dict[str, pa.Array]:
     import pyarrow as pa
 
     return {name: pa.array([value(item) for item in items], kind) for name, (kind, value) in columns.items()}
-
-
-def _taken(columns: dict[str, pa.Array], rows: Sequence[int]) -> dict[str, pa.Array]:
-    import pyarrow as pa
-
-    places = pa.array(rows, pa.int64())
-    return {name: column.take(places) for name, column in columns.items()}
 
 
 def _table(columns: dict[str, pa.Array]) -> pa.Table:

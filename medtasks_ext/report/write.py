@@ -55,7 +55,7 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
     every, groups, labels = results(report), groups_table(report), labels_table(report)
     made: dict[str, Callable[[BinaryIO], object]] = {
         "results.csv": lambda file: _lines(every.lines(), file),
-        "results.parquet": lambda file: _parquet(every.table(), file),
+        "results.parquet": lambda file: _parquet(every.packed(), file),
         "groups.csv": lambda file: _lines(csv_lines(groups), file),
         "groups.parquet": lambda file: _parquet(groups, file),
         "labels.csv": lambda file: _lines(csv_lines(labels), file),
@@ -77,7 +77,10 @@ def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Pat
 def _parquet(table: pa.Table, file: BinaryIO) -> None:
     from pyarrow import parquet
 
-    parquet.write_table(table, file, compression="zstd")
+    # without Arrow's schema: a text is a text to every reader, also where it is written once
+    with parquet.ParquetWriter(file, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(table.schema.metadata)
 
 
 def _lines(lines: Iterable[str], file: BinaryIO) -> None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -130,7 +131,7 @@ class Experiment:
         """Share of its answers that were judged, where judges score it; else 1."""
         return self.metrics.get("judged", 1.0)
 
-    @property
+    @cached_property
     def coverage(self) -> Coverage:
         """How much of the suite's dataset its score stands on."""
         loaded, published = self.loaded, self.settings.get("version") == "published"

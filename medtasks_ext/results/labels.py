@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,15 @@ class Labelled:
     item: Experiment
     scores: DocumentScores  # of its documents
     labels: Labels
-    places: Mapping[str, list[int]]  # label -> places of the documents that have it
+
+    @cached_property
+    def places(self) -> Mapping[str, Array]:
+        """Label -> the places of its documents, for the labels that some of them have."""
+        found: dict[str, list[int]] = {}
+        for place, document in enumerate(self.scores.documents):
+            for value in dict.fromkeys(self.labels.of(document)):
+                found.setdefault(value, []).append(place)
+        return {value: np.array(some) for value, some in found.items()}
 
 
 def labelled(item: Experiment, labels: Labels) -> Labelled:
@@ -112,11 +121,7 @@ def labelled(item: Experiment, labels: Labels) -> Labelled:
             where=labels.where,
             remedy="label the rows that this run was asked",
         )
-    places: dict[str, list[int]] = {}
-    for place, document in enumerate(scores.documents):
-        for value in labels.of(document):
-            places.setdefault(value, []).append(place)
-    return Labelled(item, scores, labels, places)
+    return Labelled(item, scores, labels)
 
 
 def restricted(found: Labelled, value: str) -> Experiment | None:
@@ -139,11 +144,11 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
     )
 
 
-def _chosen(scores: DocumentScores, places: list[int]) -> DocumentScores:
+def _chosen(scores: DocumentScores, places: Array) -> DocumentScores:
     return replace(
         scores,
-        documents=[scores.documents[place] for place in places],
-        contents=[scores.contents[place] for place in places],
+        documents=[scores.documents[place] for place in places.tolist()],
+        contents=[scores.contents[place] for place in places.tolist()],
         units=scores.units[places],
         scored=scores.scored[places],
         scores=scores.scores[places],
@@ -240,6 +245,7 @@ def label_scores(
     faults: list[Fault] = []
     used: set[int] = set()
     known: dict[tuple[str, str], list[Labels]] = {}
+    tables: list[tuple[Entry, str, str, str, list[Labelled]]] = []
     for entry in entries:
         places: dict[tuple[str, str, str], list[Labelled]] = {}
         for item in entry.experiments.values():
@@ -251,8 +257,10 @@ def label_scores(
                         places.setdefault((suite.id, item.strategy, one.labels.axis), []).append(one)
             except MedtasksError as error:
                 faults.append(Fault(str(error.where or item.task), error.what, error.remedy))
-        for (name, strategy, axis), some in places.items():
-            found += _scores(entry, name, strategy, axis, some)
+        tables += ((entry, *place, some) for place, some in places.items())
+    parts = _parts([one for *_, some in tables for one in some])
+    for entry, name, strategy, axis, some in tables:
+        found += _scores(entry, name, strategy, axis, some, parts)
     for number, given in enumerate(labels):
         if number not in used:
             of = f" by {given.model}" if given.model else ""
@@ -294,40 +302,71 @@ def _of_item(
             yield labelled(item, own)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """An experiment on its documents with a label."""
+
+    score: float
+    n: int
+    whole: Experiment
+    resampled: Array | None  # its score on each resample, (resamples,)
+    resampled_whole: Array | None  # that of the whole experiment
+
+
+#: (`id` of an experiment with labels, label) -> its part
+_Parts = dict[tuple[int, str], _Part]
+
+
+def _parts(found: Iterable[Labelled]) -> _Parts:
+    """Every part, dataset by dataset: models that were asked the same documents share their resamples."""
+    by_dataset: dict[str, dict[int, Labelled]] = {}
+    for one in found:
+        by_dataset.setdefault(one.item.dataset.id, {})[id(one)] = one
+    parts: _Parts = {}
+    for same in by_dataset.values():
+        whole = {id(one.item): one.item.read_resampled() for one in same.values()}
+        for value in dict.fromkeys(value for one in same.values() for value in one.places):
+            for key, one in same.items():
+                part = restricted(one, value)
+                if part is not None and part.score is not None:
+                    parts[key, value] = _Part(
+                        part.score, part.n, one.item, part.read_resampled(), whole[id(one.item)]
+                    )
+    return parts
+
+
 def _scores(
     entry: Entry,
     suite: str,
     strategy: str,
     axis: str,
     found: Sequence[Labelled],
+    parts: _Parts,
 ) -> Iterator[LabelScore]:
-    drawn = {id(one.item): one.item.read_resampled() for one in found}
     for value in dict.fromkeys(value for one in found for value in one.labels.values):
-        having = [one for one in found if value in one.places]
-        some = [(one.item, part) for one in having if (part := restricted(one, value))]
+        some = [part for one in found if (part := parts.get((id(one), value)))]
         if not some:
             continue
-        whole, parts = zip(*some, strict=True)
         yield LabelScore(
             entry=entry,
             suite=suite,
             strategy=strategy,
             axis=axis,
             value=value,
-            score=float(np.mean([part.score for part in parts])),
-            interval=_interval(part.read_resampled() for part in parts),
-            tasks=len(parts),
-            documents=sum(part.n for part in parts),
-            of_all=float(np.mean([item.score for item in whole])),
-            interval_of_all=_interval(drawn[id(item)] for item in whole),
-            documents_of_all=sum(item.n for item in whole),
+            score=float(np.mean([part.score for part in some])),
+            interval=_interval([part.resampled for part in some]),
+            tasks=len(some),
+            documents=sum(part.n for part in some),
+            of_all=float(np.mean([part.whole.score for part in some])),
+            interval_of_all=_interval([part.resampled_whole for part in some]),
+            documents_of_all=sum(part.whole.n for part in some),
             sample=entry.sample,
-            sources=tuple(sorted({source for one in having for source in one.labels.sources})),
+            sources=tuple(
+                sorted({source for one in found if value in one.places for source in one.labels.sources})
+            ),
         )
 
 
-def _interval(values: Iterable[Array | None]) -> Interval | None:
-    known = list(values)
-    if any(item is None for item in known):
-        return None
-    return percentile_interval(np.mean([item for item in known if item is not None], axis=0))
+def _interval(values: Sequence[Array | None]) -> Interval | None:
+    known = [item for item in values if item is not None]
+    return percentile_interval(np.mean(known, axis=0)) if len(known) == len(values) else None

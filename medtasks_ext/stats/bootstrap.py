@@ -7,7 +7,9 @@ often each document was drawn), and all resamples of all metrics are one matrix 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -20,8 +22,6 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from medtasks_ext.stats.statistic import Array, Matrix
 
 RESAMPLES, LEVEL = 1000, 0.95
@@ -118,15 +118,26 @@ def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
     return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
 
 
+_limited: ContextVar[bool] = ContextVar("limited", default=False)
+
+
 @lru_cache(maxsize=1)
 def _linear_algebra() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries: some milliseconds
 
 
-def single_threaded() -> AbstractContextManager[Any]:
-    """Within it, a matrix product takes one thread."""
-    limited: AbstractContextManager[Any] = _linear_algebra().limit(limits=1, user_api="blas")
-    return limited
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Within it, a matrix product takes one thread; inside another such block it changes nothing."""
+    if _limited.get():
+        yield
+        return
+    token = _limited.set(True)
+    try:
+        with _linear_algebra().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limited.reset(token)
 
 
 def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:

@@ -15,11 +15,12 @@ from tests.browser.report_page import (
     texts,
     whole,
 )
+from tests.report.made import unpacked
 
 
 def rows_of(report):
     """(label, strategy, dataset id) -> row of the results."""
-    columns = report["results"]
+    columns = unpacked(report["results"])
     rows = {}
     for place, entry in enumerate(columns["entry"]):
         row = {name: column[place] if place < len(column) else None for name, column in columns.items()}
@@ -54,7 +55,7 @@ def expected(report, ids, strategy="zero_shot"):
 
 def group(report, label, axis, value, suite=None):
     """A zero-shot row of `groups`."""
-    columns = report["groups"]
+    columns = unpacked(report["groups"])
     for place in range(len(columns["entry"])):
         row = {name: column[place] if place < len(column) else None for name, column in columns.items()}
         found = report["axes"][row["axis"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,3 +123,18 @@ def _sample(number: int, score: float, sample: bool, text: str) -> dict[str, Any
         "score": max(score, 0.0), "acc": max(score, 0.0), "valid": valid, "unclosed_reasoning": 0.0,
         **({"SAMPLE_DATA": 1.0} if sample else {}),
     }  # fmt: skip
+
+
+def unpacked(table: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The columns of a table of the page's data, as the page unpacks them."""
+    return {name: _values(column) for name, column in table.items()}
+
+
+def _values(column: Any) -> list[Any]:
+    if isinstance(column, list):
+        return column
+    if "words" in column:
+        return [column["words"][place] for place in column["at"]]
+    runs = column.get("runs") or column["steps"]
+    values = [value for value, times in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
+    return values if "runs" in column else [*accumulate(values)]

@@ -17,7 +17,7 @@ from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
 from medtasks_ext.stats.permutation import paired_test
 from tests.conftest import ROOT
-from tests.report.made import write_run
+from tests.report.made import unpacked, write_run
 
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
 LETTERS = "medhelm_medqa"
@@ -252,7 +252,7 @@ def test_the_page_says_what_the_tables_say(medtasks, runs):
         ((pl.col("kind") != "published") | (pl.col("axis") == "suite") | pl.col("tasks_scored").is_null())
         & ~pl.col("value").is_in(["average", "other_specialties", "clinical", "ml"])
     )
-    columns = data["groups"]
+    columns, results = unpacked(data["groups"]), unpacked(data["results"])
     filled = {name: values + [None] * (groups.height - len(values)) for name, values in columns.items()}
     assert len(filled["score"]) == groups.height
     for place, row in enumerate(groups.to_dicts()):
@@ -264,7 +264,7 @@ def test_the_page_says_what_the_tables_say(medtasks, runs):
     scores = {
         (data["entries"][e]["label"], data["datasets"][d]["id"], data["strategies"][s][0]): score
         for e, d, s, score in zip(
-            *(data["results"][name] for name in ("entry", "dataset", "strategy", "score")), strict=True
+            *(results[name] for name in ("entry", "dataset", "strategy", "score")), strict=True
         )
     }
     assert scores["ORG/b", GATED, "zero_shot"] == 0.25 and len(scores) > 25_000
@@ -385,7 +385,8 @@ def test_a_real_run_on_sample_rows_is_reported(medtasks, tmp_path):
     assert outcome.code == 0, outcome.text
     assert "SAMPLE DATA: synthetic rows, not a result" in outcome.out
     data = payload(tmp_path / "out")
-    states = dict(zip(data["coverage"]["dataset"], data["coverage"]["state"], strict=True))
+    coverage = unpacked(data["coverage"])
+    states = dict(zip(coverage["dataset"], coverage["state"], strict=True))
     by_id = {item["id"]: number for number, item in enumerate(data["datasets"])}
     assert states[by_id["medhelm_aci_bench"]] == "not judged" and by_id[OPEN] not in states
     assert len(data["tasks"]["mlb_cmexam"]["examples"]) == 1

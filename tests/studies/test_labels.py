@@ -12,7 +12,7 @@ import pytest
 from medtasks_ext.prompts import load
 from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
 from tests.conftest import rewrite_answers, write_jsonl
-from tests.report.made import write_run
+from tests.report.made import unpacked, write_run
 
 TASK = "mlb_maguidance"
 WRONG = "不知道"
@@ -90,7 +90,8 @@ def test_terminal_and_tables_have_the_levels(medtasks, levels, runs):
     assert pl.read_parquet(runs / "out" / "labels.parquet").height == table.height
     text = (runs / "out" / "report.html").read_text(encoding="utf-8").partition('id="data">')[2]
     page = json.loads(text.partition("</script>")[0])["labels"]
-    rows = [dict(zip(page["rows"], row, strict=True)) for row in zip(*page["rows"].values(), strict=True)]
+    columns = unpacked(page["rows"])
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     shown = [(row["axis"], page["axes"][row["axis"]][row["value"]], row["score"]) for row in rows]
     primary = table.filter(~pl.col("value").str.contains(","))
     assert [(axis, value, pytest.approx(score, abs=1e-5)) for axis, value, score in shown] == [

@@ -4,10 +4,28 @@
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const { entries, datasets, axes, strategies } = report;
+for (const table of [report.results, report.groups, report.coverage, report.labels?.rows ?? {}])
+  for (const [name, column] of Object.entries(table)) table[name] = unpacked(column);
 const results = filled(report.results, report.results.entry.length);
 if (results.otherwise)
   results.otherwise = results.otherwise.map((place) => (place === null ? null : report.reasons[place]));
 const groups = filled(report.groups, report.groups.entry.length);
+
+// A column whose repeated or evenly growing values are written once (medtasks_ext/report/packed.py).
+function unpacked(column) {
+  if (Array.isArray(column)) return column;
+  if (column.words) return column.at.map((place) => column.words[place]);
+  const found = [];
+  const runs = column.runs ?? column.steps;
+  let last = 0;
+  for (let at = 0; at < runs.length; at += 2) {
+    for (let times = runs[at + 1]; times > 0; times--) {
+      last = column.steps ? last + runs[at] : runs[at];
+      found.push(last);
+    }
+  }
+  return found;
+}
 
 // What is missing at the end of a column is left out of the file.
 function filled(columns, length) {
