@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.bootstrap import Interval
 
 
+#: tables of labels on the terminal; more are no help there
+_MOST = 12
+
+
 def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) -> None:
-    """A table for each suite, axis, strategy and entry; of departments the primary ones.
+    """A table for each suite, axis, strategy and entry, where they are few; of departments the primary ones.
 
     Args:
         files: whether tables are written, too, which hold all.
@@ -27,6 +31,11 @@ def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) ->
     places: dict[tuple[str, str, str, str], list[LabelScore]] = {}
     for row in rows:
         places.setdefault((row.axis, row.suite, row.strategy, row.entry.label), []).append(row)
+    where = f"labels.csv{'' if files else ' of -o OUT'}"
+    if len(places) > _MOST:
+        axes = " and ".join(dict.fromkeys(axis for axis, *_ in places))
+        console().print(f"by {axes}: {where}", style="dim")
+        return
     for (axis, suite, strategy, label), some in places.items():
         heading = f"by {axis}: {label}, {tasks.suites[suite].title}, {strategy_title(strategy)}"
         heading += " (SAMPLE DATA)" if some[0].sample else ""
@@ -44,7 +53,7 @@ def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) ->
             )
         console().print(table)
         if left := len(some) - len(shown):
-            typer.echo(f"and {left} secondary departments: labels.csv{'' if files else ' of -o OUT'}")
+            typer.echo(f"and {left} secondary departments: {where}")
 
 
 def _interval(found: Interval | None) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import some
+from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
@@ -158,7 +159,8 @@ def _dataset(tasks: Registry, dataset: Dataset) -> dict[str, Any]:
     return {
         **{axis: _one_or_more(tasks.values(dataset, axis)) for axis in suite_axes()},
         "id": dataset.id,
-        "name": record.name,
+        "name": f"{record.name} (draft)" if record.draft else record.name,
+        "draft": record.draft,
         "suite": _one_or_more([suite.id for suite in suites]),
         "summary": record.summary,
         "language": record.language,
@@ -183,6 +185,8 @@ def _dataset(tasks: Registry, dataset: Dataset) -> dict[str, Any]:
             if (axes := [axis for axis in suite.left_out if suite.leaves_out(axis, dataset.key)])
         },
         "added": [dataset.suite.id] if dataset.joined_later else [],
+        "apart": is_apart(tasks, dataset),
+        "averaged": all(suite.averaged for suite in suites),
     }
 
 

@@ -16,7 +16,8 @@ axes.forEach((axis, axisIndex) =>
     const members =
       axis.key === "all" ? counted : counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value));
     for (const suite of [null, ...suites]) {
-      const key = (suite ? members.filter((task) => isOfSuite(datasets[task], suite)) : members).join();
+      const inside = (task) => (suite ? isOfSuite(datasets[task], suite) : !datasets[task].apart);
+      const key = members.filter(inside).join();
       if (!key) continue;
       if (!groupSets.has(key)) groupSets.set(key, []);
       groupSets.get(key).push({ axis: axisIndex, value: valueIndex, suite });
@@ -33,10 +34,15 @@ function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length))
   );
 }
 
+const withResults = new Set(results.dataset);
+
 // A suite may leave data sets out of the means of an axis; its own groups are means over its paper's data sets,
-// unless they hold others only.
+// unless they hold others only. Suites that stand apart count in no mean with other suites' tasks.
 function averaged(tasks, [group]) {
-  if (!group) return tasks;
+  if (!group) {
+    const among = tasks.filter((task) => !datasets[task].apart);
+    return among.some((task) => withResults.has(task)) ? among : tasks;
+  }
   const { suite } = group;
   const ofPaper = suite ? tasks.filter((task) => !datasets[task].added.includes(suite)) : tasks;
   const isLeftOut = (task) =>
@@ -92,9 +98,10 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
     };
   }
   if (!rows.length) return null;
-  const score = mean(scored.map((row) => results.score[row]));
+  const unlike = scored.length > 1 && scored.some((row) => !datasets[results.dataset[row]].averaged);
+  const score = unlike ? null : mean(scored.map((row) => results.score[row]));
   const deviations = scored.map((row) => results.sd[row]);
-  const known = scored.length > 0 && deviations.every(isNumber);
+  const known = !unlike && scored.length > 0 && deviations.every(isNumber);
   const deviation = known ? Math.sqrt(sum(deviations.map((sd) => sd * sd))) / scored.length : null;
   const one = scored.length === 1 && tasks.length === 1 ? scored[0] : null;
   const range =
