@@ -68,7 +68,7 @@ class Renderer:
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
-        self.tags = _expression(spec.judge and spec.judge.row_tags, dataset.file)
+        self.tags = _expression(spec.judge.row_tags if spec.judge else None, dataset.file)
         self.cluster = _expression(spec.rows.cluster, dataset.file)
         self.systems: dict[str, str] = {}
         wanted = spec.rows.database
