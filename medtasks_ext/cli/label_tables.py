@@ -8,7 +8,6 @@ import typer
 
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.results.labels import DEPARTMENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,7 @@ def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) ->
         table = new_table(
             [axis], ["documents", "tasks", "score", "all of these tasks"], heading, pad_edge=False
         )
-        shown = [row for row in some if axis != DEPARTMENT or "," not in row.value]
+        shown = [row for row in some if not row.secondary]
         for row in shown:
             table.add_row(
                 row.value,

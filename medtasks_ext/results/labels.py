@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,11 @@ class Labels:
     #: whose words `rows_hash` is taken in; None for those of the runs that the labels come from
     wording: str | None = None
 
+    @property
+    def sources(self) -> list[str]:
+        """The name of the file that says it; none where the rows do."""
+        return [] if self.where == self.task else [Path(self.where).name]
+
     def knows(self, document: str) -> bool:
         """Whether it says anything of a document."""
         return document in self.by_question or document.rpartition("#")[0] in self.by_question
@@ -67,6 +73,12 @@ class LabelScore:
     interval_of_all: Interval | None
     documents_of_all: int
     sample: bool  # whether the rows are synthetic
+    sources: tuple[str, ...] = ()  # names of the files that say the labels; none where the rows do
+
+    @property
+    def secondary(self) -> bool:
+        """Whether it is of a secondary department; its primary one has a score, too."""
+        return self.axis == DEPARTMENT and "," in self.value
 
 
 @dataclass(frozen=True)
@@ -310,6 +322,7 @@ def _scores(
             interval_of_all=_interval(drawn[id(item)] for item in whole),
             documents_of_all=sum(item.n for item in whole),
             sample=entry.sample,
+            sources=tuple(sorted({source for one in having for source in one.labels.sources})),
         )
 
 

@@ -29,20 +29,24 @@ axes.forEach((axis, axisIndex) =>
 // tasks may be averaged in two ways (a suite over its dimensions, its language over tasks).
 function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length)) {
   const wanted = ({ axis }) => (keys.includes(axes[axis].key) ? 0 : 1);
-  return [...(groupSets.get(tasks.join()) ?? [])].sort(
+  return [...(groupSets.get(together(tasks).join()) ?? [])].sort(
     (one, other) => wanted(one) - wanted(other) || one.axis - other.axis,
   );
 }
 
 const withResults = new Set(results.dataset);
 
+// Suites that stand apart count in no mean with other suites' tasks.
+function together(tasks) {
+  const among = tasks.filter((task) => !datasets[task].apart);
+  return among.some((task) => withResults.has(task)) ? among : tasks;
+}
+
 // A suite may leave data sets out of the means of an axis; its own groups are means over its paper's data sets,
-// unless they hold others only. Suites that stand apart count in no mean with other suites' tasks.
-function averaged(tasks, [group]) {
-  if (!group) {
-    const among = tasks.filter((task) => !datasets[task].apart);
-    return among.some((task) => withResults.has(task)) ? among : tasks;
-  }
+// unless they hold others only.
+function averaged(selected, [group]) {
+  const tasks = together(selected);
+  if (!group) return tasks;
   const { suite } = group;
   const ofPaper = suite ? tasks.filter((task) => !datasets[task].added.includes(suite)) : tasks;
   const isLeftOut = (task) =>
