@@ -95,12 +95,15 @@ def jinja(n: int, written_out: bool) -> dict[str, Any]:
     """The templates of the medtasks task as strings that lm-eval renders over the raw columns."""
     from medtasks_ext.prompts.strategies import strategy_line
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.spec import dataset_spec
 
-    block = Dataset(DATASET).blocks
+    dataset = Dataset(DATASET)
+    block = dataset.blocks
+    spec = dataset_spec(block, where=dataset.file)
     prompt = block["prompt"]
     # the loader trims line ends behind block tags, lm-eval's environment does not
     instruction = re.sub(r"%}\n", "-%}\n", prompt["instruction"])
-    instruction = instruction.replace("{{ strategy }}", strategy_line(Dataset(DATASET), cot=False))
+    instruction = instruction.replace("{{ strategy }}", strategy_line(dataset, spec, cot=False))
     instruction = f"{{% set answer_format = {block['answer']!r} -%}}{instruction}\n\n"
     if written_out:
         from lm_eval.utils import apply_template

@@ -25,6 +25,7 @@ from medtasks_ext.cli.model import check_model_type, create_model, highest_cost,
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
+from medtasks_ext.collector import collector_paused
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
@@ -125,7 +126,8 @@ def run_command(arguments: list[str]) -> int:
     from medtasks_ext.runs.lease import Lease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
-    wanted = wanted_tasks(own, config)
+    with collector_paused():  # what is read stays
+        wanted = wanted_tasks(own, config)
     _say_without_gold(wanted.built)
     say_wording(wanted.built)
     tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))

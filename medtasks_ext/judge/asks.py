@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.egress import Text
 from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
-from medtasks_ext.judge.jury import HUMAN, Judge, Jury
+from medtasks_ext.judge.jury import Judge, Jury
 from medtasks_ext.judge.procedures import PROCEDURES, Judged, Request
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.runs.judgements import About
@@ -68,7 +68,7 @@ class RunToJudge(NamedTuple):
 
 def done_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Judged]:
     """What has been judged of a case under the task's protocol, further rounds and physicians included."""
-    return [judged for _, judged in _rounds(task, case, jury, store) if judged is not None]
+    return requests_of(task, case, jury, store)[0]
 
 
 def open_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Ask]:
@@ -76,7 +76,16 @@ def open_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStor
 
     Among it may be a physician's decision, which no model is asked for.
     """
-    return [ask for ask, judged in _rounds(task, case, jury, store) if judged is None]
+    return requests_of(task, case, jury, store)[1]
+
+
+def requests_of(
+    task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
+) -> tuple[list[Judged], list[Ask]]:
+    """What has been judged of a case, and what the case still needs."""
+    rounds = _rounds(task, case, jury, store)
+    done = [judged for _, judged in rounds if judged is not None]
+    return done, [ask for ask, judged in rounds if judged is None]
 
 
 def _rounds(
@@ -86,13 +95,12 @@ def _rounds(
         return []
     protocol = task.rubric.protocol
     procedure, panel = PROCEDURES[protocol.procedure], protocol.panel(jury)
-    identities = {HUMAN: {"name": HUMAN}, **{judge.name: judge.identity() for judge in jury.models}}
     found: dict[str, tuple[Ask, Judged | None]] = {}
     while True:
         done = [judged for _, judged in found.values() if judged is not None]
         new = 0
         for request in procedure(case.subject, panel, done):
-            key = task.key(identities[request.judge], case, request)
+            key = task.key(jury.identities[request.judge], case, request)
             if key not in found:
                 known = store.by_key.get(key)
                 ask = Ask(key, task, case, request, store)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ class Case:
         """Whether judges are asked about it."""
         return not self.blank and not self.gap
 
-    @property
+    @cached_property
     def subject(self) -> Subject:
         """What is judged, and what each axis or point weighs."""
         weights = {point["id"]: point["weight"] for point in self.points}
@@ -94,10 +94,14 @@ class JudgedTask:
     open_access: bool
     cases: list[Case] = field(default_factory=list)
 
-    def key(self, identity: Mapping[str, Any], case: Case, request: Request) -> str:
-        """Identifies a judgement: judge, prompt version, document, point asked about, all texts shown."""
+    def key(self, identity: str, case: Case, request: Request) -> str:
+        """Identifies a judgement: judge, prompt version, document, point asked about, all texts shown.
+
+        Args:
+            identity: of the judge, one of `Jury.identities`.
+        """
         parts = [
-            json.dumps(identity, sort_keys=True, ensure_ascii=False, default=str),
+            identity,
             case.rubric_of(request).version,
             self.name,
             case.document,

@@ -92,7 +92,7 @@ class Engine:
         """Requests to the adjudicator that the answers to others may lead to, at most."""
         if self.jury.adjudicator is None:
             return []
-        name, identity = self.jury.adjudicator_name, self.jury.adjudicator.identity()
+        name, identity = self.jury.adjudicator_name, self.jury.adjudicator.identity_text
         found = {}
         for ask in asks:
             protocol = ask.task.rubric.protocol
@@ -146,11 +146,12 @@ class Engine:
         self.check([*asks, *self.possible(asks)])
         tried: set[str] = set()
         with self._signals():
-            while asks := [ask for ask in self.pending() if ask.key not in tried]:
+            while asks:
                 tried.update(ask.key for ask in asks)
                 await self._round(asks, first=len(tried) == len(asks))
                 if self._ended:
                     break
+                asks = [ask for ask in self.pending() if ask.key not in tried]
         self.outcome.out_of_money = self.budget.exhausted
         self.outcome.interrupted = self._stop.is_set()
         return self.outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from functools import cached_property
@@ -89,6 +90,11 @@ class Judge(Strict):
         """What decides its judgements. Not the address, nor limits: a judgement stays valid without them."""
         return self.model_dump(include={"name", "model", "temperature", "extra_body"})
 
+    @cached_property
+    def identity_text(self) -> str:
+        """Its identity as it goes into the keys of judgements."""
+        return json.dumps(self.identity(), sort_keys=True, ensure_ascii=False, default=str)
+
 
 class Adjudicator(Judge):
     """The judge of disputed cases."""
@@ -100,6 +106,8 @@ class Adjudicator(Judge):
 
 #: Who adjudicates where no model does: a physician, through a queue.
 HUMAN = "human"
+#: The physician's identity as it goes into the keys of judgements.
+HUMAN_IDENTITY = json.dumps({"name": HUMAN})
 
 
 class Jury(Strict):
@@ -132,6 +140,11 @@ class Jury(Strict):
     def models(self) -> list[Judge]:
         """All models that may be asked, the adjudicator last."""
         return [*self.judges, *([self.adjudicator] if self.adjudicator else [])]
+
+    @cached_property
+    def identities(self) -> dict[str, str]:
+        """Who may judge -> their identity as it goes into the keys of judgements."""
+        return {HUMAN: HUMAN_IDENTITY, **{judge.name: judge.identity_text for judge in self.models}}
 
     @property
     def adjudicator_name(self) -> str:

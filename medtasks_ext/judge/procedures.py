@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
+from math import lcm
 from typing import NamedTuple
 
 N_ASSESSORS = 2
@@ -56,9 +58,20 @@ def weighted_mean(ratings: Mapping[str, float], weights: Mapping[str, float]) ->
     A negative weight is a penalty: it is taken off, and the whole is what the positive weights add up to, so
     that the least is below 0 (HealthBench, `healthbench_eval.py`).
     """
-    shares = {axis: Fraction(str(weights[axis])) for axis in ratings}
-    reached = sum((shares[axis] * Fraction(value) for axis, value in ratings.items()), Fraction(0))
-    return reached / sum(share for share in shares.values() if share > 0)
+    shares = {axis: _exact(weights[axis]) for axis in ratings}
+    values = {axis: value.as_integer_ratio() for axis, value in ratings.items()}
+    # whole numbers over one denominator: adding fractions one by one takes many times as long
+    unit = lcm(*(part for _, part in shares.values()))
+    step = lcm(*(part for _, part in values.values()))
+    whole = {axis: share * (unit // part) for axis, (share, part) in shares.items()}
+    reached = sum(whole[axis] * value * (step // part) for axis, (value, part) in values.items())
+    return Fraction(reached, step * sum(share for share in whole.values() if share > 0))
+
+
+@lru_cache(maxsize=1024)
+def _exact(weight: float) -> tuple[int, int]:
+    """Numerator and denominator of a weight's decimal digits."""
+    return Fraction(str(weight)).as_integer_ratio()
 
 
 def ratings_by_judge(subject: Subject, done: Sequence[Judged]) -> dict[str, dict[str, float]]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: The one key of a verdict on a scoring point.
 AXIS = "decision"
 FOLDER = Path(__file__).parent / "protocols"
+#: Conversations that a rubric keeps. Judges of one jury work on the same cases at about the same time.
+_KEPT = 256
 
 
 class Protocol(Strict):
@@ -65,7 +67,7 @@ class Protocol(Strict):
             raise ValueError("`rating` names a field of `verdict` with a list of values")
         return self
 
-    @property
+    @cached_property
     def numbers(self) -> list[float]:
         """The values of the rating as numbers, from worst to best."""
         return [self.number(value) for value in self.verdict[self.rating]]
@@ -86,7 +88,7 @@ class Protocol(Strict):
         values: Sequence[Any] = self.verdict[self.rating]
         return float(values.index(value)) if isinstance(value, str) else float(value)
 
-    @property
+    @cached_property
     def scale(self) -> tuple[float, float]:
         """Lowest and highest rating."""
         return self.numbers[0], self.numbers[-1]
@@ -189,6 +191,11 @@ class Rubric:
 
     def messages(self, texts: Mapping[str, str]) -> list[dict[str, str]]:
         """The conversation that a judge gets. `texts` are fenced; absent ones are false in the templates."""
+        system, user = _turns(self, tuple(texts.items()))
+        return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+    def turns(self, texts: Mapping[str, str]) -> tuple[str, str]:
+        """Instruction and message of the conversation."""
         code = fence_code(texts.values())
         shown = {name: fenced(name.upper(), text, code) for name, text in texts.items()}
         values = {
@@ -206,7 +213,7 @@ class Rubric:
         protocol = self.protocol
         system = Template(protocol.notice if self.words else protocol.system, FOLDER).render(values)
         user = self.words.message(shown) if self.words else Template(protocol.user, FOLDER).render(values)
-        return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        return system, user
 
     def read(self, reply: str, texts: Mapping[str, str]) -> Verdict:
         """The verdict in a reply about those texts.
@@ -228,3 +235,8 @@ class Rubric:
     def ratings(self, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Axis -> rating."""
         return {axis: self.protocol.number(verdict[axis][self.protocol.rating]) for axis in self.axes}
+
+
+@lru_cache(maxsize=_KEPT)
+def _turns(rubric: Rubric, texts: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    return rubric.turns(dict(texts))

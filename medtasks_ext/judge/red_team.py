@@ -296,7 +296,7 @@ def _cases(pairs: Sequence[Pair]) -> Iterator[tuple[Pair, Case]]:
 def _ratings(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for judge in jury.models:
-        if task.key(judge.identity(), case, Request(judge.name, case.texts)) in store.unreadable:
+        if task.key(judge.identity_text, case, Request(judge.name, case.texts)) in store.unreadable:
             found[judge.name] = None
     subject, protocol = case.subject, case.rubric.protocol
     for name, rated in ratings_by_judge(subject, done_requests(task, case, jury, store)).items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.judge.asks import NOT_ASKED, done_requests, open_requests
+from medtasks_ext.judge.asks import NOT_ASKED, requests_of
 from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks
 from medtasks_ext.judge.disputed import write_queue
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
@@ -102,8 +102,8 @@ def document_scores(
         elif case.gap:
             judged, missing = [], {request.judge: [case.gap] for request in asked}
         else:
-            judged = done_requests(task, case, jury, store)
-            for ask in open_requests(task, case, jury, store):
+            judged, still_open = requests_of(task, case, jury, store)
+            for ask in still_open:
                 name = ask.request.judge
                 given_up = f"judge given up: {stopped[name]}" if stopped and name in stopped else NOT_ASKED
                 reason = store.failed.get(ask.key, WAITS if name == HUMAN else given_up)

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.spec import DatasetSpec, TurnTemplate
 
 
+def _expression(text: str | None, where: Path) -> Expression | None:
+    return Expression(text, where) if text else None
+
+
 class Renderer:
     """Renders the rows of one dataset for one strategy."""
 
@@ -64,8 +68,8 @@ class Renderer:
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
-        self.tags = Expression((spec.judge and spec.judge.row_tags) or "none", dataset.file)
-        self.cluster = Expression(spec.rows.cluster or "none", dataset.file)
+        self.tags = _expression(spec.judge.row_tags if spec.judge else None, dataset.file)
+        self.cluster = _expression(spec.rows.cluster, dataset.file)
         self.systems: dict[str, str] = {}
         wanted = spec.rows.database
         #: on which answers are run, if they are SQL
@@ -133,7 +137,7 @@ class Renderer:
         for extra in ("options", "item", "trial"):
             if extra in fields:
                 document[extra] = fields[extra]
-        cluster = self.cluster.of_row_or_none(fields)
+        cluster = self.cluster and self.cluster.of_row_or_none(fields)
         if cluster is not None and (named := words(cluster)):
             document["cluster"] = digest([named])  # it may be a whole note
         if fields.get("department") and self.dataset.suite.departments:
@@ -146,7 +150,7 @@ class Renderer:
             document["question"] = instance or self.question.of(row, values)
         if row.points is not None:
             document["points"] = row.points
-        if tags := self.tags.of_row_or_none(fields):
+        if self.tags and (tags := self.tags.of_row_or_none(fields)):
             document["tags"] = [str(tag) for tag in tags]
         if (self.in_first_turn or (dialogue and not self.system_role)) and not self.shots:
             document["turn"] = "instruction_in_user_turn"

@@ -469,9 +469,13 @@ class Registry:
 
         from medtasks_ext.registry.groups import suite_of_group
 
-        known = [*self.groups, *self.tags, *self.tasks]
+        known: list[str] = []
         resolved: dict[str, list[str]] = {}
         for name in names:
+            if name in self.tasks:  # tasks stand without the groups
+                resolved[name] = [name]
+                continue
+            known = known or [*self.groups, *self.tags, *self.tasks]
             matches = fnmatch.filter(known, name) if any(mark in name for mark in "*?[") else []
             if matches and (meant := suite_of_group(self, name)):
                 # names of a suite may begin as those of another: `SUITE_*` means this suite

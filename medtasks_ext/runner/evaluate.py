@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.evaluator import evaluate as lm_eval_evaluate
-
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import AnswerBudget, Dataset, Registry
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.task import MedicalTask
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -92,6 +89,8 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     Raises:
         MedtasksError: data that is missing or malformed.
     """
+    from medtasks_ext.task import MedicalTask  # with lm-eval: reading a run needs neither
+
     metadata: dict[str, Any] = {"system_role": settings.system_role, "shots": settings.num_fewshot or 0}
     if settings.data:
         metadata["data"] = settings.data
@@ -155,6 +154,8 @@ def same_documents(task: Task, one: Choice, other: Choice) -> bool:
 
 def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None = None) -> TaskResult | None:
     """Run one task over the chosen documents, by default all. Returns None on ranks other than 0."""
+    from lm_eval.evaluator import evaluate as lm_eval_evaluate
+
     choice = choice or Choice()
     name = task.task_name
     results = lm_eval_evaluate(

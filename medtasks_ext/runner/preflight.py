@@ -20,9 +20,8 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.prompts import rendered_prompt
-from medtasks_ext.runner.requests import Asked, RequestBuilder, text_of
+from medtasks_ext.runner.requests import Asked, RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
-from medtasks_ext.runner.stored import readable
 from medtasks_ext.runner.trouble import stopped
 from medtasks_ext.runs.outcomes import OutcomeLog
 

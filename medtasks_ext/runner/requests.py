@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,7 +17,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.prompts.documents import Loaded, document_key
 from medtasks_ext.runner.fit import PromptFitter
-from medtasks_ext.task import MedicalTask
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.folder import RunFolder
+
+#: Half of a surrogate pair: no reader of texts takes it.
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def readable(text: str) -> str:
+    """The text with the replacement character for halves of surrogate pairs."""
+    return _HALF.sub("\ufffd", text)
 
 
 def request_key(identity: str, task: str, document: str, prompt: Prompt, settings: Mapping[str, Any]) -> str:
@@ -91,6 +99,8 @@ def read_asked_file(path: Path) -> Iterator[Asked]:
 
 def text_of(task: Task) -> Text:
     """Whose text the prompts of a task hold; of a task of another class nobody knows."""
+    from medtasks_ext.task import MedicalTask  # with lm-eval: reading a run does without
+
     if not isinstance(task, MedicalTask):
         return Text(task.task_name, is_open=False)
     return dataset_text(task.dataset_given, task.dataset["test"][0].loaded)

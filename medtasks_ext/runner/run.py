@@ -41,8 +41,7 @@ from medtasks_ext.runner.evaluate import (
     same_documents,
 )
 from medtasks_ext.runner.fit import INPUT, SHOTS
-from medtasks_ext.runner.requests import Asked, read_asked
-from medtasks_ext.runner.stored import StoredLM, readable
+from medtasks_ext.runner.requests import Asked, read_asked, readable
 from medtasks_ext.runs.conditions import LAYOUT, Conditions, Layout, Rows, Shots, Wording
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
@@ -336,6 +335,8 @@ class Run:
 
     def _score(self, task: Task, records: Records) -> int:
         """Compute the metrics of one task from stored responses, and keep them."""
+        from medtasks_ext.runner.stored import StoredLM  # with lm-eval: reading a run does without
+
         where = self.files.responses / f"{task.task_name}.jsonl"
         stored, choice = (
             StoredLM(records.responses, records.prompts, where),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,17 +9,10 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.runner.requests import readable
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
-
-#: Half of a surrogate pair: no reader of texts takes it.
-_HALF = re.compile("[\ud800-\udfff]")
-
-
-def readable(text: str) -> str:
-    """The text with the replacement character for halves of surrogate pairs."""
-    return _HALF.sub("\ufffd", text)
 
 
 class StoredLM(Baseline):

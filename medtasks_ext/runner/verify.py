@@ -27,7 +27,7 @@ from medtasks_ext.results.document_scores import (
     score_statistic,
 )
 from medtasks_ext.results.run_files import RunResults
-from medtasks_ext.runner.stored import readable
+from medtasks_ext.runner.requests import readable
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import JudgementLog, judged_files

@@ -1,6 +1,7 @@
 """Weighted criteria of a row, each judged by itself: points, penalties, tags, and what a reply must be."""
 
 import json
+from fractions import Fraction
 
 import pytest
 import yaml
@@ -162,3 +163,8 @@ def test_a_penalty_is_taken_off_the_positive_points():
     # +5 met and -8 met: (5 - 8) / 5, where a rule that turns penalties round would give 1
     assert weighted_mean({"a": 1, "b": 1}, {"a": 5, "b": -8}) == pytest.approx(-0.6)
     assert weighted_mean({"a": 1, "b": 0}, {"a": 5, "b": -8}) == 1
+
+
+def test_a_mean_is_exact_in_the_decimal_digits_of_ratings_and_weights():
+    mean = weighted_mean({"a": 4.5, "b": 3, "c": 1}, {"a": 0.1, "b": 0.2, "c": 1})
+    assert mean == Fraction(41, 26)  # (0.45 + 0.6 + 1) / 1.3
