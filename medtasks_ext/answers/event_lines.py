@@ -22,7 +22,7 @@ from medtasks_ext.answers.repaired_events import EventReader
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
 
@@ -127,10 +127,12 @@ class _EventLines(AnswerFormat):
             return Reading(None, False)
         if self._says_none(answer_part(text, cot=cot)):
             return Reading([], True, why=_NONE)
-        lines = dict.fromkeys(_lines(answer_part(text, cot=cot)))  # events are distinct in the end
-        parts = dict.fromkeys(part for line in lines for part in _split_events(line))
+        parts: Iterable[str] = _lines(answer_part(text, cot=cot))
+        for mark in self._marks:  # of a line without it no part has it
+            parts = [part for part in parts if mark in part]
+        parts = dict.fromkeys(part for line in parts for part in _split_events(line))
         for mark in self._marks:
-            parts = {part: None for part in parts if mark in part}
+            parts = [part for part in parts if mark in part]
         events = [event for part in parts if (event := self._event(part, self._readers)) is not None]
         return Reading(_distinct(events), True, why=_BY_PATTERN) if events else Reading(None, False)
 
@@ -232,7 +234,7 @@ class Attributes(AnswerFormat):
     def _events(self, lines: list[str]) -> list[list[str]]:
         events = []
         subject = f"{self.fields[0]}:"
-        for whole in dict.fromkeys(line for line in lines if subject in line):
+        for whole in (line for line in lines if subject in line):
             line = whole[: max(whole.rfind(","), whole.rfind(";")) + 1]  # a value without an end is none
             if self._patterns[0].search(line):
                 found = (pattern.search(line) for pattern in self._patterns)
@@ -291,14 +293,16 @@ def _pair(event: list[str]) -> list[Any]:
 
 
 def _lines(text: str) -> list[str]:
-    return [line for piece in text.split("\n") if (line := piece.strip())]
+    """The distinct lines: events are distinct in the end."""
+    lines = dict.fromkeys(text.split("\n"))
+    return list(dict.fromkeys(line for piece in lines if (line := piece.strip())))
 
 
 def _split_events(line: str) -> list[str]:
     """A line with two or more semicolons holds several events, each of which keeps one."""
     if line.count(";") < 2:
         return [line]
-    return [f"{part.strip()};" for part in line.split(";") if part.strip()]
+    return [f"{part};" for piece in dict.fromkeys(line.split(";")) if (part := piece.strip())]
 
 
 def _distinct(events: list[list[str]]) -> list[list[str]]:
