@@ -9,6 +9,7 @@ leaves room for the rest, which is what a scan from the right finds first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,6 +31,8 @@ Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"
 Reader = Callable[[str], "tuple[str, ...] | None"]
 
 
+#: plain lines are read in one pass where one of so many lines may be one
+_PLAIN_FROM = 8
 _NONE = "the reply says that there is none"
 _BY_PATTERN = "lines that match the suite's patterns"
 
@@ -127,14 +130,43 @@ class _EventLines(AnswerFormat):
             return Reading(None, False)
         if self._says_none(answer_part(text, cot=cot)):
             return Reading([], True, why=_NONE)
-        parts: Iterable[str] = _lines(answer_part(text, cot=cot))
-        for mark in self._marks:  # of a line without it no part has it
-            parts = [part for part in parts if mark in part]
-        parts = dict.fromkeys(part for line in parts for part in _split_events(line))
-        for mark in self._marks:
-            parts = [part for part in parts if mark in part]
-        events = [event for part in parts if (event := self._event(part, self._readers)) is not None]
-        return Reading(_distinct(events), True, why=_BY_PATTERN) if events else Reading(None, False)
+        events = self._events(answer_part(text, cot=cot))
+        return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
+
+    def _events(self, text: str) -> list[list[str]]:
+        """The distinct events of a text, in the order in which they are written."""
+        events: dict[tuple[str, ...], None] = {}
+        seen: set[str] = set()
+        one, other = self._marks[:1], self._marks[-1:]
+        for *values, line in self._rows(text):
+            if values and values[0]:
+                events[tuple(values)] = None
+            elif one in line and other in line:
+                for part in _split_events(line.strip()):
+                    if part not in seen and one in part and other in part:
+                        seen.add(part)
+                        if (event := self._event(part, self._readers)) is not None:
+                            events[tuple(event)] = None
+        return list(map(list, events))
+
+    def _rows(self, text: str) -> Iterable[tuple[str, ...]]:
+        """The distinct lines: the values of a plain one and no text, or the line."""
+        if self._plain and text.count(f"{fold(self.fields[0])}: ") * _PLAIN_FROM > text.count("\n"):
+            return dict.fromkeys(self._plain.findall(text))
+        one, other = self._marks[:1], self._marks[-1:]
+        return zip([line for line in dict.fromkeys(text.split("\n")) if one in line and other in line])
+
+    @cached_property
+    def _plain(self) -> re.Pattern[str] | None:
+        """A line exactly as the task asks for it, whose values hold no mark, or else any line.
+
+        Where the strict pattern comes first, it gives these values, and they are found in one pass.
+        """
+        if self.patterns[0] != "strict":
+            return None
+        value = r"([^:;,\s](?:[^:;,\n]*[^:;,\s])?)"
+        pairs = ", ".join(f"{re.escape(fold(field))}: {value}" for field in self.fields)
+        return re.compile(rf"^(?:{pairs};|(.*))$", re.MULTILINE)
 
     @cached_property
     def _repaired(self) -> EventReader:
