@@ -228,6 +228,10 @@ def data_where(
     return 0
 
 
+#: After a file whose content nobody has stated.
+_UNPINNED = "  (unpinned: recorded at first use, other content is refused later)"
+
+
 def _how(dataset: Dataset) -> list[str]:
     from medtasks_ext.rows.missing import source_of
     from medtasks_ext.rows.places import source_page
@@ -252,7 +256,7 @@ def _how(dataset: Dataset) -> list[str]:
             )
         else:
             lines.append(f"  download by itself, or once for all: medtasks data fetch {dataset.id}")
-        lines += [f"    {file.source}" for file in files]
+        lines += [f"    {file.source}{'' if file.is_pinned else _UNPINNED}" for file in files]
     lines.append(f"  {'or files' if files else 'files'}, below {data_dir() or '$MEDTASKS_DATA_DIR'}:")
     lines += _layouts(dataset)
     if metadata.access == "private":

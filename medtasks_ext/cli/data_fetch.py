@@ -83,7 +83,11 @@ def data_fetch(
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
         rows = f"{done.n_test:,} rows"
-        unpinned = f"; {counted(done.n_unpinned, 'file')} not pinned: recorded now" if done.n_unpinned else ""
+        unpinned = (
+            f"; {counted(done.n_unpinned, 'file')} unpinned: recorded now, other content is refused later"
+            if done.n_unpinned
+            else ""
+        )
         typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.exclusions or rows}{unpinned}")
     here = len(wanted) - failed
     typer.echo(

@@ -8,7 +8,6 @@ import typer
 
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.results.labels import DEPARTMENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +17,12 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.bootstrap import Interval
 
 
+#: tables of labels on the terminal; more are no help there
+_MOST = 12
+
+
 def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) -> None:
-    """A table for each suite, axis, strategy and entry; of departments the primary ones.
+    """A table for each suite, axis, strategy and entry, where they are few; of departments the primary ones.
 
     Args:
         files: whether tables are written, too, which hold all.
@@ -27,13 +30,18 @@ def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) ->
     places: dict[tuple[str, str, str, str], list[LabelScore]] = {}
     for row in rows:
         places.setdefault((row.axis, row.suite, row.strategy, row.entry.label), []).append(row)
+    where = f"labels.csv{'' if files else ' of -o OUT'}"
+    if len(places) > _MOST:
+        axes = " and ".join(dict.fromkeys(axis for axis, *_ in places))
+        console().print(f"by {axes}: {where}", style="dim")
+        return
     for (axis, suite, strategy, label), some in places.items():
         heading = f"by {axis}: {label}, {tasks.suites[suite].title}, {strategy_title(strategy)}"
         heading += " (SAMPLE DATA)" if some[0].sample else ""
         table = new_table(
             [axis], ["documents", "tasks", "score", "all of these tasks"], heading, pad_edge=False
         )
-        shown = [row for row in some if axis != DEPARTMENT or "," not in row.value]
+        shown = [row for row in some if not row.secondary]
         for row in shown:
             table.add_row(
                 row.value,
@@ -44,7 +52,7 @@ def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) ->
             )
         console().print(table)
         if left := len(some) - len(shown):
-            typer.echo(f"and {left} secondary departments: labels.csv{'' if files else ' of -o OUT'}")
+            typer.echo(f"and {left} secondary departments: {where}")
 
 
 def _interval(found: Interval | None) -> str:

@@ -173,6 +173,7 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "published_strategy": metadata.published_strategy,
         "version": dataset.version,
         "twin_of": metadata.twin_of,
+        "draft": metadata.draft,
         "data": origin,
     }
 
@@ -184,15 +185,19 @@ def _print(records: list[dict[str, Any]]) -> None:
     for row in table:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     twins = sum(record["twin_of"] is not None for record in records)
+    drafts = {record["id"]: record["draft"] for record in records if record["draft"]}
     if any(record["task"] != record["id"] for record in records):
         n_datasets = len({record["id"] for record in records})
         typer.echo(f"{counted(len(records), 'task')} of {counted(n_datasets, 'dataset')}")
     else:
         typer.echo(
-            counted(len(records) - twins, "dataset")
+            counted(len(records) - twins - len(drafts), "dataset")
             + (f" and {twins} with rows of others, outside all groups" if twins else "")
+            + (f" and {counted(len(drafts), 'draft')}, outside all groups" if drafts else "")
             + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
         )
+    for name, why in drafts.items():
+        typer.echo(f"draft: {name}: {why}")
     say(f"next: medtasks preview {records[0]['task']} --data sample; medtasks data where TASK")
 
 

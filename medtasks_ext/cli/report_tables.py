@@ -21,7 +21,7 @@ from medtasks_ext.report.compared import pairs_of
 from medtasks_ext.report.judged import calibrated_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from medtasks_ext.registry import Suite
     from medtasks_ext.report.gather import Report
@@ -33,6 +33,23 @@ _FEW = 3  # columns of scores side by side; pairs that are listed
 _SAID = 12  # lines of differences or faults
 _ALPHA = 0.05
 _BEST = 5  # published models of a suite and strategy, in a report without a run
+
+
+def unaveraged(report: Report, rows: Iterable[GroupScore]) -> list[str]:
+    """A line for each suite whose rows have no score, because its tasks have no mean."""
+    found = dict.fromkeys(row.group.suite for row in rows if not row.group.parts and row.group.suite)
+    suites = [report.tasks.suites[name] for name in found]
+    return [f"{suite.title}: {suite.mean_rule or 'its tasks have no mean'}" for suite in suites]
+
+
+def _drafts(report: Report) -> list[str]:
+    """A line for each draft that was run: it is in no row above."""
+    used = {item.dataset.id: item.dataset for entry in report.own for item in entry.experiments.values()}
+    return [
+        f"{name} is a draft, in no group: {dataset.metadata.draft}"
+        for name, dataset in used.items()
+        if dataset.metadata.draft
+    ]
 
 
 def print_report(report: Report, *, files: bool) -> None:
@@ -55,6 +72,8 @@ def print_report(report: Report, *, files: bool) -> None:
         "rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget",
         style="dim",
     )
+    for line in [*unaveraged(report, suites), *_drafts(report)]:
+        console().print(line, style="dim", markup=False)
     print_standings(report.standings, labelled=len(report.own) > 1)
     _print_axes(report, rows, files)
     print_labels(report.labels, report.tasks, files=files)
@@ -94,7 +113,7 @@ def _suites_of(row: GroupScore) -> set[str]:
     return {
         item.dataset.suite.id
         for item in row.entry.experiments.values()
-        if item.strategy == row.strategy and item.score is not None and not item.dataset.metadata.twin_of
+        if item.strategy == row.strategy and item.score is not None and item.dataset.metadata.grouped
     }
 
 

@@ -217,6 +217,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             f"no few-shot pool in {counted(len(held), 'task')}: "
             f"{max(held.values())} test rows of each serve as shots"
         )
+    drafts = {name: known[0].metadata.draft for name in results if (known := registry().asked(name))}
+    lines += [f"{name} is a draft, in no group: {why}" for name, why in drafts.items() if why]
     if added := [name for name, item in results.items() if _was_added(item)]:
         lines.append(
             f"datasets that no suite's paper has: {', '.join(added)}; groups of their suite leave them out of"
@@ -245,7 +247,10 @@ def _of_format(results: Mapping[str, Any]) -> str:
         return ""
     sample = any("SAMPLE_DATA" in item for item in found)
     named = [registry().asked(item["loaded"]["task"]) for item in results.values()]
-    alike = len({(known[0].suite.id, known[1]) for known in named if known}) == 1
+    suites = {known[0].suite.id: known[0].suite for known in named if known}
+    alike = len(suites) == 1 == len({known[1] for known in named if known}) and (
+        len(found) == 1 or next(iter(suites.values())).averaged
+    )
     line = (
         readable_line(valid, readable, score, repaired, sample=sample)
         if alike

@@ -80,6 +80,8 @@ def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
     wrong = sum(len(check.problems) for check in checks)
     if not wrong:
         _say(f"✓ {dataset.id}", "green")
+        if draft := dataset.metadata.draft:
+            _say(f"  draft, in no group: {draft}", "yellow")
     else:
         name = _name(dataset.folder)
         _say(f"✗ {name}: {wrong} thing{'s' if wrong > 1 else ''} to mend in {dataset.folder}", "bold red")

@@ -14,6 +14,7 @@ from medtasks_ext.human.forms import Export, Item, clean
 from medtasks_ext.human.kinds import Language, load_kind
 from medtasks_ext.human.results import agreement_row, origin
 from medtasks_ext.jsonfile import write_json
+from medtasks_ext.prompts import dialogue
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
 
@@ -88,7 +89,7 @@ def _asked(task: str, name: str, document: Document, language: Language) -> list
         "rubric": not points,
     }
     shown = {
-        "item": clean("\n\n".join(filter(None, (document["system"], document["prompt"]))).strip()),
+        "item": clean("\n\n".join(filter(None, (document["system"], dialogue.shown(document)))).strip()),
         "reference": clean(document["target"].strip()),
         "points": clean("\n".join(f"{point['weight']:g}  {point['text']}" for point in points)),
     }

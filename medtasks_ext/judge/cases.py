@@ -180,7 +180,9 @@ def _case(sample: Sample, rubric: Rubric) -> Case:
         document=document_key(document),
         run=document.get("run"),
         texts=texts,
-        rubric=Rubric(rubric.judging, {point["id"]: point["text"] for point in points}) if points else rubric,
+        rubric=Rubric(rubric.judging, {point["id"]: point["text"] for point in points}, rubric.words)
+        if points
+        else rubric,
         points=points,
         blank=blank,
         gap="" if blank else gap,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class NearestShot(Baseline):
         shots = request.doc.loaded.shots
         if not shots:
             return ""
-        own = _pairs(request.doc["prompt"])
-        target: str = max(shots, key=lambda shot: _dice(own, _pairs(shot["prompt"])))["target"]
+        own = _pairs(shown(request.doc))
+        target: str = max(shots, key=lambda shot: _dice(own, _pairs(shown(shot))))["target"]
         return target
 
 

@@ -25,6 +25,7 @@ class Loaded:
         artefact_revision: its version or commit.
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
+        names_hash: identifies the documents by their names alone, which strategies and wordings share.
         rebuilt: test rows come from the source, not from the suite.
         recovered: official test rows that were found in the source, and all that there are.
         database: digest of the database on which answers are run.
@@ -50,6 +51,7 @@ class Loaded:
     prompt_hash: str
     rows_hash: str
     rebuilt: bool
+    names_hash: str | None = None
     artefact: str | None = None
     artefact_revision: str | None = None
     recovered: list[int] | None = None

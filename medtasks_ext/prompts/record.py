@@ -6,7 +6,7 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.prompts.documents import Document, Documents, Loaded
+from medtasks_ext.prompts.documents import Document, Documents, Loaded, document_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +61,7 @@ def loaded(
         artefact=renderer.artefact[0] if renderer.artefact else None,
         artefact_revision=renderer.artefact[1] if renderer.artefact else None,
         rows_hash=digest(map(_row_text, documents)),
+        names_hash=digest(map(document_key, documents)),
         rebuilt=rebuilt,
         recovered=list(rows.recovered) if rows.recovered else None,
         database=database.digest if database else None,

@@ -113,7 +113,7 @@ def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
         lines.append("aggregate_metric_list:")
         lines += [f"  - {{metric: {metric}, weight_by_size: false}}" for metric in _OF_GROUPS]
     else:
-        lines.append("# its score is no plain mean over tasks: `medtasks run` prints it")
+        lines.append("# its score, if it has one, is no plain mean over tasks: `medtasks run` prints it")
     return _WRITTEN + "\n".join([*lines, "metadata: {version: 1-A}"]) + "\n"
 
 

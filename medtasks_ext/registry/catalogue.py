@@ -44,9 +44,7 @@ _Counted = list[tuple["Suite", "list[Metadata]"]]
 
 
 def _index(suites: list[tuple[Suite, list[Dataset]]]) -> str:
-    counted = [
-        (suite, [item.metadata for item in items if not item.metadata.twin_of]) for suite, items in suites
-    ]
+    counted = [(suite, [item.metadata for item in items if item.metadata.grouped]) for suite, items in suites]
     every = {item.id: item for _, items in suites for item in items}
     lines = [
         _WRITTEN,
@@ -93,12 +91,18 @@ def _axis_table(axis: str, counted: _Counted) -> list[str]:
 
 def _page(suite: Suite, datasets: list[Dataset]) -> str:
     n_twins = sum(item.metadata.twin_of is not None for item in datasets)
+    n_drafts = sum(item.metadata.draft is not None for item in datasets)
     lines = [
         _WRITTEN,
         f"# {suite.title}",
         "",
-        f"{len(datasets) - n_twins} datasets"
+        f"{len(datasets) - n_twins - n_drafts} datasets"
         + (f" and {n_twins} control outside all groups" if n_twins else "")
+        + (
+            f" and {'1 draft' if n_drafts == 1 else f'{n_drafts} drafts'} outside all groups"
+            if n_drafts
+            else ""
+        )
         + f" ([{suite.citation}](#ref-{suite.citation})). [All suites](README.md).",
         "",
         _LEGEND,
@@ -173,6 +177,7 @@ def _section(dataset: Dataset) -> list[str]:
         *_rows(dataset),
         *(f"control for [{record.twin_of}](#{record.twin_of}), whose rows it asks in another form"
           for _ in [0] if record.twin_of),
+        *(f"**draft**, in no group: {record.draft}" for _ in [0] if record.draft),
         "cite: " + ", ".join(f"[{key}](#ref-{key})" for key in record.axis("citation")),
     ]  # fmt: skip
     doubts = [f"unsettled: {doubt}" for doubt in record.verify]

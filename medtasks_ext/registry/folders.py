@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,6 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
 
 
+@lru_cache(maxsize=1)
 def is_checkout() -> bool:
     """Whether the package is imported from a checkout, which has the tasks beside it."""
     return (CHECKOUT / "pyproject.toml").is_file() and (CHECKOUT / "tasks").is_dir()

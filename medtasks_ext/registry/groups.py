@@ -27,9 +27,12 @@ def shared_group_name(axis: str, value: str) -> str | None:
 
 
 def suite_of_group(registry: Registry, name: str) -> Suite | None:
-    """The suite whose group or tag a name is; None across suites. No suite's name begins as another's do."""
-    suites = registry.suites.values()
-    return next((suite for suite in suites if name == suite.id or name.startswith(f"{suite.id}_")), None)
+    """The suite whose task, group or tag a name is; None across suites.
+
+    Of two suites of which one's name begins as the other's do, the longer name counts.
+    """
+    named = [item for item in registry.suites.values() if name == item.id or name.startswith(f"{item.id}_")]
+    return max(named, key=lambda suite: len(suite.id), default=None)
 
 
 def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str]:
@@ -41,9 +44,13 @@ def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str
 def _memberships(registry: Registry, dataset: Dataset) -> list[str]:
     """What a dataset belongs to: its suites with the axes that have groups, then the groups across suites."""
     metadata, suites = dataset.metadata, registry.suites_of(dataset)
-    owners = [*(suite.id for suite in suites), SHARED]
+    across = [] if is_apart(registry, dataset) else [SHARED]
+    owners = [*(suite.id for suite in suites), *across]
     shared = [
-        f"{SHARED}_{prefix}{value}" for axis, prefix in SHARED_AXES.items() for value in metadata.axis(axis)
+        f"{owner}_{prefix}{value}"
+        for owner in across
+        for axis, prefix in SHARED_AXES.items()
+        for value in metadata.axis(axis)
     ]
     return [
         *(
@@ -55,6 +62,12 @@ def _memberships(registry: Registry, dataset: Dataset) -> list[str]:
         *(f"{owner}_{metadata.access}" for owner in owners),
         *(f"{owner}_scoreable" for owner in owners if metadata.scoreable),
     ]
+
+
+def is_apart(registry: Registry, dataset: Dataset) -> bool:
+    """Whether a dataset is in no group across suites: all suites that have it stand apart."""
+    suites = registry.suites_of(dataset)
+    return bool(suites) and all(suite.apart for suite in suites)
 
 
 def _sets(dataset: Dataset, suite: Suite) -> list[str]:
@@ -70,10 +83,10 @@ def _sets(dataset: Dataset, suite: Suite) -> list[str]:
 def tags_of(registry: Registry, dataset: Dataset, strategy: str) -> list[str]:
     """The tags of one variant of a dataset, coarse axes first.
 
-    The twin of a dataset asks its rows in another form: it is no dataset of the suite, so it has no tag,
-    belongs to no group and counts in no mean.
+    The twin of a dataset asks its rows in another form, and a draft is not ready: neither is a dataset of the
+    suite, so neither has a tag, belongs to a group or counts in a mean.
     """
-    if dataset.metadata.twin_of:
+    if not dataset.metadata.grouped:
         return []
     finer = (_own_names(dataset, suite, suite.tags) for suite in registry.suites_of(dataset))
     names = [*_memberships(registry, dataset), *(name for names in finer for name in names)]
@@ -86,11 +99,17 @@ def parts_of(registry: Registry, name: str) -> list[list[str]] | None:
     A suite may take its own figure as the mean over the values of an axis, and may leave datasets out of the
     means of an axis (`averaged_over` and `left_out` of `suite.yaml`). A suite's groups are means over its
     paper's datasets; those that joined later count where a group holds nothing else. None for any other name.
+    No part: several tasks of a suite that says that they have no mean (`averaged: false`).
     """
-    suite = suite_of_group(registry, name) if name in registry.groups else None
+    known = name in registry.groups or name in registry.tags
+    suite = suite_of_group(registry, name) if known else None
     if suite is None:
         return None
     leaves = registry.leaves(name)
+    if not suite.averaged and len(leaves) > 1:
+        return []
+    if name in registry.tags:
+        return None
     bare = name.removesuffix(SUFFIX[registry.tasks[leaves[0]][1]])
     counted = counted_in(registry, leaves, bare, suite)
     if bare == suite.id and suite.averaged_over:
@@ -124,7 +143,7 @@ def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Sui
 def groups_of(registry: Registry) -> dict[str, list[str]]:
     """Group name -> members, for all strategies."""
     groups: dict[str, list[str]] = {}
-    datasets = [item for item in registry.datasets.values() if not item.metadata.twin_of]
+    datasets = [item for item in registry.datasets.values() if item.metadata.grouped]
     for suffix in SUFFIX.values():
         for dataset in datasets:
             suites = {suite.id for suite in registry.suites_of(dataset)}
@@ -136,7 +155,7 @@ def groups_of(registry: Registry) -> dict[str, list[str]]:
                 name + suffix
                 for axis in suite.partition
                 for dataset in registry.datasets_of(suite)
-                if not dataset.metadata.twin_of
+                if dataset.metadata.grouped
                 for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
             ]
             if parts:

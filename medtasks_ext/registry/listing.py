@@ -52,7 +52,14 @@ def _check_listed(registry: Registry, suite: Suite, key: str, names: list[str]) 
         more = f", and {len(absent) - 1} more are not there" if absent[1:] else ""
         raise MedtasksError(f"{key}: {what}{more}", where=suite.file, remedy=remedy)
     for name in names:
-        if twin := found[suite.key_of(name)].metadata.twin_of:
+        metadata = found[suite.key_of(name)].metadata
+        if metadata.draft:
+            raise MedtasksError(
+                f"{key}: {name!r} is a draft, and counts in no suite",
+                where=suite.file,
+                remedy="leave it out until `about.draft` is gone",
+            )
+        if twin := metadata.twin_of:
             raise MedtasksError(
                 f"{key}: {name!r} asks the rows of {twin} in another form, and counts in no suite",
                 where=suite.file,

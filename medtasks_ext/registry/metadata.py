@@ -145,6 +145,8 @@ class Metadata(Strict):
         official_budget: tokens that an answer may have in the suite's own runs of models that do not reason.
         verify: what could not be settled, one sentence each.
         twin_of: the dataset whose rows this one asks in another form, as a control; it belongs to no group.
+        draft: why the dataset is not ready to be reported, in one sentence. It can be run, and belongs to no
+            group.
     """
 
     name: str
@@ -167,6 +169,7 @@ class Metadata(Strict):
     official_budget: int | None = Field(default=None, ge=1)
     verify: list[str] = []
     twin_of: str | None = None
+    draft: str | None = Field(default=None, min_length=1)
 
     _facts: Facts = PrivateAttr()
 
@@ -217,6 +220,11 @@ class Metadata(Strict):
     def scoreable(self) -> bool:
         """Whether it is downloaded with its gold answers, without asking anyone."""
         return self.access == "open" and self._facts.download
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it belongs to groups and counts in means: it is neither a twin nor a draft."""
+        return not (self.twin_of or self.draft)
 
     def assigned_by(self, axis: str) -> AssignedBy:
         """Who says the value of specialties, stage or access: the suite's paper, or medtasks."""

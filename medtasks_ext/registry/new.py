@@ -128,7 +128,7 @@ def _language(tasks: Registry, suite: Suite) -> Question:
 
 def suite_of(tasks: Registry, task: str) -> str | None:
     """The suite that a name begins with, if any."""
-    return next((suite for suite in tasks.suites if task.startswith(f"{suite}_")), None)
+    return max((suite for suite in tasks.suites if task.startswith(f"{suite}_")), key=len, default=None)
 
 
 @dataclass(frozen=True)

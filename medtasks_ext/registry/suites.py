@@ -61,6 +61,7 @@ RESERVED = frozenset(
             "published_strategy",
             "official_budget",
             "twin_of",
+            "draft",
             "axes",
             "suite_words",
             "scoreable",
@@ -212,7 +213,9 @@ class Suite(Strict):
     #: the axis over whose values the suite's own figure is the mean, each counting once
     averaged_over: str | None = None
     left_out: dict[str, list[str]] = {}  # axis -> datasets that the means of its groups leave out
-    mean_rule: str = ""  # both in words
+    averaged: bool = True  # false: its tasks are measured unlike each other, so several have no mean
+    mean_rule: str = ""  # all three in words
+    apart: bool = False  # true: its datasets are in its own groups, and in none across suites
     assigned_by: AssignedBy  # who says what a dataset's specialties and stage are
     #: the suite's own word for who gets data -> ours; null where it does not say
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
@@ -242,7 +245,7 @@ class Suite(Strict):
         """Keep the folder that the file was read from."""
         self._folder = context or Path()
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The name of its folder, with which the names of its tasks begin."""
         return self._folder.name
@@ -315,6 +318,12 @@ class Suite(Strict):
             if language_name(code) is None:
                 raise ValueError(no_language(code))
         return given
+
+    @model_validator(mode="after")
+    def _has_one_rule(self) -> Suite:
+        if not self.averaged and (self.averaged_over or self.left_out):
+            raise ValueError("averaged: false leaves no mean for `averaged_over` or `left_out`")
+        return self
 
     @model_validator(mode="after")
     def _values_are_known(self) -> Suite:

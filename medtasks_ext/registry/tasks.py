@@ -137,8 +137,8 @@ class Dataset:
 
     @property
     def joined_later(self) -> bool:
-        """Whether its suite has a paper's datasets and this is none of them. Twins join no suite."""
-        return bool(self.suite.datasets) and not self.of_paper and not self.metadata.twin_of
+        """Whether its suite has a paper's datasets and this is none of them. Twins and drafts join none."""
+        return bool(self.suite.datasets) and not self.of_paper and self.metadata.grouped
 
     def values(self, suite: Suite, axis: str) -> list[str]:
         """Its values on an axis of a suite that it belongs to, or on a shared one.
@@ -453,10 +453,11 @@ class Registry:
         return list(dict.fromkeys(leaf for member in self.groups[name] for leaf in self.leaves(member)))
 
     def parts(self, name: str) -> list[list[str]]:
-        """The tasks behind a group's score: a mean over parts, each the mean of its tasks."""
+        """The tasks behind a group's score: a mean over parts, each the mean of its tasks. None: no score."""
         from medtasks_ext.registry.groups import parts_of
 
-        return parts_of(self, name) or [self.leaves(name)]
+        parts = parts_of(self, name)
+        return [self.leaves(name)] if parts is None else parts
 
     def resolve(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Requested name -> its tasks. Globs are allowed.
@@ -466,10 +467,15 @@ class Registry:
         """
         import fnmatch
 
+        from medtasks_ext.registry.groups import suite_of_group
+
         known = [*self.groups, *self.tags, *self.tasks]
         resolved: dict[str, list[str]] = {}
         for name in names:
             matches = fnmatch.filter(known, name) if any(mark in name for mark in "*?[") else []
+            if matches and (meant := suite_of_group(self, name)):
+                # names of a suite may begin as those of another: `SUITE_*` means this suite
+                matches = [match for match in matches if suite_of_group(self, match) is meant] or matches
             for match in matches or [name]:
                 if match not in known:
                     self._check_suite_of(match)

@@ -63,7 +63,7 @@ def compared(
     found = [
         item
         for suite in groups_of(tasks)
-        if suite.axis == "suite"
+        if suite.axis == "suite" and suite.parts
         for strategy in strategies
         for sample in (False, True)
         for item in _compared(entries, draws, suite, strategy, sample, scored)
@@ -113,7 +113,7 @@ def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
     found: _Scored = {}
     for place, entry in enumerate(entries):
         for item in entry.experiments.values():
-            if item.score is None or item.dataset.metadata.twin_of:
+            if item.score is None or not item.dataset.metadata.grouped:
                 continue
             for suite in tasks.suites_of(item.dataset):
                 key = (suite.id, item.strategy, item.sample)

@@ -31,10 +31,10 @@ class Gap:
 
 
 def gaps(entry: Entry, tasks: Registry, strategies: Sequence[str]) -> list[Gap]:
-    """An entry's tasks without a score, in the registry's order; twins of datasets belong to no suite."""
+    """An entry's tasks without a score, in the registry's order; twins and drafts belong to no suite."""
     found = []
     for dataset in tasks.datasets.values():
-        if dataset.metadata.twin_of:
+        if not dataset.metadata.grouped:
             continue
         for strategy in strategies:
             item = entry.experiments.get(dataset.task(strategy))

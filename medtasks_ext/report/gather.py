@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,7 +142,7 @@ def _parted(entries: Sequence[Entry]) -> list[Entry]:
         for sample in sorted(kinds):
             some = {name: item for name, item in entry.experiments.items() if item.sample is sample}
             label = f"{entry.label} (sample rows)" if sample and len(kinds) > 1 else entry.label
-            found.append(replace(entry, experiments=some, label=label))
+            found.append(entry.part(some, label))
     return found
 
 
@@ -152,7 +152,7 @@ def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[
     for entry in entries:
         some = {name: item for name, item in entry.experiments.items() if item.strategy in strategies}
         if some or (entry.groups and "zero_shot" in strategies):
-            found.append(replace(entry, experiments=some))
+            found.append(entry.part(some))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.registry.groups import shared_group_name
+from medtasks_ext.registry.groups import is_apart, shared_group_name
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Asked, comparable, unlike_the_paper
 from medtasks_ext.results.rollup import counted_parts
@@ -39,7 +39,8 @@ class Group:
         suite: the suite inside which it is; None across suites.
         name: of the registry's group, without a strategy's suffix; empty where there is none.
         datasets: ids.
-        parts: the ids behind its score, a mean over parts, each the mean of its tasks.
+        parts: the ids behind its score, a mean over parts, each the mean of its tasks; none where its tasks
+            have no mean.
         derived: whether it stands for several values of its axis: a set of the suite's, or the mean over all.
     """
 
@@ -53,8 +54,8 @@ class Group:
 
     @cached_property
     def counted(self) -> frozenset[str]:
-        """Datasets that its score is taken over."""
-        return frozenset(name for part in self.parts for name in part)
+        """Datasets that its score is taken over; where there is no score, all."""
+        return frozenset(name for part in self.parts or [self.datasets] for name in part)
 
     @cached_property
     def n_tasks(self) -> int:
@@ -135,14 +136,16 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
     """All groups that hold a dataset: all tasks, suites, their axes, and axes across suites."""
     members: dict[tuple[str, str, str | None], list[str]] = {}
     for dataset in tasks.datasets.values():
-        if dataset.metadata.twin_of:
+        if not dataset.metadata.grouped:
             continue
-        places: list[tuple[str, str, str | None]] = [(ALL, ALL, None)]
+        alone = is_apart(tasks, dataset)
+        places: list[tuple[str, str, str | None]] = [] if alone else [(ALL, ALL, None)]
         for suite in tasks.suites_of(dataset):
             places.append(("suite", suite.id, suite.id))
             for axis in (*ACROSS, *suite.axes):
                 for value in dataset.values(suite, axis):
-                    places += [(axis, value, suite.id), *([(axis, value, None)] if axis in ACROSS else [])]
+                    across = axis in ACROSS and not alone
+                    places += [(axis, value, suite.id), *([(axis, value, None)] if across else [])]
         for place in dict.fromkeys(places):
             members.setdefault(place, []).append(dataset.id)
     groups = [_group(tasks, *place, tuple(ids)) for place, ids in members.items()]
@@ -164,7 +167,7 @@ def _derived(tasks: Registry, suite: Suite, axis: str, values: Sequence[Group]) 
             sets.append(replace(group, name=f"{suite.id}_{name}", derived=True))
     inside = {value for members in suite.sets.get(axis, {}).values() for value in members}
     columns = [*(item for item in values if item.value not in inside), *sets]
-    if len(columns) < 2:
+    if len(columns) < 2 or not suite.averaged:
         return sets
     ids = tuple(dict.fromkeys(one for item in columns for one in item.datasets))
     # the column of a table, not the suite's own figure: each value counts once, whatever its number of tasks
@@ -179,6 +182,8 @@ def _group(tasks: Registry, axis: str, value: str, suite: str | None, ids: tuple
         name = shared_group_name(axis, value) or ""
     else:
         name = tasks.suites[suite].group_name(axis, value) or ""
+    if suite and not tasks.suites[suite].averaged and len(ids) > 1:
+        return Group(axis, value, suite, name if name in tasks.groups else "", ids, ())
     if name not in tasks.groups:
         of_paper = tuple(one for one in ids if suite and tasks.suites[suite].lists(tasks.datasets[one].key))
         return Group(axis, value, suite, "", ids, (of_paper or ids,))
@@ -276,12 +281,12 @@ def _computed(
             strategy,
             groups[place],
             sample=items[0].sample,
-            score=values[layout.way[place]] if counted[place] else None,
+            score=values[layout.way[place]] if counted[place] and groups[place].parts else None,
             low=low,
             high=high,
             valid=beside.valid if beside else valid[place],
             readable=readable[place],
-            if_readable=if_readable[layout.way[place]] if counted[place] else None,
+            if_readable=if_readable[layout.way[place]] if counted[place] and groups[place].parts else None,
             cut=cut[place],
             scored=int(counted[place]),
             documents=int(documents[place]),

@@ -1,6 +1,7 @@
 """Which names the table at the end of a run holds: what was asked for, suites, and their main axes.
 
 A mean over tasks of several suites has no meaning, so a group that joins suites has no row: its suites have.
+A few tasks that have no mean are rows themselves.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def outline(registry: Registry, requested: Iterable[str]) -> Outline:
     for name in requested:
         places = _places(registry, [name])
         n = len(registry.leaves(name))
-        if len(places) > 1 and n <= _FEW:
+        if n <= _FEW and (len(places) > 1 or not registry.parts(name)):
             single |= dict.fromkeys(registry.leaves(name))
         elif len(places) == 1 and n <= _SMALL and name not in _suites(places):
             single[name] = None
@@ -87,7 +88,7 @@ def _in_order(registry: Registry, places: Iterable[tuple[str, str]]) -> Iterator
 
 def _axes(registry: Registry, name: str, strategy: str) -> dict[str, dict[str, str]]:
     suite = registry.suites[name]
-    datasets = [item for item in registry.datasets_of(suite) if not item.metadata.twin_of]
+    datasets = [item for item in registry.datasets_of(suite) if item.metadata.grouped]
     found = {}
     for axis in suite.main_axes:
         values = {value for dataset in datasets for value in dataset.values(suite, axis)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.glossary import meaning, rule
+from medtasks_ext.prompts.dialogue import transcript
 from medtasks_ext.prompts.strategies import strategy_line
 from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.rows.expressions import UNFIT, Template
@@ -16,9 +17,11 @@ from medtasks_ext.rows.spec import dataset_spec
 if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
+    from medtasks_ext.rows.spec import Prompt
 
 _LENGTH = 4000  # of an instruction: some list hundreds of labels
 _LINE = "{{ strategy }}"
+_LAST_TURN = "{{ input }}"  # what `prompt.input` is by default
 _OFFICIAL = (
     "Some entries were asked in the official wording that came with the rows (see their settings); below is "
     "medtasks' own."
@@ -64,13 +67,24 @@ def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str,
     for strategy in strategies:
         cot = reasons(strategy)
         line = strategy_line(dataset, spec, cot=cot)
-        shown = prompt.input if cot or not prompt.cue else f"{prompt.input}\n{prompt.cue}"
+        shown = _input(prompt) if cot or not prompt.cue else f"{_input(prompt)}\n{prompt.cue}"
         found[strategy] = {
             "instruction": cut(instruction.replace(_LINE, line).rstrip(), _LENGTH),
             "input": cut(shown.replace(_LINE, line), _LENGTH),
             "strategy_line": line,
         }
     return found
+
+
+def _input(prompt: Prompt) -> str:
+    """What follows the instruction: of a dialogue the turns, or the column that holds them."""
+    if prompt.messages is None:
+        return prompt.input
+    if isinstance(prompt.messages, str):
+        turns = f"{{{{ {prompt.messages} }}}}, turn by turn"
+    else:
+        turns = transcript([{"role": turn.role, "content": turn.content} for turn in prompt.messages])
+    return turns if prompt.input == _LAST_TURN else f"{turns}\n\n{prompt.input}"
 
 
 def _instruction(dataset: Dataset, text: str, answer: dict[str, Any]) -> str:

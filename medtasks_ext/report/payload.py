@@ -11,6 +11,7 @@ import numpy as np
 
 from medtasks_ext import __version__
 from medtasks_ext.errors import some
+from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
 from medtasks_ext.report.examples import examples
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
+    from medtasks_ext.stats.bootstrap import Interval
 
 SCHEMA = 1
 Text = Literal["none", "open", "all"]
@@ -69,6 +71,7 @@ def payload(report: Report, text: Text = "open") -> dict[str, Any]:
         "groups": _groups(report, axes),
         "standings": _standings(report),
         "comparisons": [_comparison(item, place) for item in report.comparisons],
+        "labels": _labels(report),
         "judges": _judges(report, place),
         "coverage": _coverage(report, place),
         "differences": [{"text": line} for line in report.differences],
@@ -158,7 +161,8 @@ def _dataset(tasks: Registry, dataset: Dataset) -> dict[str, Any]:
     return {
         **{axis: _one_or_more(tasks.values(dataset, axis)) for axis in suite_axes()},
         "id": dataset.id,
-        "name": record.name,
+        "name": f"{record.name} (draft)" if record.draft else record.name,
+        "draft": record.draft,
         "suite": _one_or_more([suite.id for suite in suites]),
         "summary": record.summary,
         "language": record.language,
@@ -183,6 +187,8 @@ def _dataset(tasks: Registry, dataset: Dataset) -> dict[str, Any]:
             if (axes := [axis for axis in suite.left_out if suite.leaves_out(axis, dataset.key)])
         },
         "added": [dataset.suite.id] if dataset.joined_later else [],
+        "apart": is_apart(tasks, dataset),
+        "averaged": all(suite.averaged for suite in suites),
     }
 
 
@@ -261,6 +267,52 @@ def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> f
     if zero.settings.get("rows") != item.settings.get("rows") or draws[0] is None or draws[1] is None:
         return None
     return number(float((draws[1] - draws[0]).std()))
+
+
+_LABELS = (
+    *("entry", "strategy", "suite", "axis", "value", "score", "low", "high", "tasks", "documents"),
+    *("of_all", "of_all_low", "of_all_high", "documents_of_all", "sources"),
+)
+
+
+def _labels(report: Report) -> dict[str, Any] | None:
+    """Scores by label, axes with their labels in the order of display; None where no document has one.
+
+    Of departments the primary ones: a table by secondary ones is no help on a page.
+    """
+    shown = [row for row in report.labels if not row.secondary]
+    axes: dict[str, list[str]] = {}
+    for row in shown:
+        values = axes.setdefault(row.axis, [])
+        values += [row.value] if row.value not in values else []
+    entries, sources = _places(report.entries), list(dict.fromkeys(row.sources for row in shown))
+    rows = [
+        {
+            "entry": entries[id(row.entry)],
+            "strategy": report.strategies.index(row.strategy),
+            "suite": row.suite,
+            "axis": row.axis,
+            "value": axes[row.axis].index(row.value),
+            "score": number(row.score),
+            **_ends(row.interval, "low", "high"),
+            "tasks": row.tasks,
+            "documents": row.documents,
+            "of_all": number(row.of_all),
+            **_ends(row.interval_of_all, "of_all_low", "of_all_high"),
+            "documents_of_all": row.documents_of_all,
+            "sources": sources.index(row.sources),
+        }
+        for row in shown
+    ]
+    return {"axes": axes, "sources": sources, "rows": _columns(rows, _LABELS)} if rows else None
+
+
+def _ends(interval: Interval | None, low: str, high: str) -> dict[str, float | None]:
+    return (
+        {low: None, high: None}
+        if interval is None
+        else {low: number(interval.low), high: number(interval.high)}
+    )
 
 
 _GROUPS = (

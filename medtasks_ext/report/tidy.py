@@ -53,6 +53,7 @@ def _of_dataset(tasks: Registry) -> _Columns:
         "name": ("string", lambda dataset: dataset.metadata.name),
         **{axis: ("string", _listed(axis, tasks)) for axis in _axes()},
         "twin_of": ("string", lambda dataset: dataset.metadata.twin_of),
+        "draft": ("string", lambda dataset: dataset.metadata.draft),
     }
 
 
@@ -208,7 +209,18 @@ _FIRST = ("suite", "dataset", "name", "task", "strategy", "entry", "model", "kin
 
 def _last() -> tuple[str, ...]:
     return (
-        *("n", "valid", "cut", "inputs_cut", "unclosed", *_axes(), "twin_of", "task_version", "prompt"),
+        *(
+            "n",
+            "valid",
+            "cut",
+            "inputs_cut",
+            "unclosed",
+            *_axes(),
+            "twin_of",
+            "draft",
+            "task_version",
+            "prompt",
+        ),
         *(
             "data",
             "rows",

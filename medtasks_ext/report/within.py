@@ -81,7 +81,7 @@ def _lines(pair: Pair, draws: Mapping[int, Array], suites: Sequence[Group]) -> I
     shared: dict[str, dict[str, Shared]] = {}
     for name, one in pair.before.experiments.items():
         other = pair.after.experiments.get(name)
-        if other is None or one.dataset.metadata.twin_of:
+        if other is None or not one.dataset.metadata.grouped:
             continue
         scores = shared_scores(one, other, draws.get(id(one)), draws.get(id(other)))
         if scores is not None:

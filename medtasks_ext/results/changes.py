@@ -161,15 +161,7 @@ def shared_scores(
         return None
     try:
         _check_alike(one, other)
-        alike = ("rows", "documents")
-        if (
-            first is not None
-            and second is not None
-            and one.n == other.n
-            and one.whole
-            and other.whole
-            and all(one.settings.get(name) == other.settings.get(name) for name in alike)
-        ):
+        if first is not None and second is not None and _same_documents(one, other):
             return Shared(
                 one.score,
                 other.score,
@@ -232,6 +224,18 @@ def _same_rows(one: Experiment, other: Experiment) -> bool:
     if one.strategy != other.strategy:
         return one.settings.get("data") == other.settings.get("data")
     return one.settings.get("rows") == other.settings.get("rows")
+
+
+def _same_documents(one: Experiment, other: Experiment) -> bool:
+    """Whether both scores are known to rest on the same documents, without a look at these."""
+    if one.n != other.n or one.settings.get("documents") != other.settings.get("documents"):
+        return False
+    if one.settings.get("rows") != other.settings.get("rows"):
+        # a strategy's prompt is part of its rows: their names tell, where names say which document it is
+        names = one.loaded.get("names_hash")
+        if names is None or names != other.loaded.get("names_hash") or not _same_rows(one, other):
+            return False
+    return one.whole and other.whole
 
 
 def _check_alike(one: Experiment, other: Experiment) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -195,6 +196,17 @@ class Entry:
         """Tell the experiments under which conditions they came about: a part of these is the entry's."""
         for item in self.experiments.values():
             item.asked = asked(item, self.settings)
+
+    def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
+        """The entry with some of its experiments alone; under which conditions these came about is known.
+
+        Args:
+            experiments: task -> experiment.
+            label: another one than the entry has.
+        """
+        found = copy(self)
+        found.experiments, found.label = experiments, self.label if label is None else label
+        return found
 
     @property
     def limited(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,11 @@ class Labels:
     #: whose words `rows_hash` is taken in; None for those of the runs that the labels come from
     wording: str | None = None
 
+    @property
+    def sources(self) -> list[str]:
+        """The name of the file that says it; none where the rows do."""
+        return [] if self.where == self.task else [Path(self.where).name]
+
     def knows(self, document: str) -> bool:
         """Whether it says anything of a document."""
         return document in self.by_question or document.rpartition("#")[0] in self.by_question
@@ -67,6 +73,12 @@ class LabelScore:
     interval_of_all: Interval | None
     documents_of_all: int
     sample: bool  # whether the rows are synthetic
+    sources: tuple[str, ...] = ()  # names of the files that say the labels; none where the rows do
+
+    @property
+    def secondary(self) -> bool:
+        """Whether it is of a secondary department; its primary one has a score, too."""
+        return self.axis == DEPARTMENT and "," in self.value
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,7 @@ class Labelled:
     item: Experiment
     scores: DocumentScores  # of its documents
     labels: Labels
+    places: Mapping[str, list[int]]  # label -> places of the documents that have it
 
 
 def labelled(item: Experiment, labels: Labels) -> Labelled:
@@ -99,16 +112,20 @@ def labelled(item: Experiment, labels: Labels) -> Labelled:
             where=labels.where,
             remedy="label the rows that this run was asked",
         )
-    return Labelled(item, scores, labels)
+    places: dict[str, list[int]] = {}
+    for place, document in enumerate(scores.documents):
+        for value in labels.of(document):
+            places.setdefault(value, []).append(place)
+    return Labelled(item, scores, labels, places)
 
 
 def restricted(found: Labelled, value: str) -> Experiment | None:
     """An experiment on its documents with a label alone; None where none of them has a score."""
     item, labels, scores = found.item, found.labels, found.scores
-    has = np.array([value in labels.of(document) for document in scores.documents], dtype=bool)
-    if not (has & scores.scored).any():
+    places = found.places.get(value)
+    if places is None or not scores.scored[places].any():
         return None
-    some = _chosen(scores, has)
+    some = _chosen(scores, places)
     settings = {**item.settings, "documents": f"{labels.axis} {value}"}
     return replace(
         item,
@@ -122,18 +139,17 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
     )
 
 
-def _chosen(scores: DocumentScores, has: Array) -> DocumentScores:
-    places = np.flatnonzero(has).tolist()
+def _chosen(scores: DocumentScores, places: list[int]) -> DocumentScores:
     return replace(
         scores,
         documents=[scores.documents[place] for place in places],
         contents=[scores.contents[place] for place in places],
-        units=scores.units[has],
-        scored=scores.scored[has],
-        scores=scores.scores[has],
-        valid=scores.valid[has],
-        unclosed=scores.unclosed[has],
-        counts=scores.counts[has],
+        units=scores.units[places],
+        scored=scores.scored[places],
+        scores=scores.scores[places],
+        valid=scores.valid[places],
+        unclosed=scores.unclosed[places],
+        counts=scores.counts[places],
     )
 
 
@@ -227,7 +243,7 @@ def label_scores(
     for entry in entries:
         places: dict[tuple[str, str, str], list[Labelled]] = {}
         for item in entry.experiments.values():
-            if item.score is None or item.dataset.metadata.twin_of:
+            if item.score is None or not item.dataset.metadata.grouped:
                 continue
             try:
                 for one in _of_item(entry, item, labels, used, faults, known):
@@ -285,8 +301,10 @@ def _scores(
     axis: str,
     found: Sequence[Labelled],
 ) -> Iterator[LabelScore]:
+    drawn = {id(one.item): one.item.read_resampled() for one in found}
     for value in dict.fromkeys(value for one in found for value in one.labels.values):
-        some = [(one.item, part) for one in found if (part := restricted(one, value))]
+        having = [one for one in found if value in one.places]
+        some = [(one.item, part) for one in having if (part := restricted(one, value))]
         if not some:
             continue
         whole, parts = zip(*some, strict=True)
@@ -301,9 +319,10 @@ def _scores(
             tasks=len(parts),
             documents=sum(part.n for part in parts),
             of_all=float(np.mean([item.score for item in whole])),
-            interval_of_all=_interval(item.read_resampled() for item in whole),
+            interval_of_all=_interval(drawn[id(item)] for item in whole),
             documents_of_all=sum(item.n for item in whole),
             sample=entry.sample,
+            sources=tuple(sorted({source for one in having for source in one.labels.sources})),
         )
 
 

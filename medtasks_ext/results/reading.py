@@ -41,7 +41,7 @@ from medtasks_ext.stats.bootstrap import Interval, task_intervals
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.runs.records import Sample, TaskRecord
+    from medtasks_ext.runs.records import Sample
 
 #: model arguments that say where or how fast a model runs, not what it answers
 INFRASTRUCTURE = {
@@ -185,20 +185,20 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
             continue
-        path = files.task_file(name)
+        where = str(files.task_file(name))
         if name not in tasks.tasks:
-            faults.append(unknown_tasks([name], str(path)))
+            faults.append(unknown_tasks([name], where))
             continue
         if not files.is_sealed(entry):
             what = f"responses of {name} are not those with which the task was finished"
             faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
-            item = _medtasks_task(folder, name, files.read_task(name), tasks, faults)
+            item = _medtasks_task(files, name, where, tasks, faults)
             note_choice(record, name, item)
-            add_experiment(experiments, item, name, str(path), faults)
+            add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
-            faults.append(Fault(str(path), what, "medtasks rescore RUN"))
+            faults.append(Fault(where, what, "medtasks rescore RUN"))
     return Entry(
         model=manifest.identity.model_name,
         label="",
@@ -212,13 +212,13 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
 
 
 def _medtasks_task(
-    folder: Path, name: str, stored: TaskRecord, tasks: Registry, faults: list[Fault]
+    files: RunFolder, name: str, where: str, tasks: Registry, faults: list[Fault]
 ) -> Experiment:
+    stored = files.read_task(name)
     dataset, strategy = asked_task(tasks, name, stored["config"])
-    files = RunFolder(folder)
-    metrics, nan = without_nan(stored["metrics"], str(files.task_file(name)))
+    metrics, nan = without_nan(stored["metrics"], where)
     faults += nan
-    run = RunResults(folder, "", {})
+    run = RunResults(files.path, "", {})
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,

@@ -57,7 +57,7 @@ def roll_up(
         sizes: task -> number of documents, for finished tasks.
         resampled: task -> its score on each resample, for the interval.
         parts: the tasks behind the score, where it is a mean over parts, each the mean of its tasks;
-            other tasks of the group are run and shown without counting.
+            other tasks of the group are run and shown without counting. An empty list: there is no score.
     """
     counted = counted_parts(tasks, {task for task, item in metrics.items() if "score" in item}, parts)
     done = [metrics[task] for task in tasks if task in metrics]
@@ -72,7 +72,7 @@ def roll_up(
         name=name,
         score=mean(value for value in means if value is not None),
         valid=mean([item["valid"] for item in done if "valid" in item]),
-        n_scored=len(scored),
+        n_scored=len(scored) if parts is None or parts else sum("score" in item for item in done),
         n_tasks=sum(map(len, parts or [tasks])),
         n_documents=sum(sizes.get(task, 0) for task in tasks),
         sample=any("SAMPLE_DATA" in item for item in done),
@@ -87,9 +87,9 @@ def counted_parts(
 
     Args:
         scored: tasks that have a score.
-        parts: the tasks behind the score, where it is a mean over parts.
+        parts: the tasks behind the score, where it is a mean over parts; an empty list where there is none.
     """
-    counted = [[task for task in part if task in scored] for part in parts or [tasks]]
+    counted = [[task for task in part if task in scored] for part in ([tasks] if parts is None else parts)]
     return [part for part in counted if part]
 
 

@@ -7,7 +7,7 @@ rate the same answers otherwise say something of themselves, and nothing of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Literal
 
@@ -80,12 +80,9 @@ def _by_strategy(entry: Entry) -> dict[str, Entry]:
     """Strategy -> the entry with what was asked so, each experiment under its dataset's zero-shot name."""
     strategies = sorted({item.strategy for item in entry.experiments.values()}, key=strategy_order)
     return {
-        strategy: replace(
-            entry,
-            label=f"{entry.label}, {strategy_title(strategy)}",
-            experiments={
-                item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy
-            },
+        strategy: entry.part(
+            {item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy},
+            f"{entry.label}, {strategy_title(strategy)}",
         )
         for strategy in strategies
     }

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import git_blob, has_digest, sha256_of
@@ -21,9 +22,11 @@ from medtasks_ext.rows.folders import CACHE_REMEDY, FETCHED, data_dir
 if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Source
 
+_FIRST_USE = "first_use"  # folder of the cache: what files that are not pinned held at first
 _OTHERWISE = "put the files below MEDTASKS_DATA_DIR"
 _TERMS = "accept the terms on the dataset's page and run `hf auth login`"
 _SHA256, _GIT_SHA1 = 64, 40  # hexadecimal digits
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([0-9a-f]{40})/(.+)")
 _ARCHIVE = re.compile(r"https://github\.com/([^/]+/[^/]+)/archive/([0-9a-f]{40})\.zip")
 
@@ -59,7 +62,7 @@ class RemoteFile:
     @property
     def is_pinned(self) -> bool:
         """Whether its content is known before it is fetched; a commit of the hub names it, too."""
-        return bool(self.digest or self.repo)
+        return bool(self.digest or (self.repo and _COMMIT.fullmatch(self.revision)))
 
     @property
     def urls(self) -> list[str]:
@@ -110,7 +113,7 @@ class RemoteFile:
         failed: list[MedtasksError] = []
         if self.repo:
             try:
-                return self._checked(self._from_hub())
+                return self._as_at_first(self._checked(self._from_hub()))
             except MedtasksError as error:
                 failed.append(error)
         elif is_offline():
@@ -121,7 +124,7 @@ class RemoteFile:
             )
         for url in [] if is_offline() else self.urls:
             try:
-                return self._from(url)
+                return self._as_at_first(self._from(url))
             except MedtasksError as error:
                 failed.append(error)
         raise self._nowhere(failed)
@@ -154,6 +157,27 @@ class RemoteFile:
         drop(path)
         what = "sends other content than is pinned" if self.digest else "arrives damaged"
         raise MedtasksError(what, where=url or self.source, remedy=f"try again later, or {_OTHERWISE}")
+
+    def _as_at_first(self, path: Path) -> Path:
+        """The file, if it is what it was at its first use. The first use of an unpinned file is recorded.
+
+        Raises:
+            MedtasksError: the source sends other content than before.
+        """
+        if self.is_pinned:
+            return path
+        record = cache_dir() / _FIRST_USE / f"{hashlib.sha256(self.source.encode()).hexdigest()[:16]}.json"
+        found = sha256_of(path)
+        if not record.is_file():
+            write_json(record, {"source": self.source, "sha256": found})
+        elif read_json(record)["sha256"] != found:
+            drop(path)
+            raise MedtasksError(
+                "is not pinned, and has other content than was recorded for it",
+                where=self.source,
+                remedy=f"if the new content is right, remove {record}: scores on it are others than before",
+            )
+        return path
 
     def _nowhere(self, failed: list[MedtasksError]) -> MedtasksError:
         if len(failed) == 1:

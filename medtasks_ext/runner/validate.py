@@ -13,6 +13,7 @@ from medtasks_ext.errors import some
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import STRATEGIES, Dataset, Registry
 from medtasks_ext.registry.tasks import TASK_FILE
@@ -109,9 +110,9 @@ class _Folder(DeclaredFolder):
         name, registry = self.dataset.task(strategy), self._own_registry
         documents = build_task(registry, name, Settings(data="sample", prompts="own")).eval_docs
         for document in documents:
-            if "{{" in document["prompt"] + document["system"] or not document["prompt"].strip():
+            if "{{" in shown(document) + document["system"] or not document["prompt"].strip():
                 yield (
-                    f"{name}: the prompt of row {document['id']} is not rendered: {document['prompt'][:60]!r}"
+                    f"{name}: the prompt of row {document['id']} is not rendered: {shown(document)[:60]!r}"
                     " → name columns or fields of the row in it"
                 )
         perfect = _evaluated(registry, name, Oracle())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,11 @@ class RunFolder:
         """What judges said."""
         return self.path / "judgements"
 
+    @cached_property
+    def tasks(self) -> Path:
+        """Results of tasks, and what they stand on."""
+        return self.path / "tasks"
+
     def asked_file(self, task: str, rank: int = 0) -> Path:
         """Requests of a task as one process sent them, until the task is scored."""
         return self.path / "prompts" / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl")
@@ -53,15 +59,15 @@ class RunFolder:
 
     def task_file(self, task: str) -> Path:
         """A task's result, or what a shard covers of it."""
-        return self.path / "tasks" / f"{task}.json"
+        return self.tasks / f"{task}.json"
 
     def resampled_file(self, task: str) -> Path:
         """A task's score on each bootstrap resample."""
-        return self.path / "tasks" / f"{task}.npy"
+        return self.tasks / f"{task}.npy"
 
     def scores_file(self, task: str) -> Path:
         """What each document contributed to a task's score."""
-        return self.path / "tasks" / f"{task}.parquet"
+        return self.tasks / f"{task}.parquet"
 
     def samples_file(self, task: str) -> Path:
         """lm-eval's record per document."""

@@ -31,6 +31,7 @@ METHOD_OF_CLUSTERS = "percentile bootstrap of clusters, 95 %"
 NOT_ESTIMATED = ("scored", "SAMPLE_DATA")
 _BLOCK = 2**20  # weights that are drawn at once
 _FACTOR = 2**21  # weights that are multiplied at once
+_KEPT = 500  # units; the weights of so many take half a megabyte, and are kept
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,14 @@ def resampling_weights(dataset: str, n: int, resamples: int = RESAMPLES, seed: i
         seed: of the generator.
 
     Returns:
-        (resamples, n), uint8; each row sums to n. (No unit is ever drawn 256 times.)
+        (resamples, n), uint8, read-only; each row sums to n. (No unit is ever drawn 256 times.)
     """
+    if n <= _KEPT:  # a report resamples some documents of one dataset for every model
+        return _kept_weights(dataset, n, resamples, seed)
+    return _weights(dataset, n, resamples, seed)
+
+
+def _weights(dataset: str, n: int, resamples: int, seed: int) -> Array:
     key = int.from_bytes(sha256(f"{seed} {dataset} {n}".encode()).digest()[:16], "little")
     generator = np.random.Generator(np.random.Philox(key=key))
     weights = np.empty((resamples, n), dtype=np.uint8)
@@ -77,7 +84,11 @@ def resampling_weights(dataset: str, n: int, resamples: int = RESAMPLES, seed: i
         rows = min(step, resamples - start)
         drawn = generator.integers(0, n, size=(rows, n), dtype=np.uint32) + n * np.arange(rows)[:, None]
         weights[start : start + rows] = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+    weights.flags.writeable = False
     return weights
+
+
+_kept_weights = lru_cache(maxsize=128)(_weights)
 
 
 def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:

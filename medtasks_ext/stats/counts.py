@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.statistic import Array, Matrix
 
 
+#: columns up to which counts are summed one by one: a sparse product takes longer to set up
+_NARROW = 16
+
+
 @dataclass(frozen=True)
 class Counts:
     """What each unit of a task contributes to the metrics that are computed from the same counts.
@@ -99,6 +103,9 @@ def by_unit(matrix: Matrix, units: Sequence[Hashable] | Array) -> Matrix:
     n_units, rows = _numbered(units)
     if n_units == len(rows):
         return matrix
+    if isinstance(matrix, np.ndarray) and 0 < matrix.shape[1] <= _NARROW:
+        sums = [np.bincount(rows, weights=column, minlength=n_units) for column in matrix.T]
+        return np.stack(sums, axis=1)
     from scipy.sparse import csr_array
 
     member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_units, len(rows)))

@@ -116,7 +116,7 @@ def leaderboard(browser: Chromium) -> dict[str, dict[str, str]]:
     tasks = "tasks: one.querySelector('.coverage, td.number > [title]')?.textContent"
     lines = on_all(
         browser,
-        "main table tbody tr",
+        "main table tbody:not(.pinned) tr",
         f"one.className === 'section' ? one.textContent : {{ {found}, {tasks} }}",
     )
     for line in lines:

@@ -369,3 +369,74 @@ def test_on_paper_the_part_that_is_shown_stands_in_light_colours_without_control
     browser.wait("[...document.querySelectorAll('main h4')].some((one) => one.textContent === '5-shot')")
     assert len(texts(browser, "main > .part")) == 1
     browser.call("Emulation.setEmulatedMedia", media="")
+
+
+# ---------------------------------------------------------------------- own runs, and documents with a label
+
+
+def test_own_runs_stand_above_published_models_and_keep_their_place(show):
+    browser = show("leaderboard")
+    pinned = texts(browser, "main tbody.pinned tr:not(.section) .name")
+    below = texts(browser, "main tbody:not(.pinned) tr.own .name")
+    assert sorted(pinned) == sorted(below) and len(pinned) == 3
+    assert all(texts(browser, "main tbody.pinned tr.own .name")) and "pinned" in whole(browser)
+    assert texts(browser, "main tbody:not(.pinned) tr:not(.own) .place") == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+    ]
+    browser.click("[data-key='sort-leaderboard score']")
+    assert texts(browser, "main tbody.pinned tr:not(.section) .name") == pinned[::-1]
+    go(browser, "leaderboard?kind=own")
+    assert texts(browser, "main tbody.pinned") == []
+
+
+def labelled(report):
+    """A report with scores by level of two runs of a suite and strategy, and one by department."""
+    columns = {
+        "entry": [0, 1, 0, 1, 0],
+        "strategy": [0] * 5,
+        "suite": ["mlb"] * 5,
+        "axis": ["difficulty"] * 4 + ["department"],
+        "value": [0, 0, 1, 1, 0],
+        "score": [0.31, 0.42, 0.77, 0.58, 0.5],
+        "low": [0.25, 0.4, 0.7, None, None],
+        "high": [0.35, 0.5, 0.8, None, None],
+        "tasks": [3, 3, 3, 2, 1],
+        "documents": [30, 30, 50, 40, 4],
+        "of_all": [0.6, 0.5, 0.6, 0.5, 0.4],
+        "of_all_low": [],
+        "of_all_high": [],
+        "documents_of_all": [80, 80, 80, 70, 9],
+        "sources": [0, 0, 0, 0, 1],
+    }
+    axes = {"difficulty": ["hard", "easy"], "department": [HOSTILE]}
+    return {**deepcopy(report), "labels": {"axes": axes, "sources": [[], [HOSTILE]], "rows": columns}}
+
+
+def test_scores_by_label_are_drawn_counted_and_said_whose_labels_they_are(show, report):
+    browser = show("labels?suite=mlb", of=labelled(report))
+    assert browser.complaints() == []
+    [svg] = browser.js("[...document.querySelectorAll('main svg')].map((one) => one.textContent)")
+    assert "hard" in svg and "easy" in svg
+    cells = on_all(browser, "main .scroll tbody tr", "[...one.cells].map((cell) => cell.textContent)")
+    assert [(row[0], row[2], row[4], row[5]) for row in cells] == [
+        ("hard", "0.310 [0.250, 0.350]", "30 of 80", "3"),
+        ("hard", "0.420 [0.400, 0.500]", "30 of 80", "3"),
+        ("easy", "0.770 [0.700, 0.800]", "50 of 80", "3"),
+        ("easy", "0.580 [–]", "40 of 70", "2"),
+    ]
+    said = whole(browser)
+    assert "the rows of the datasets themselves" in said and "stand on unlike documents" in said
+    browser.click("[data-key='label=department']")
+    assert "label=department" in address_of(browser) and HOSTILE in whole(browser)
+    assert browser.js("window.hit") is None and browser.complaints() == []
+    go(browser, "labels?suite=bridge")
+    assert "No result of this selection has such labels" in whole(browser)
+
+
+def test_a_report_without_labels_has_no_part_for_them(show):
+    browser = show("")
+    assert "Labels" not in texts(browser, "#views a")

@@ -5,13 +5,19 @@ import json
 import pytest
 import yaml
 
+from medtasks_ext.judge import cases
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.procedures import weighted_mean
 from medtasks_ext.judge.reply import UnreadableError
+from medtasks_ext.prompts.official.folding import split_at
+from medtasks_ext.prompts.official.juries import JuryWords
+from medtasks_ext.prompts.official.words import Origin
 from medtasks_ext.registry import registry
+from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.points import PointsError, read_points
 from tests.judge.server import Reply, Server, coded
 
+ORIGIN = Origin("grader.py", "1", "0123456789ab")
 TASK = "healthbench_full"
 NAME = "grader"
 
@@ -113,6 +119,21 @@ def test_a_criterion_that_is_asked_of_nobody_is_missing_and_asked_again(judged, 
     paid = len(server.asked)
     assert medtasks("judge", "run", "--jury", jury, "--prompts", "own").code == 0
     assert len(server.asked) == paid and metrics["judgements_missing"] == 0
+
+
+def test_each_criterion_is_asked_in_the_suites_own_words_where_these_are_wished(
+    medtasks, jury, server, tmp_path, monkeypatch
+):
+    slots = {f"<<{name}>>": Template(f"{{{{ {name} }}}}", "test") for name in ("question", "item", "response")}
+    words = JuryWords(split_at("GRADE <<question>> ; <<response>> BY <<item>>", slots), slots, ORIGIN)
+    monkeypatch.setattr(cases, "jury_words", lambda *_: words)
+    server.script = lambda asked, seen: Reply(json.dumps({"explanation": "-", "criteria_met": True}))
+    command = ["run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", "run"]
+    assert medtasks(*command).code == 0
+    assert medtasks("judge", "run", "--jury", jury, "--prompts", "official").code == 0
+    assert {asked.user.partition(" ")[0] for asked in server.asked} == {"GRADE"}
+    stored = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())
+    assert stored["metrics"]["judged"] == 1 and "in official words" in stored["jury"]
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_a_value_is_marked_where_medtasks_assigned_it_and_only_there(axis):
         assert ("†" in stated) == (dataset.metadata.assigned_by(axis) == "medtasks"), dataset.id
 
 
-def test_the_index_counts_the_datasets_that_are_no_twins():
-    records = [item.metadata for item in TASKS.datasets.values() if not item.metadata.twin_of]
+def test_the_index_counts_the_datasets_that_are_in_groups():
+    records = [item.metadata for item in TASKS.datasets.values() if item.metadata.grouped]
     for suite in SUITES:
         access = Counter(record.access for record in records if record.suite == suite)
         line = next(line for line in PAGES["README"].splitlines() if f"({suite}.md)" in line)

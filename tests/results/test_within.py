@@ -6,6 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from medtasks_ext.prompts.load import load_documents
+from medtasks_ext.registry import registry
 from tests.report.made import write_run
 
 A, B, F1 = "bridge_ade_identification", "bridge_chip_ctc", "bridge_mie"
@@ -82,6 +84,40 @@ def test_report_and_compare_say_the_same_of_strategies(medtasks, tmp_path, n):
             ("p", "p_value"), ("p_holm", "p_holm"), ("p_bh", "p_bh"), ("after", "score_after"),
         ):  # fmt: skip
             assert one[mine] == pytest.approx(other[theirs], abs=1e-12), (one["pair"], mine)
+
+
+def test_documents_of_the_same_names_are_compared_without_a_look_at_them(medtasks, tmp_path):
+    rng = np.random.default_rng(2)
+    scores = {f"{task}{suffix}": rng.beta(2, 2, 300).tolist() for task in (A, B) for suffix in ("", "_cot")}
+    run = write_run(tmp_path / "run", "ORG/a", scores)
+
+    def recorded(**facts):
+        """A strategy's prompt is part of its rows; `facts` are known of the rows of both."""
+        for task in scores:
+            file = run / "tasks" / f"{task}.json"
+            content = json.loads(file.read_text())
+            content["loaded"] |= {"rows_hash": f"rows of {task}", **facts}
+            file.write_text(json.dumps(content))
+        return answered(medtasks, "report", "run")["within"]
+
+    [paired], [known] = recorded(), recorded(names_hash="n1")
+    for name, value in paired.items():
+        assert known[name] == (value if isinstance(value, str) else pytest.approx(value, abs=1e-12)), name
+    [line] = [x for x in answered(medtasks, "compare", "run")["groups"] if x["name"] == "bridge"]
+    assert line["difference"] == pytest.approx(known["difference"], abs=1e-12)
+    assert line["p"] == pytest.approx(known["p_value"], abs=1e-12)
+    for task in scores:
+        (run / "tasks" / f"{task}.parquet").unlink()
+    assert recorded(names_hash="n1") == [known] and recorded(names_hash=None) == []
+
+
+def test_strategies_share_the_names_of_their_documents_and_other_rows_do_not():
+    def loaded(name, **asked):
+        return load_documents(registry().dataset(name), origin="sample", **asked)["test"][0].loaded.record()
+
+    zero, cot = (loaded("clinicbench/drug_interaction", cot=cot) for cot in (False, True))
+    assert zero["rows_hash"] != cot["rows_hash"] and zero["names_hash"] == cot["names_hash"]
+    assert loaded("bridge/mednli", cot=False)["names_hash"] != zero["names_hash"]
 
 
 def test_report_and_compare_say_the_same_of_two_models(medtasks, tmp_path):

@@ -59,8 +59,19 @@ function drawLeaderboard() {
       sort: "-score",
       sections: SECTIONS,
       sectionOf: (row) => row.section,
+      classOf: (row) => (isOwn(row.entry) ? "own" : ""),
+      pinned: pinnedRows(rows),
     }),
   ];
+}
+
+// Own runs above published models: they are never far down a long table.
+function pinnedRows(rows) {
+  const own = rows.filter((row) => isOwn(row.entry));
+  if (!own.length || own.length === rows.length) return null;
+  const heading =
+    "Own runs, pinned. Each stands at its place below once more; where it has no rank, the heading there says why";
+  return { heading, rows: own };
 }
 
 function emptySelection() {

@@ -61,6 +61,18 @@ const PARTS = [
     about:
       "What reasoning step by step, or five worked examples, change against asking directly (zero-shot). Right of the zero line is better.",
   },
+  ...(report.labels
+    ? [
+        {
+          id: "labels",
+          title: "Labels",
+          draw: drawLabels,
+          filters: true,
+          about:
+            "Scores on the documents with one label alone: a level of difficulty, a department, seen in training or not. Beside each stands the score on all documents of the same tasks.",
+        },
+      ]
+    : []),
   {
     id: "validity",
     title: "Validity",

@@ -82,7 +82,7 @@ const suiteGroup = (suite) => groupsOf(tasksOfSuite(suite), ["suite"]);
 
 const scoredByEntry = entries.map(() => 0);
 results.entry.forEach((entry, row) => {
-  if (isNumber(results.score[row]) && !datasets[results.dataset[row]].twin_of) scoredByEntry[entry] += 1;
+  if (isNumber(results.score[row]) && isGrouped(datasets[results.dataset[row]])) scoredByEntry[entry] += 1;
 });
 const scoredOf = (entry) => scoredByEntry[entry];
 

@@ -16,7 +16,8 @@ axes.forEach((axis, axisIndex) =>
     const members =
       axis.key === "all" ? counted : counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value));
     for (const suite of [null, ...suites]) {
-      const key = (suite ? members.filter((task) => isOfSuite(datasets[task], suite)) : members).join();
+      const inside = (task) => (suite ? isOfSuite(datasets[task], suite) : !datasets[task].apart);
+      const key = members.filter(inside).join();
       if (!key) continue;
       if (!groupSets.has(key)) groupSets.set(key, []);
       groupSets.get(key).push({ axis: axisIndex, value: valueIndex, suite });
@@ -28,14 +29,23 @@ axes.forEach((axis, axisIndex) =>
 // tasks may be averaged in two ways (a suite over its dimensions, its language over tasks).
 function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length)) {
   const wanted = ({ axis }) => (keys.includes(axes[axis].key) ? 0 : 1);
-  return [...(groupSets.get(tasks.join()) ?? [])].sort(
+  return [...(groupSets.get(together(tasks).join()) ?? [])].sort(
     (one, other) => wanted(one) - wanted(other) || one.axis - other.axis,
   );
 }
 
+const withResults = new Set(results.dataset);
+
+// Suites that stand apart count in no mean with other suites' tasks.
+function together(tasks) {
+  const among = tasks.filter((task) => !datasets[task].apart);
+  return among.some((task) => withResults.has(task)) ? among : tasks;
+}
+
 // A suite may leave data sets out of the means of an axis; its own groups are means over its paper's data sets,
 // unless they hold others only.
-function averaged(tasks, [group]) {
+function averaged(selected, [group]) {
+  const tasks = together(selected);
   if (!group) return tasks;
   const { suite } = group;
   const ofPaper = suite ? tasks.filter((task) => !datasets[task].added.includes(suite)) : tasks;
@@ -92,9 +102,10 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
     };
   }
   if (!rows.length) return null;
-  const score = mean(scored.map((row) => results.score[row]));
+  const unlike = scored.length > 1 && scored.some((row) => !datasets[results.dataset[row]].averaged);
+  const score = unlike ? null : mean(scored.map((row) => results.score[row]));
   const deviations = scored.map((row) => results.sd[row]);
-  const known = scored.length > 0 && deviations.every(isNumber);
+  const known = !unlike && scored.length > 0 && deviations.every(isNumber);
   const deviation = known ? Math.sqrt(sum(deviations.map((sd) => sd * sd))) / scored.length : null;
   const one = scored.length === 1 && tasks.length === 1 ? scored[0] : null;
   const range =

@@ -21,7 +21,7 @@ function sortedRows(rows, column, descending) {
 }
 
 // {name, caption, columns, rows, sort: default such as "-score", sections: [[id, heading]], sectionOf, limit: rows of a section that are
-// shown at first, keep(row): those shown beyond it}
+// shown at first, keep(row): those shown beyond it, classOf(row), pinned: {heading, rows} that stand above all, and at their place, too}
 function table({
   name,
   className = "",
@@ -33,6 +33,8 @@ function table({
   sectionOf = () => "",
   limit = Infinity,
   keep = () => false,
+  classOf = () => "",
+  pinned = null,
 }) {
   const key = `sort-${name}`;
   const current = option(key, sort);
@@ -45,20 +47,17 @@ function table({
   );
   const element = make("table", {}, make("caption", { textContent: caption }), make("thead", {}, head));
   const ordered = sortedRows(rows, column, descending);
+  const draw = (some) => some.map((row) => tableRow(row, columns, classOf(row)));
+  if (pinned?.rows.length) {
+    const above = ordered.filter((row) => pinned.rows.includes(row));
+    element.append(make("tbody", { className: "pinned" }, sectionRow(pinned.heading, columns), ...draw(above)));
+  }
   for (const [id, heading] of sections) {
     const members = ordered.filter((row) => sectionOf(row) === id);
     if (!members.length) continue;
     const body = make("tbody");
-    if (heading)
-      body.append(
-        make(
-          "tr",
-          { className: "section" },
-          make("th", { colSpan: columns.length, scope: "rowgroup" }, text("span", "", heading)),
-        ),
-      );
+    if (heading) body.append(sectionRow(heading, columns));
     const shown = onPaper ? members : members.filter((row, index) => index < limit || keep(row));
-    const draw = (some) => some.map((row) => tableRow(row, columns));
     body.append(...draw(shown));
     if (shown.length < members.length)
       body.append(moreRow(members.length - shown.length, columns, () => body.replaceChildren(...draw(members))));
@@ -176,10 +175,15 @@ function headCell(column, sorted, key) {
   return cell;
 }
 
-function tableRow(row, columns) {
+function sectionRow(heading, columns) {
+  const cell = make("th", { colSpan: columns.length, scope: "rowgroup" }, text("span", "", heading));
+  return make("tr", { className: "section" }, cell);
+}
+
+function tableRow(row, columns, className) {
   return make(
     "tr",
-    {},
+    { className },
     ...columns.map((column, index) => {
       const content = column.cell(row);
       const head = index === columns.findIndex((item) => item.head);

@@ -127,6 +127,7 @@ function drawTask() {
     dataset.twin_of
       ? note(`A twin of ${dataset.twin_of}: the same rows asked in another form. It counts in no mean and in no group.`)
       : null,
+    dataset.draft ? note(`A draft, which counts in no mean and in no group: ${dataset.draft}`) : null,
     taskFacts(dataset),
     taskScores(task),
     promptPart(page),

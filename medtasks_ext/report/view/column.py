@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.view.runs import LOG_SAMPLES, Answers
 from medtasks_ext.results.document_scores import score_statistic
@@ -203,7 +204,7 @@ class Column:
                 continue
             sample = self.record(place)
             document = sample["doc"]
-            texts = (document["prompt"], document["target"], _response(sample), self.keys[place])
+            texts = (shown(document), document["target"], _response(sample), self.keys[place])
             if any(words in str(text).casefold() for text in texts):
                 yield place
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.metrics.glossary import rule
+from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.view.column import CLUSTERS, Column, Flag, open_column
 from medtasks_ext.report.view.document import DocumentView, document_view
@@ -190,7 +191,7 @@ class DatasetPage:
             document, parsed = sample["doc"], sample["filtered_resps"][0]
             known = document.get("gold")
             gold = gold or (_short(known, _SHORT) or _NOTHING if known is not None else "")
-            asked = asked or _short(" ".join(str(document["prompt"]).split()), _INPUT)
+            asked = asked or _short(" ".join(shown(document).split()), _INPUT)
             answers.append(_answer(parsed))
         return {"key": self.keys[place], "gold": gold, "input": asked, "answers": answers}
 

@@ -1,0 +1,148 @@
+"""Files that nobody has pinned: said so, recorded at first use, refused with other content later."""
+
+import csv
+import io
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from medtasks_ext.prompts.load import _build
+from medtasks_ext.registry import registry
+from medtasks_ext.rows.missing import source_of
+from tests.conftest import declare_suites
+from tests.rows.hub_server import Hub
+
+URL, BRANCH, COMMIT, PINNED = (
+    "medhelm_live_sct_bench",
+    "medhelm_live_healthqa_br",
+    "medhelm_live_medxpertqa",
+    "healthbench_full",
+)
+KEYS = ("medhelm_live/sct_bench", "medhelm_live/healthqa_br", "medhelm_live/medxpertqa", "healthbench/full")
+UNPINNED = "(unpinned: recorded at first use, other content is refused later)"
+
+
+def rows_of(name):
+    lines = registry().datasets[name].sample_file.read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [{key: value for key, value in row.items() if key != "_split"} for row in rows]
+
+
+def as_csv(rows):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def as_parquet(rows):
+    content = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), content)
+    return content.getvalue()
+
+
+def as_lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub and a web server with the sample rows of these datasets; tasks and caches point there."""
+    server, root = Hub(), tmp_path / "tasks"
+    contents = {
+        URL: as_csv(rows_of(URL)),
+        BRANCH: as_parquet(rows_of(BRANCH)),
+        PINNED: as_lines(rows_of(PINNED)),
+    }
+    contents[COMMIT] = as_lines(rows_of(COMMIT))
+    for key in KEYS:
+        shutil.copytree(registry().root / key, root / key)
+    declare_suites(root)
+    for key in (KEYS[0], KEYS[3]):
+        file = root / key / "task.yaml"
+        text = file.read_text(encoding="utf-8")
+        for host in ("https://raw.githubusercontent.com", "https://openaipublic.blob.core.windows.net"):
+            text = text.replace(host, server.url)
+        file.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    constants = "huggingface_hub.constants"
+    monkeypatch.setattr(f"{constants}.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(f"{constants}.ENDPOINT", server.url)
+    template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(f"{constants}.HF_HUB_CACHE", str(tmp_path / "hub"))
+    for name in (BRANCH, COMMIT):
+        download = source_of(registry().datasets[name]).download
+        for file in (*download.test, *download.fewshot):
+            server.put(download.repo, download.revision, file, contents[name])
+    for name in (URL, PINNED):
+        download = source_of(registry().datasets[name]).download
+        address = download.test[0].format(revision=download.revision)
+        server.files[address.removeprefix(server.url)] = contents[name]
+    yield server
+    server.close()
+
+
+def change(hub, part, more):
+    """Serve other content, and forget what is here of it."""
+    path = next(path for path in hub.files if part in path)
+    hub.files[path] = more(hub.files[path])
+
+
+def lines_of(outcome, part):
+    return [line.strip() for line in outcome.out.splitlines() if part in line]
+
+
+def test_where_says_what_is_unpinned(medtasks, hub):
+    outcome = medtasks("data", "where", URL, BRANCH, COMMIT, PINNED)
+    assert outcome.code == 0, outcome.text
+    assert [line.endswith(UNPINNED) for line in lines_of(outcome, "sct_cleaned_full.csv")] == [True]
+    assert [line.endswith(UNPINNED) for line in lines_of(outcome, "healthqa-br.parquet")] == [True]
+    assert UNPINNED not in "".join(lines_of(outcome, "MedXpertQA@") + lines_of(outcome, "oss_eval.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "kept"),
+    [(URL, "sct_cleaned_full.csv", "cache/*"), (BRANCH, "healthqa-br.parquet", "hub/*")],
+)
+def test_the_first_use_holds_also_without_data_fetch(medtasks, hub, tmp_path, name, part, kept):
+    words = ("run", "--model", "oracle", "--tasks", name)
+    first = medtasks(*words, "--output_path", "first")
+    assert first.code == 0, first.text
+    record = next((tmp_path / "cache" / "first_use").glob("*.json"))
+    assert part in json.loads(record.read_text(encoding="utf-8"))["source"]
+    more = {
+        URL: lambda text: text.replace(b" the ", b" a "),
+        BRANCH: lambda text: as_parquet(rows_of(BRANCH)[1:]),
+    }
+    change(hub, part, more[name])
+    for folder in tmp_path.glob(kept):
+        if folder.is_dir() and folder.name != "first_use":
+            shutil.rmtree(folder)
+    _build.cache_clear()
+    later = medtasks(*words, "--output_path", "later")
+    assert later.code != 0 and "has other content than was recorded for it" in later.err
+    assert f"remove {record}" in later.err
+    record.unlink()
+    _build.cache_clear()
+    assert medtasks(*words, "--output_path", "accepted").code == 0
+
+
+def test_fetch_says_it_and_status_counts_it(medtasks, hub):
+    outcome = medtasks("data", "fetch", URL, BRANCH, COMMIT)
+    assert outcome.code == 0, outcome.text
+    said = {line.split()[1]: "1 file unpinned: recorded now" in line for line in lines_of(outcome, "✓")}
+    assert said == {URL: True, BRANCH: True, COMMIT: False}
+    status = json.loads(medtasks("data", "status", URL, BRANCH, COMMIT, "--json").out)
+    assert all(item["here"] for item in status)
+
+
+def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks, hub):
+    outcome = medtasks("data", "fetch", PINNED)
+    assert outcome.code == 1 and "sends other content than is pinned" in outcome.err

@@ -1,0 +1,101 @@
+"""Suites that stand apart from the others, and suites whose tasks have no mean."""
+
+import csv
+import json
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.suites import Suite
+from medtasks_ext.report.groups import groups_of
+from tests.report.made import write_run
+
+UNLIKE = "medhelm_live"
+TASKS = ("medhelm_live_medxpertqa", "medhelm_live_sct_bench")
+SCORES = {TASKS[0]: [1.0, 0.0, 0.0, 1.0], TASKS[1]: [0.5, 0.25, 1.0, 1.0], "bridge_mednli": [1.0, 1.0, 0.0]}
+
+
+def test_names_across_suites_and_names_of_another_suite_hold_none_of_it():
+    tasks = registry()
+    apart = {item.id for item in tasks.datasets.values() if item.suite.apart}
+    assert {*TASKS, "healthbench_full", "healthbench_professional"} <= apart
+    across = [name for name in (*tasks.groups, *tasks.tags) if name.startswith("medtasks_")]
+    assert across and not apart & {tasks.tasks[leaf][0].id for name in across for leaf in tasks.leaves(name)}
+    of_medhelm = {leaf for leaves in tasks.resolve(["medhelm_*"]).values() for leaf in leaves}
+    assert not set(TASKS) & of_medhelm and len({tasks.tasks[leaf][0] for leaf in of_medhelm}) == 37
+    assert set(tasks.resolve(["medhelm_live_*"])["medhelm_live_open"]) == set(TASKS)
+
+
+def test_several_of_its_tasks_have_no_score_and_one_has():
+    tasks = registry()
+    own = [group for group in groups_of(tasks) if group.suite == UNLIKE]
+    assert {bool(group.parts) for group in own if len(group.datasets) > 1} == {False}
+    assert {group.n_tasks for group in own if group.axis == "suite"} == {2}
+    assert [group.parts for group in own if group.value == "multiple_choice"] == [((TASKS[0],),)]
+    names = [name for name in (*tasks.groups, *tasks.tags) if name.startswith(UNLIKE)]
+    assert all(bool(tasks.parts(name)) == (len(tasks.leaves(name)) == 1) for name in names)
+
+
+def test_no_output_has_a_mean_of_them(medtasks, tmp_path):
+    for model in ("a", "b"):
+        write_run(tmp_path / model, model, SCORES)
+    shown = medtasks("report", "a", "b", "-o", "report")
+    assert shown.code == 0, shown.text
+    assert "MedHELM live: its tasks are measured unlike each other" in " ".join(shown.out.split())
+    table = list(csv.DictReader((tmp_path / "report" / "groups.csv").open(encoding="utf-8")))
+    scores = {(row["axis"], row["value"]): row["score"] for row in table if row["suite"] == UNLIKE}
+    assert (
+        scores["suite", UNLIKE] == scores["language", "en"] == "" and scores["task_type", "multiple_choice"]
+    )
+    assert [row["tasks_scored"] for row in table if row["axis"] == "all"] == ["1", "1"]
+    text = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    content = json.loads(
+        text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
+    )
+    flags = {item["id"]: (item["apart"], item["averaged"]) for item in content["datasets"]}
+    assert flags[TASKS[0]] == (True, False) and flags["bridge_mednli"] == (False, True)
+    assert flags["healthbench_full"] == (True, True)
+    assert not [item for item in content["comparisons"] if item["suite"] == UNLIKE]
+
+    compared = medtasks("compare", "a", "b", "--json")
+    assert compared.code == 0, compared.text
+    assert not [
+        name for name in _names(json.loads(compared.out)) if name.startswith(UNLIKE) and name not in TASKS
+    ]
+
+    card = medtasks("card", "a", "-o", "card", "--parts")
+    assert card.code == 0, card.text
+    written = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert f"| `{TASKS[0]}` |" in written and "| BRIDGE (partial) |" in written
+    assert "| MedHELM live" not in written
+    write_run(tmp_path / "alone", "c", {name: SCORES[name] for name in TASKS})
+    assert medtasks("card", "alone", "-o", "card_alone", "--parts").code == 0
+    assert f"| `{TASKS[1]}` |" in (tmp_path / "card_alone" / "medical-evaluation.md").read_text(
+        encoding="utf-8"
+    )
+
+
+def _names(found):
+    """All values under the keys `name`, `group` and `task`."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            if key in ("name", "group", "task") and isinstance(value, str):
+                yield value
+            yield from _names(value)
+    elif isinstance(found, list):
+        for value in found:
+            yield from _names(value)
+
+
+def test_the_end_of_a_run_shows_its_tasks(medtasks):
+    done = medtasks("run", "--model", "oracle", "--tasks", UNLIKE, "--data", "sample", "--output_path", "run")
+    assert done.code == 0, done.text
+    rows = [line.split()[0] for line in done.out.splitlines() if line.strip().startswith(UNLIKE)]
+    assert rows == list(TASKS) and "if every readable answer counted" not in done.out
+
+
+def test_a_suite_without_a_mean_cannot_say_how_it_is_taken():
+    given = registry().suites[UNLIKE].model_dump(exclude_unset=True) | {"averaged_over": "task_type"}
+    with pytest.raises((ValueError, MedtasksError), match="averaged: false leaves no mean"):
+        Suite.model_validate(given)
