@@ -44,6 +44,7 @@ def make_run(folder: str, n: int) -> int:
     samples: list[dict[str, Any]] = [
         json.loads(line) for line in dataset.sample_file.read_text(encoding="utf-8").splitlines() if line
     ]
+    samples = [row for row in samples if row["_split"] == "test"]  # examples are not asked
     local = Path(folder, "data", "bridge", TASK.removeprefix("bridge_"))
     local.mkdir(parents=True)
     with (local / "test.jsonl").open("w", encoding="utf-8") as file:
