@@ -8,11 +8,13 @@ one where there is none. Unread: there is an answer, and none was read.
 
 Speed is that of the filter, which gives both readings, in seconds of a processor: typical replies a second,
 and the slowest of the hostile texts, 1 MB each (brackets, quotes, marks, line ends, digits, halves of
-surrogate pairs, announcements, the answer itself, and random mixtures of them).
+surrogate pairs, announcements, the answer itself, and random mixtures of them; lines of a right answer, all
+equal or all different, alone and with noise between them).
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import time
@@ -114,6 +116,7 @@ HOSTILE = [
     ),
     *("// a\n", "A, ", "A\n"),
 ]
+NOISE = [mark * length for mark in "İ{}[]\"'`*" for length in (1, 8, 40)]
 SIZE, REPLIES = 1_000_000, 400
 
 
@@ -125,6 +128,16 @@ def hostile(name: str, document: Any) -> Iterator[str]:
         yield (unit * (SIZE // max(len(unit), 1) + 1))[:SIZE]
     mixed = random.Random(0)
     yield "".join(mixed.choices([*HOSTILE, *fields], k=SIZE))[:SIZE]
+    for lines in (_valid(document["target"], numbered=False), _valid(document["target"], numbered=True)):
+        yield "\n".join(lines)[:SIZE]
+        yield "\n".join(line for valid in lines for line in (valid, mixed.choice(NOISE)))[:SIZE]
+
+
+def _valid(target: str, *, numbered: bool) -> list[str]:
+    """Lines of a right answer, of 1 MB in all; with a number before their last character all differ."""
+    lines = target.split("\n")
+    many = itertools.islice(itertools.cycle(lines), SIZE * len(lines) // len(target + "\n") + 1)
+    return [f"{line[:-1]} {place}{line[-1:]}" if numbered else line for place, line in enumerate(many)]
 
 
 def seconds(read: Callable[[], object]) -> float:
@@ -152,7 +165,7 @@ def speed() -> None:
             for text in texts
         ]
         worst = max(times)
-        unit = texts[times.index(worst)][:20]
+        unit = texts[times.index(worst)][:40]
         print(f"| {kind} | {rate:,.0f} | {worst * 1e3:.0f} | {unit!r} |", flush=True)
 
 

@@ -13,7 +13,18 @@ from common import Row
 
 BENCHMARKS = (
     *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume"),
-    *("store", "report", "viewer", "leaderboard", "judge", "api", "stub", "stream_api", "stream_vllm"),
+    *(
+        "store",
+        "verify",
+        "report",
+        "viewer",
+        "leaderboard",
+        "judge",
+        "api",
+        "stub",
+        "stream_api",
+        "stream_vllm",
+    ),
 )
 
 

@@ -67,7 +67,7 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
         raise JsonError("nested too deeply") from None
     except ValueError:
         raise JsonError("a number of thousands of digits") from None
-    if sum(map(text.count, "[{")) > MAX_DEPTH and _is_deep(found):
+    if sum(map(text.count, "[{")) > MAX_DEPTH and is_deep(found):
         raise JsonError("nested too deeply")
     return found
 
@@ -76,7 +76,8 @@ _PLAIN = json.JSONDecoder()
 _STRICT = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
 
 
-def _is_deep(value: Any) -> bool:
+def is_deep(value: Any) -> bool:
+    """Whether a value is nested more deeply than `MAX_DEPTH`."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [

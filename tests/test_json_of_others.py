@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from medtasks_ext.answers.tolerant import json_text
+from medtasks_ext.answers.tolerant.reply import reply_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import MAX_DEPTH, JsonError, parse_json, read_json
 from medtasks_ext.rows.files import read_rows
@@ -77,3 +80,60 @@ def test_a_file_of_a_run_beyond_the_limits_is_named(tmp_path):
     path.write_text(nested(3_000))
     with pytest.raises(MedtasksError, match="nested too deeply"):
         read_json(path)
+
+
+def in_answer(text: str) -> list[json_text.Value]:
+    """What the reader of models' answers finds, which forgives slips."""
+    return json_text.values(text, reply_of(text))
+
+
+@given(st.lists(VALUES) | st.dictionaries(st.text(), VALUES))
+def test_json_without_slips_is_the_same_to_the_reader_of_answers(value):
+    text = json.dumps(value)
+    assert [found.value for found in in_answer(text)] == [parse_json(text)]
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1, 900])
+def test_the_reader_of_answers_has_the_same_limit_of_depth(depth):
+    text = nested(depth)
+    try:
+        whole = [parse_json(text)]
+    except JsonError:
+        whole = []
+    assert [found.value for found in in_answer(text) if found.span == (0, len(text))] == whole
+
+
+def test_the_reader_of_answers_has_a_limit_of_digits():
+    text = f'{{"a": {"9" * 5_000}}}'
+    with pytest.raises(JsonError, match="thousands of digits"):
+        parse_json(text)
+    assert all(len(str(found.value["a"])) <= json_text.MAX_DIGITS for found in in_answer(text))
+
+
+PIECES = ["[", "{", "]", "}", '"', "'", ":", ",", '"a":', "{'a':", "1", "//a\n", "\\", "x ", "\n", "9" * 50]
+
+
+def calls_of(text: str) -> int:
+    """Calls of functions, Python's own included, that one reading takes."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    reply = reply_of(text)
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        json_text.values(text, reply)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join))
+def test_reading_an_answer_takes_no_more_steps_than_its_length_allows(unit):
+    """Steps are counted, not seconds: sixteen times the text takes at most some sixteen times the steps."""
+    once, more = calls_of(unit * 50), calls_of(unit * 800)
+    assert more <= 20 * once + 2_000

@@ -9,6 +9,7 @@ leaves room for the rest, which is what a scan from the right finds first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +23,7 @@ from medtasks_ext.answers.repaired_events import EventReader
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
 
@@ -30,6 +31,8 @@ Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"
 Reader = Callable[[str], "tuple[str, ...] | None"]
 
 
+#: plain lines are read in one pass where one of so many lines may be one
+_PLAIN_FROM = 8
 _NONE = "the reply says that there is none"
 _BY_PATTERN = "lines that match the suite's patterns"
 
@@ -127,12 +130,43 @@ class _EventLines(AnswerFormat):
             return Reading(None, False)
         if self._says_none(answer_part(text, cot=cot)):
             return Reading([], True, why=_NONE)
-        lines = dict.fromkeys(_lines(answer_part(text, cot=cot)))  # events are distinct in the end
-        parts = dict.fromkeys(part for line in lines for part in _split_events(line))
-        for mark in self._marks:
-            parts = {part: None for part in parts if mark in part}
-        events = [event for part in parts if (event := self._event(part, self._readers)) is not None]
-        return Reading(_distinct(events), True, why=_BY_PATTERN) if events else Reading(None, False)
+        events = self._events(answer_part(text, cot=cot))
+        return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
+
+    def _events(self, text: str) -> list[list[str]]:
+        """The distinct events of a text, in the order in which they are written."""
+        events: dict[tuple[str, ...], None] = {}
+        seen: set[str] = set()
+        one, other = self._marks[:1], self._marks[-1:]
+        for *values, line in self._rows(text):
+            if values and values[0]:
+                events[tuple(values)] = None
+            elif one in line and other in line:
+                for part in _split_events(line.strip()):
+                    if part not in seen and one in part and other in part:
+                        seen.add(part)
+                        if (event := self._event(part, self._readers)) is not None:
+                            events[tuple(event)] = None
+        return list(map(list, events))
+
+    def _rows(self, text: str) -> Iterable[tuple[str, ...]]:
+        """The distinct lines: the values of a plain one and no text, or the line."""
+        if self._plain and text.count(f"{fold(self.fields[0])}: ") * _PLAIN_FROM > text.count("\n"):
+            return dict.fromkeys(self._plain.findall(text))
+        one, other = self._marks[:1], self._marks[-1:]
+        return zip([line for line in dict.fromkeys(text.split("\n")) if one in line and other in line])
+
+    @cached_property
+    def _plain(self) -> re.Pattern[str] | None:
+        """A line exactly as the task asks for it, whose values hold no mark, or else any line.
+
+        Where the strict pattern comes first, it gives these values, and they are found in one pass.
+        """
+        if self.patterns[0] != "strict":
+            return None
+        value = r"([^:;,\s](?:[^:;,\n]*[^:;,\s])?)"
+        pairs = ", ".join(f"{re.escape(fold(field))}: {value}" for field in self.fields)
+        return re.compile(rf"^(?:{pairs};|(.*))$", re.MULTILINE)
 
     @cached_property
     def _repaired(self) -> EventReader:
@@ -232,7 +266,7 @@ class Attributes(AnswerFormat):
     def _events(self, lines: list[str]) -> list[list[str]]:
         events = []
         subject = f"{self.fields[0]}:"
-        for whole in dict.fromkeys(line for line in lines if subject in line):
+        for whole in (line for line in lines if subject in line):
             line = whole[: max(whole.rfind(","), whole.rfind(";")) + 1]  # a value without an end is none
             if self._patterns[0].search(line):
                 found = (pattern.search(line) for pattern in self._patterns)
@@ -291,14 +325,16 @@ def _pair(event: list[str]) -> list[Any]:
 
 
 def _lines(text: str) -> list[str]:
-    return [line for piece in text.split("\n") if (line := piece.strip())]
+    """The distinct lines: events are distinct in the end."""
+    lines = dict.fromkeys(text.split("\n"))
+    return list(dict.fromkeys(line for piece in lines if (line := piece.strip())))
 
 
 def _split_events(line: str) -> list[str]:
     """A line with two or more semicolons holds several events, each of which keeps one."""
     if line.count(";") < 2:
         return [line]
-    return [f"{part.strip()};" for part in line.split(";") if part.strip()]
+    return [f"{part};" for piece in dict.fromkeys(line.split(";")) if (part := piece.strip())]
 
 
 def _distinct(events: list[list[str]]) -> list[list[str]]:

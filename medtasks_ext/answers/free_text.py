@@ -19,12 +19,28 @@ if TYPE_CHECKING:
 _BLANK = r"[^\S\n]*"
 
 
+_BEFORE_RESULT = re.compile(rf"{_BLANK}(?:[*_#]+{_BLANK})?")
+
+
 @lru_cache(maxsize=4)
-def _result_line(marker: str | None) -> re.Pattern[str]:
+def _result(marker: str | None) -> re.Pattern[str]:
     words = "result" if marker is None else f"result|{re.escape(marker)}"
-    return re.compile(
-        rf"^{_BLANK}(?:[*_#]+{_BLANK})?(?:{words})[*_]*{_BLANK}[:：][*_]*", re.IGNORECASE | re.MULTILINE
-    )
+    return re.compile(rf"(?:{words})[*_]*{_BLANK}[:：][*_]*", re.IGNORECASE)
+
+
+def _end_of_result_line(text: str, marker: str | None) -> int | None:
+    """Where the answer begins after the first line that begins with `Result:` or the marker.
+
+    The words are searched for first, since most texts have fewer of them than lines and blanks.
+    """
+    looked_at = 0
+    for match in _result(marker).finditer(text):
+        begin = text.rfind("\n", looked_at, match.start()) + 1
+        # a line in which the words were found before does not begin with these
+        if (begin or not looked_at) and _BEFORE_RESULT.fullmatch(text, begin, match.start()):
+            return match.end()
+        looked_at = match.end()
+    return None
 
 
 class FreeText(AnswerFormat):
@@ -59,9 +75,8 @@ class FreeText(AnswerFormat):
         Later ones may be lines of the answer, since notes have results, too.
         """
         answer = strip_reasoning(text)
-        if cot and (marker := _result_line(self.marker).search(answer)):
-            answer = answer[marker.end() :]
-        answer = answer.strip()
+        begin = _end_of_result_line(answer, self.marker) if cot else None
+        answer = answer[begin:].strip()
         return Reading(answer, True) if answer else Reading(None, False)
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:

@@ -19,8 +19,42 @@ from medtasks_ext.answers.normalise import answer_part, fold, part_span
 from medtasks_ext.answers.repaired_labels import LabelReader, ListReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+
+#: small letters that the official search, which ignores case, takes for the same
+SAME_LETTERS = (
+    *(
+        "sſ",
+        "µμ",
+        "\u0345ι\u1fbe",
+        "ΐ\u1fd3",
+        "ΰ\u1fe3",
+        "βϐ",
+        "εϵ",
+        "θϑ",
+        "κϰ",
+        "πϖ",
+        "ρϱ",
+        "ςσ",
+        "φϕ",
+        "в\u1c80",
+    ),
+    *(
+        "д\u1c81",
+        "о\u1c82",
+        "с\u1c83",
+        "т\u1c84\u1c85",
+        "ъ\u1c86",
+        "ѣ\u1c87",
+        "\u1c88ꙋ",
+        "ṡẛ",
+        "\ufb05\ufb06",
+    ),
+)
+_SAME_AS = {letter: group for group in SAME_LETTERS for letter in group}
+#: places at which a label begins that are looked at one by one before the official search takes over
+_MOST_PLACES = 1_000
 
 _LINE, _NO_LABEL = "the answer line, or the one label named", "no label, or several, were found"
 
@@ -66,6 +100,33 @@ class Label(_Prefixed):
         }[self.pattern_set]
         return tuple(regex.compile(step, regex.IGNORECASE) for step in (*steps, rf"\b({anyof})\b"))
 
+    @cached_property
+    def _place(self) -> re.Pattern[str]:
+        """Where the last pattern may match: wherever that does, and at a few places more."""
+        ends = (
+            "".join(
+                f"[{re.escape(_SAME_AS[letter])}]" if letter in _SAME_AS else re.escape(letter)
+                for letter in label[1:]
+            )
+            + ("(?![0-9a-z_])" if regex.match(r"\w", label[-1]) else "")
+            for label in map(fold, self.labels)
+        )
+        firsts = (_SAME_AS.get(fold(label)[0], fold(label)[0]) for label in self.labels)
+        return _by_first((first, end) for same, end in zip(firsts, ends, strict=True) for first in same)
+
+    def _alone(self, response: str) -> regex.Match[str] | None:
+        """The first match of the last pattern, whose word boundaries are slow in texts without a label."""
+        *_, pattern = self._patterns
+        begin = 0
+        for _ in range(_MOST_PLACES):
+            place = self._place.search(response, begin)
+            if place is None:
+                return None
+            if match := pattern.match(response, place.start()):
+                return match
+            begin = place.start() + 1
+        return pattern.search(response, begin)
+
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The label, lower-cased; gold is read with the first pattern only."""
         match = self._patterns[0].search(fold(text))
@@ -77,8 +138,8 @@ class Label(_Prefixed):
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label of the first pattern that matches anywhere."""
         response = answer_part(text, cot=cot)
-        for pattern in self._patterns:
-            if match := pattern.search(response):
+        for search in (*(pattern.search for pattern in self._patterns[:-1]), self._alone):
+            if match := search(response):
                 span = part_span(text, response, *match.span(1))
                 return Reading(match[1].lower(), True, span, "the suite's pattern")
         return Reading(None, False)
@@ -138,6 +199,18 @@ class _List(_Prefixed):
         return gold
 
 
+def _by_first(parts: Iterable[tuple[str, str]]) -> re.Pattern[str]:
+    """Any of the words, by first characters: most places of a text are passed with one look.
+
+    Args:
+        parts: (first character, pattern of the others) of each word.
+    """
+    groups = groupby(sorted(parts), key=lambda part: part[0])
+    return re.compile(
+        "|".join(f"{re.escape(first)}(?:{'|'.join(end for _, end in same)})" for first, same in groups)
+    )
+
+
 def _pieces(line: str) -> set[str]:
     """What stands between commas."""
     return {piece.strip() for piece in set(line.split(","))}
@@ -156,15 +229,10 @@ class LabelList(_List):
 
     @cached_property
     def _any(self) -> re.Pattern[str]:
-        """Any of the labels, by first characters: most places of a text are passed with one look."""
+        """Any of the labels."""
         known = set(self._known)
         shortest = [label for label in known if not any(other in label for other in known - {label})]
-        by_first = groupby(sorted(shortest), key=lambda label: label[0])
-        groups = (
-            f"{re.escape(first)}(?:{'|'.join(re.escape(label[1:]) for label in same)})"
-            for first, same in by_first
-        )
-        return re.compile("|".join(groups))
+        return _by_first((label[0], re.escape(label[1:])) for label in shortest)
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The known labels of the line, sorted; a line without any is an error."""

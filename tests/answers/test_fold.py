@@ -94,3 +94,16 @@ def test_a_piece_counts_as_the_longest_label_in_it(text):
     longest_first = ["vii", "a b", "ii", "i", "x"]
     named = {label for piece in pieces if (label := next((x for x in longest_first if x in piece), None))}
     assert reading.answer == (sorted(named) or None)
+
+
+@given(TEXTS, st.sampled_from(["", "答", "Σ"]))
+def test_what_stands_beside_a_letter_changes_no_other_one(text, beside):
+    """Texts in ASCII alone, those with a letter that depends on its neighbours, and others go other ways."""
+    assert fold(text + beside) == by_the_rule(text + beside)
+
+
+def test_every_character_is_folded_by_the_rule():
+    everything = "".join(map(chr, range(0x110000)))
+    assert fold(everything) == by_the_rule(everything)
+    without = everything.replace("Σ", "")
+    assert fold(without) == by_the_rule(without)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import git_blob, members_digest
 from medtasks_ext.rows.remote import RemoteFile
@@ -204,3 +205,24 @@ def test_another_hub_is_asked_where_the_environment_names_one(server, tmp_path):
     environment = {**os.environ, "HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
     assert done.stdout == CONTENT
+
+
+def test_a_server_that_sends_without_end_does_not_fill_the_disk(server, monkeypatch):
+    monkeypatch.setattr(transfer, "_PIECE", 64)
+    monkeypatch.setattr(transfer, "_LARGEST", len(CONTENT) // 2)
+    assert "sent more than" in fails(file_at(server))
+    folder = Path(os.environ["MEDTASKS_CACHE"])
+    assert not list(folder.rglob("rows.csv"))
+    assert all(file.stat().st_size <= len(CONTENT) // 2 + 64 for file in folder.rglob("*.part"))
+    monkeypatch.setattr(transfer, "_LARGEST", len(CONTENT))
+    assert file_at(server).get().read_bytes() == CONTENT
+
+
+def test_an_artefact_beyond_its_size_is_refused(server, monkeypatch):
+    """What prompts' own words are read from comes as one piece, which stands in memory."""
+    monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT))
+    assert artefacts._downloaded(server.url + OWN) == CONTENT
+    monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT) - 1)
+    with pytest.raises(MedtasksError, match="more than") as error:
+        artefacts._downloaded(server.url + OWN)
+    assert error.value.remedy

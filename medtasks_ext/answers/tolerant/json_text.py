@@ -2,7 +2,7 @@
 
 A text is read strictly first. What is no JSON is read once more by a parser that forgives slips, with
 limits on depth and on how many beginnings are tried, so that a hostile text costs no more than its
-length.
+length. What is read strictly has the limits of `medtasks_ext.jsonfile`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from medtasks_ext.answers.tolerant.reply import Reply, Span
+from medtasks_ext.jsonfile import MAX_DEPTH, is_deep
 
-#: nesting, beginnings that turn out to be none, and digits of a number
-MAX_DEPTH, MAX_FALSE_STARTS, MAX_DIGITS = 20, 50, 400
+#: nesting of what is read forgivingly, beginnings that turn out to be none, and digits of a number
+MAX_NESTED, MAX_FALSE_STARTS, MAX_DIGITS = 20, 50, 400
 #: arrays and objects that are read
 MAX_VALUES = 5_000
 #: tokens that are read forgivingly in one reply, and characters that are read strictly in vain
@@ -70,9 +71,11 @@ def values(response: str, reply: Reply) -> list[Value]:
             except (ValueError, RecursionError):  # a number of thousands of digits; deep nesting
                 in_vain += MAX_IN_VAIN
             else:
-                found.append(Value(value, (begin, min(stop, end)), whole=True))
-                place = stop
-                continue
+                if stop - begin <= 2 * MAX_DEPTH or not is_deep(value):
+                    found.append(Value(value, (begin, min(stop, end)), whole=True))
+                    place = stop
+                    continue
+                in_vain += MAX_IN_VAIN
         forgiving = _Parser(reply.text, begin, end, tokens)
         value = forgiving.value(0)
         tokens = forgiving.tokens
@@ -107,7 +110,7 @@ class _Parser:
 
     def value(self, depth: int) -> Any:
         token = self._next()
-        if token is None or depth > MAX_DEPTH:
+        if token is None or depth > MAX_NESTED:
             self.whole = False
             return None
         kind, text = token

@@ -54,10 +54,18 @@ def _concluded(
         for turn in _CONCLUDES.finditer(text, begin, end)
         if (match := label.match(text, turn.end(), end)) and _LINE_END.match(text, match.end(), end)
     ]
-    named = {names[match.lower()] for match in _words(tuple(names)).findall(text, begin, end)}
+    named = {_meant(match, names) for match in _words(tuple(names)).findall(text, begin, end)}
     return (
-        Found(names[said[-1][1].lower()], said[-1].span(1), "concluded") if said and len(named) == 1 else None
+        Found(_meant(said[-1][1], names), said[-1].span(1), "concluded") if said and len(named) == 1 else None
     )
+
+
+def _meant(said: str, names: Mapping[str, str]) -> str:
+    """The label of a name that was matched without regard to case."""
+    if label := names.get(said.lower()):
+        return label
+    # some letters equal another one only where case does not count: `ſ` and `s`, `İ` and `i`
+    return next(label for name, label in names.items() if re.fullmatch(re.escape(name), said, re.IGNORECASE))
 
 
 @lru_cache(maxsize=256)
@@ -90,10 +98,10 @@ def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
             and "would" in text[max(0, match.start(1) - 12) : match.start(1)]
         ):
             return None
-        label = names[match[1].lower()]
+        label = _meant(match[1], names)
         joint = _JOINT.match(text, match.end(), end)
         other = joint and joint.end() > match.end() and at_place.match(text, joint.end(), end)
-        if other and other.start(1) == joint.end() and names[other[1].lower()] != label:  # type: ignore[union-attr]
+        if other and other.start(1) == joint.end() and _meant(other[1], names) != label:  # type: ignore[union-attr]
             return Found(None, (match.start(1), other.end(1)), "ambiguous: two labels")
         return Found(label, match.span(1), why)
 
@@ -111,7 +119,7 @@ def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
     apart: dict[str, tuple[int, int]] = {}
     for match in set_apart.finditer(text, max(reply.begin, end - LONGEST), end):
         group = match.lastindex or 0
-        apart[names[match[group].lower()]] = match.span(group)
+        apart[_meant(match[group], names)] = match.span(group)
     if len(apart) > 1:
         return Found(None, None, "ambiguous: several labels stand out")
     return next((Found(label, span, "it stands out") for label, span in apart.items()), NOTHING)
