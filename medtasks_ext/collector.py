@@ -22,3 +22,13 @@ def collector_paused() -> Iterator[None]:
         if was_on:
             gc.freeze()
             gc.enable()
+
+
+@contextmanager
+def collector_sparing() -> Iterator[None]:
+    """The collector leaves alone what is there already, so that its pauses stay short while requests wait."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import Egress, Place, Text
 from medtasks_ext.engines.http import FIRST_PAUSE, Failed, Retry
 from medtasks_ext.engines.records import Answer, Fault
@@ -145,7 +146,7 @@ class Engine:
         asks = self.pending()
         self.check([*asks, *self.possible(asks)])
         tried: set[str] = set()
-        with self._signals():
+        with self._signals(), collector_sparing():
             while asks:
                 tried.update(ask.key for ask in asks)
                 await self._round(asks, first=len(tried) == len(asks))
