@@ -15,8 +15,11 @@ _FENCE_LIKE = re.compile(r"<{3,}|>{3,}")
 #: How chat templates mark turns. A server that renders a template reads such text as a new turn.
 _TURN_LIKE = re.compile(
     r"<(?=[|｜]|/?s>|(?:bos|eos|pad|unk)>|(?:start|end)_of_turn>|</?SYS>>|/?think(?:ing)?>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\])",
-    re.IGNORECASE,
+    r"|<(?=/?tool_(?:call|response)s?>|_(?:user|bot|system|end)>|/?(?:user|assistant|system)>)"
+    r"|<(?=(?:unused|reserved_(?:special_token_)?|extra_id_)\d+>)|\](?=<\])|<(?=\])"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|THINK|g?MASK|sMASK)\])"
+    r"|(?-i:^(?:Human|Assistant))(?=:)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
