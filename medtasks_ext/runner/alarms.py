@@ -102,6 +102,6 @@ def _figures(task: TaskTally) -> tuple[tuple[Kind, int, int], ...]:
 
 
 def _named(tasks: dict[str, float]) -> str:
-    worst = sorted(tasks, key=lambda name: -tasks[name])
+    worst = sorted(tasks, key=lambda name: (-tasks[name], name))
     shown, more = ", ".join(worst[:SINGLY]), len(worst) - SINGLY
     return f"{shown} and {more} more task{'s' if more > 1 else ''}" if more > 0 else shown
