@@ -83,21 +83,26 @@ def run(quick: bool) -> Iterator[Row]:
         )
 
 
-def make_run(folder: Path, url: str, n: int) -> Path:
-    """A finished run with n answers of random words, and a jury file beside it."""
-    rng = random.Random(0)
+def manifest_of(folder: Path, task: str, n: int) -> None:
+    """A run's folder with one finished task, without its answers."""
     (folder / "tasks").mkdir(parents=True)
     identity = {"model": {"model": "made", "model_args": {}}, "settings": {}}
     manifest = {
         "schema": 2,
         "identity": identity,
-        "requested": [TASK],
-        "tasks": {TASK: {"state": "done", "n": n}},
+        "requested": [task],
+        "tasks": {task: {"state": "done", "n": n}},
     }
     (folder / "run.json").write_text(json.dumps(manifest))
     empty = ("metrics", "intervals", "loaded", "cut", "conditions", "config")
-    result = {"task": TASK, "version": "1-A", "n": n, "tokens": None, **{name: {} for name in empty}}
-    (folder / "tasks" / f"{TASK}.json").write_text(json.dumps(result))
+    result = {"task": task, "version": "1-A", "n": n, "tokens": None, **{name: {} for name in empty}}
+    (folder / "tasks" / f"{task}.json").write_text(json.dumps(result))
+
+
+def make_run(folder: Path, url: str, n: int) -> Path:
+    """A finished run with n answers of random words, and a jury file beside it."""
+    rng = random.Random(0)
+    manifest_of(folder, TASK, n)
     with (folder / f"samples_{TASK}.jsonl").open("w") as file:
         for index in range(n):
             document = {

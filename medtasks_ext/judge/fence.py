@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 
 _FENCE_LIKE = re.compile(r"<{3,}|>{3,}")
@@ -21,6 +22,8 @@ _TURN_LIKE = re.compile(
     r"|(?-i:^(?:Human|Assistant))(?=:)",
     re.IGNORECASE | re.MULTILINE,
 )
+#: what no turn marker is without; a look for it is quick
+_TURNS_BEGIN = ("<", "[", "]", "Human:", "Assistant:")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -34,10 +37,18 @@ def fence_code(texts: Iterable[str]) -> str:
 
 def defuse(text: str, code: str) -> str:
     """The text with everything that could pass for a fence or a turn marker set apart by blanks."""
+    return _without_marks(text).replace(code, " ".join(code))
+
+
+@lru_cache(maxsize=64)  # an answer is shown beside each of its criteria
+def _without_marks(text: str) -> str:
     text = text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent
-    text = _CONTROL.sub(" ", text).replace(code, " ".join(code))
-    text = _FENCE_LIKE.sub(lambda found: " ".join(found[0]), text)
-    return _TURN_LIKE.sub(r"\g<0> ", text)
+    text = _CONTROL.sub(" ", text)
+    if "<<<" in text or ">>>" in text:
+        text = _FENCE_LIKE.sub(lambda found: " ".join(found[0]), text)
+    if any(begins in text for begins in _TURNS_BEGIN):
+        text = _TURN_LIKE.sub(r"\g<0> ", text)
+    return text
 
 
 def fenced(label: str, text: str, code: str) -> str:
