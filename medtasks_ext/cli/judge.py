@@ -25,7 +25,7 @@ from medtasks_ext.cli.judging import (
     warn_withheld,
 )
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import PROMPTS, names_in, say
+from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError, some
@@ -255,7 +255,7 @@ def _say_wording(tasks: Sequence[JudgedTask]) -> None:
     known = [task for task in tasks if task.rubric.judging.official]
     for words, whose in (("official", "the suite's own"), ("own", "our")):
         if names := [task.name for task in known if task.rubric.wording == words]:
-            say(f"judges are asked in {whose} words: {len(names)} tasks ({some(names)})")
+            say(f"judges are asked in {whose} words: {counted(len(names), 'task')} ({some(names)})")
 
 
 def _seal(run: Run, store: JudgementStore) -> None:

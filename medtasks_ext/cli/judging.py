@@ -55,8 +55,9 @@ def _without_price(budget: Budget) -> str:
 def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
     batches = any(item.batch_cost is not None for item in estimates)
-    columns = ["requests", "prompt tokens", "output tokens, at most", "USD, at most"]
-    table = new_table(["judge"], columns + ["as a batch"] * batches)
+    columns = ["requests", "prompt tokens", "reply tokens", "USD"]  # names of judges need the rest of the line
+    title = "still to be asked; reply tokens and USD at most"
+    table = new_table(["judge"], columns + ["as a batch"] * batches, title)
     for item in estimates:
         table.add_row(
             item.judge,
