@@ -55,7 +55,8 @@ def _without_price(budget: Budget) -> str:
 def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
     batches = any(item.batch_cost is not None for item in estimates)
-    columns = ["requests", "prompt tokens", "reply tokens", "USD"]  # names of judges need the rest of the line
+    # short, since the names of judges need the rest of the line
+    columns = ["requests", "prompt tokens", "reply tokens", "USD"]
     title = "still to be asked; reply tokens and USD at most"
     table = new_table(["judge"], columns + ["as a batch"] * batches, title)
     for item in estimates:

@@ -137,13 +137,13 @@ def test_judging_goes_on_in_the_words_in_which_it_began(
     command = ("judge", "run", "--jury", jury("one"))
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "without"))
     first = medtasks(*command)
-    assert first.code == 0 and "judges are asked in our words: 1 tasks (medhelm_qa)" in first.err
+    assert first.code == 0 and "judges are asked in our words: 1 task (medhelm_qa)" in first.err
     asked = len(server.asked)
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))  # now the wheel is here
     assert medtasks(*command).code == 0 and len(server.asked) == asked
     other = medtasks(*command, "--prompts", "official")
     assert other.code == 0 and len(server.asked) == 2 * asked
-    assert "judges are asked in the suite's own words: 1 tasks (medhelm_qa)" in other.err
+    assert "judges are asked in the suite's own words: 1 task (medhelm_qa)" in other.err
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "without"))
     gone = medtasks(*command)  # it went on officially: ours would be paid for anew
     assert gone.code == 2 and "medtasks prompts fetch --from DIR" in gone.err
