@@ -40,6 +40,7 @@ def released(tmp_path, monkeypatch):
         with zipfile.ZipFile(snapshot / "Dataset.zip", "w") as archive:
             archive.writestr("dataset_raw/ADE-Drug dosage.SFT.json", json.dumps(rows))
 
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))  # what was found at first use
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     return write

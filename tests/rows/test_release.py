@@ -33,6 +33,7 @@ def hub(data_dir, tmp_path, monkeypatch):
     ):
         with zipfile.ZipFile(snapshot / archive, "w") as content:
             content.writestr(member, json.dumps(rows))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))  # what was found at first use
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     return snapshot
