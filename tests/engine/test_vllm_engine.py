@@ -283,7 +283,7 @@ def test_ctrl_c_reaches_no_engine_and_kill_leaves_none(tiny, environment):
         outcomes, last = stream.until_the_end(
             lambda n: os.killpg(stream.process.pid, signal.SIGINT) if n == 20 else None
         )
-        assert last["ran"] == len(outcomes) and 20 <= len(outcomes) < 100
+        assert last["ran"] == len(outcomes) and 20 <= len(outcomes) < 200  # not all were asked
         assert all(event["finish"] == "length" for event in outcomes.values())
         stream.ask(mixed(10))
         assert stream.until_the_end()[1]["ran"] == 10
