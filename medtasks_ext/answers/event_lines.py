@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-import regex  # the official scorer's engine
 from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, UnknownValueError
@@ -91,6 +90,16 @@ class _EventLines(AnswerFormat):
         return ("" if comma_alone else ":") + ("," if n > 1 and not colon_alone else "")
 
     @cached_property
+    def _order(self) -> re.Pattern[str]:
+        """The marks that every pattern needs, in their order: lines without them are passed in one look."""
+        n = len(self.fields)
+        if "open_line" in self.patterns:
+            return re.compile(",".join([r"[^,]*"] * n))
+        if "bare" in self.patterns or "bracketed" in self.patterns:
+            return re.compile("[^:]*:" if n == 2 else "[^:]*:[^,]*,")
+        return re.compile(",".join(["[^:]*:[^,]*"] * (n - 1) + ["[^:]*:"]))
+
+    @cached_property
     def _closed(self) -> dict[str, frozenset[str]]:
         return {field: frozenset(map(fold, values)) for field, values in self.closed_values.items()}
 
@@ -141,7 +150,7 @@ class _EventLines(AnswerFormat):
         for *values, line in self._rows(text):
             if values and values[0]:
                 events[tuple(values)] = None
-            elif one in line and other in line:
+            elif one in line and other in line and self._order.match(line):
                 for part in _split_events(line.strip()):
                     if part not in seen and one in part and other in part:
                         seen.add(part)
@@ -154,7 +163,7 @@ class _EventLines(AnswerFormat):
         if self._plain and text.count(f"{fold(self.fields[0])}: ") * _PLAIN_FROM > text.count("\n"):
             return dict.fromkeys(self._plain.findall(text))
         one, other = self._marks[:1], self._marks[-1:]
-        return zip([line for line in dict.fromkeys(text.split("\n")) if one in line and other in line])
+        return zip(dict.fromkeys([line for line in text.split("\n") if one in line and other in line]))
 
     @cached_property
     def _plain(self) -> re.Pattern[str] | None:
@@ -259,30 +268,23 @@ class Attributes(AnswerFormat):
     kind: Literal["attribute_lines"]
     fields: list[str]
 
-    @cached_property
-    def _patterns(self) -> list[regex.Pattern[str]]:
-        return [regex.compile(rf"{regex.escape(field)}:([^;,]++)[;,]") for field in self.fields]
-
-    def _events(self, lines: list[str]) -> list[list[str]]:
-        events = []
-        subject = f"{self.fields[0]}:"
-        for whole in (line for line in lines if subject in line):
-            line = whole[: max(whole.rfind(","), whole.rfind(";")) + 1]  # a value without an end is none
-            if self._patterns[0].search(line):
-                found = (pattern.search(line) for pattern in self._patterns)
-                events.append([match[1].strip() if match else "not mentioned" for match in found])
-        return _distinct(events)
+    def _events(self, text: str) -> list[list[str]]:
+        names = [f"{field}:" for field in self.fields]
+        if names[0] not in text:
+            return []
+        named = [(name, len(name)) if name in text else None for name in names]
+        return _distinct(filter(None, (_named(line, named) for line in _lines(text) if names[0] in line)))
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
         """All events of the gold lines."""
-        events = self._events(_lines(fold(text)))
+        events = self._events(fold(text))
         if not events:
             raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")
         return events
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events; lines are never cut at semicolons here. A response without any is invalid."""
-        events = self._events(_lines(answer_part(text, cot=cot)))
+        events = self._events(answer_part(text, cot=cot))
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
 
     @cached_property
@@ -330,6 +332,35 @@ def _lines(text: str) -> list[str]:
     return list(dict.fromkeys(line for piece in lines if (line := piece.strip())))
 
 
+def _named(line: str, names: list[tuple[str, int] | None]) -> list[str] | None:
+    """The first `name:([^;,]+)[;,]` of a line for each name; None where the first name has none.
+
+    Args:
+        line: one line.
+        names: with colons, and their lengths; None: a name that the text does not have.
+    """
+    ended = line.replace(";", ",")
+    last = ended.rfind(",") + 1  # a value without an end is none
+    values = []
+    for item in names:
+        begin = -1
+        if item:
+            name, length = item
+            begin = ended.find(name, 0, last)
+            while begin >= 0:
+                begin += length
+                end = ended.find(",", begin)
+                if end > begin:
+                    values.append(line[begin:end].strip())
+                    break
+                begin = ended.find(name, begin, last)
+        if begin < 0:
+            if not values:
+                return None
+            values.append("not mentioned")
+    return values
+
+
 def _split_events(line: str) -> list[str]:
     """A line with two or more semicolons holds several events, each of which keeps one."""
     if line.count(";") < 2:
@@ -337,7 +368,7 @@ def _split_events(line: str) -> list[str]:
     return [f"{part};" for piece in dict.fromkeys(line.split(";")) if (part := piece.strip())]
 
 
-def _distinct(events: list[list[str]]) -> list[list[str]]:
+def _distinct(events: Iterable[list[str]]) -> list[list[str]]:
     return [list(event) for event in dict.fromkeys(map(tuple, events))]
 
 

@@ -188,7 +188,10 @@ class _List(_Prefixed):
         return next((match[1] for match in matches if match), text)
 
     def _predicted(self, text: str, *, cot: bool) -> set[str]:
-        line = self._line(answer_part(text, cot=cot))
+        return self._pieces_of(self._line(answer_part(text, cot=cot)))
+
+    @staticmethod
+    def _pieces_of(line: str) -> set[str]:
         pieces = _pieces(line)
         if '"' in line or "'" in line:
             return {piece.replace('"', "").replace("'", "") for piece in pieces}
@@ -234,6 +237,11 @@ class LabelList(_List):
         shortest = [label for label in known if not any(other in label for other in known - {label})]
         return _by_first((label[0], re.escape(label[1:])) for label in shortest)
 
+    @cached_property
+    def _letters(self) -> frozenset[str]:
+        """The characters of all labels: a line that lacks some of each holds no label."""
+        return frozenset("".join(self._known))
+
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The known labels of the line, sorted; a line without any is an error."""
         known = sorted(_pieces(self._line(fold(text))) & set(self._known))
@@ -243,7 +251,11 @@ class LabelList(_List):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """For each comma piece the first (longest) label that it contains; none at all is invalid."""
-        labelled = filter(self._any.search, self._predicted(text, cot=cot))
+        line = self._line(answer_part(text, cot=cot))
+        missing = {letter for letter in self._letters if letter not in line}
+        if not any(missing.isdisjoint(label) for label in self._known):
+            return Reading(None, False)
+        labelled = filter(self._any.search, self._pieces_of(line))
         named = {next(label for label in self._known if label in piece) for piece in labelled}
         return Reading(sorted(named), True) if named else Reading(None, False)
 
