@@ -116,7 +116,8 @@ def _held_out(test: list[ReadRow], dataset: Dataset, source: Source, shots: int,
 def _check_disjoint(found: Parts, name: str, dataset: Dataset, faults: Faults) -> None:
     seen = {_identity(row, name, dataset): row.place for row in found.pool}
     for row in found.test:
-        if other := seen.get(_identity(row, name, dataset)):
+        text = _identifying(row, name, dataset)
+        if seen and (other := seen.get(words(text))):
             faults.add(
                 RowError(
                     f"{other} is also {row.place}: an example must not be a test row",
@@ -129,13 +130,17 @@ def _check_disjoint(found: Parts, name: str, dataset: Dataset, faults: Faults) -
 
 
 def _identity(row: ReadRow, name: str, dataset: Dataset) -> str:
+    return words(_identifying(row, name, dataset))
+
+
+def _identifying(row: ReadRow, name: str, dataset: Dataset) -> object:
     if name not in row.fields:
         raise MedtasksError(
             f"rows.identity names the unknown field {name!r}",
             where=dataset.file,
             remedy="name the field that holds the question or text",
         )
-    return words(row.fields[name])
+    return row.fields[name]
 
 
 def check_answers(documents: Documents, shots: int, spec: DatasetSpec, rows: Rows) -> None:

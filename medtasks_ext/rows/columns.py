@@ -242,8 +242,9 @@ def _one_of(allowed: Mapping[str, str], value: Any) -> str:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _CellError
-    if (text := str(value).strip()) in allowed:
-        return text
+    text = str(value).strip()
+    if (found := allowed.get(text)) is not None:
+        return found
     folded = text.casefold()
     raise _CellError(
         "another case" if any(folded == item.casefold() for item in allowed) else "another value"

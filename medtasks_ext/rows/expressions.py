@@ -16,7 +16,7 @@ from medtasks_ext.rows.docx import blocks
 from medtasks_ext.rows.masking import masked
 from medtasks_ext.rows.objects import json_objects, renamed
 from medtasks_ext.rows.options import as_letters, lettered, split_options
-from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
+from medtasks_ext.rows.sandbox import CHARACTERS, NO_TEMPLATE, REFUSED, Declared
 from medtasks_ext.rows.spans import spans
 
 if TYPE_CHECKING:
@@ -92,9 +92,24 @@ class _Evaluate(Protocol):
 
 @lru_cache(maxsize=2048)
 def _compiled(text: str) -> jinja2.Template:
-    compiled = _environment.from_string(text)
-    compiled.globals = dict(compiled.globals)  # a chain of maps would be copied slowly at each rendering
-    return compiled
+    return _environment.from_string(text)
+
+
+@lru_cache(maxsize=2048)
+def _pieces(text: str) -> tuple[tuple[str, bool], ...] | None:
+    """Constant texts and names of values (True) in turn, where a template holds nothing else; or None."""
+    pieces = list[tuple[str, bool]]()
+    for output in parsed(text).body:
+        if not isinstance(output, nodes.Output):
+            return None
+        for node in output.nodes:
+            if isinstance(node, nodes.TemplateData):
+                pieces.append((node.data, False))
+            elif isinstance(node, nodes.Name) and node.name != "self":  # which is the template
+                pieces.append((node.name, True))
+            else:
+                return None
+    return tuple(pieces)
 
 
 @lru_cache(maxsize=2048)
@@ -119,7 +134,7 @@ class Template:
     def __init__(self, text: str, where: object) -> None:
         self.text, self.where = text, where
         try:
-            self._compiled = _compiled(text)
+            self._compiled, self._pieces = _compiled(text), _pieces(text)
         except NO_TEMPLATE as error:
             raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
@@ -130,6 +145,8 @@ class Template:
             MedtasksError: the template does what the sandbox forbids.
             Exception: one of `UNFIT`, or what a filter raises for a value that it was not made for.
         """
+        if self._pieces is not None and (joined := _joined(self._pieces, values)) is not None:
+            return joined
         try:
             return self._compiled.render(values)
         except REFUSED as error:
@@ -138,6 +155,21 @@ class Template:
     def variables(self) -> frozenset[str]:
         """The names that the template reads."""
         return _variables(self.text)
+
+
+def _joined(pieces: tuple[tuple[str, bool], ...], values: Row) -> str | None:
+    """What rendering gives where all values are texts: most templates are one column, and rows are many.
+
+    None where it has more to say: of a value that is missing or no text, of a text beyond all bounds.
+    """
+    texts = list[str]()
+    for piece, is_name in pieces:
+        text = values.get(piece) if is_name else piece
+        if type(text) is not str:
+            return None
+        texts.append(text)
+    joined = "".join(texts)
+    return joined if len(joined) <= CHARACTERS else None
 
 
 class Expression:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, ClassVar, cast
 
 import jinja2
@@ -210,6 +210,10 @@ class Bounded(ImmutableSandboxedEnvironment):
         del self.globals["lipsum"]
         self.filters |= {"_steps": _steps, "_joined": _joined, "_held": _held}
         self.filters |= {"join": _join, "replace": _replace, "string": _string}
+
+    def make_globals(self, given: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """The names that a template sees besides its values: a chain of maps would be copied each time."""
+        return dict(super().make_globals(given))
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         _begin()  # constants are computed now
