@@ -26,7 +26,7 @@ def violations(browser: Chromium) -> list[str]:
     """
     named = os.environ.get("MEDTASKS_AXE")
     if not named:
-        pytest.skip("no axe-core here: `npm pack axe-core`, and name its axe.min.js in MEDTASKS_AXE")
+        pytest.skip("no axe-core here: `make axe`, and MEDTASKS_AXE=build/axe/axe.min.js")
     if not browser.js("!!window.axe"):
         browser.js(f"{Path(named).read_text(encoding='utf-8')}; null")
     browser.wait("document.getAnimations().every((one) => one.playState !== 'running')")
