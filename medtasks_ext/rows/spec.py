@@ -13,6 +13,7 @@ from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.rows.digests import PATTERN
+from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -349,6 +350,18 @@ class Exclusion(Strict):
         return self
 
 
+class DrawByClass(Strict):
+    """Few-shot rows drawn by class, as many of each class as of any other.
+
+    Attributes:
+        by: expression over a row's fields for its class, such as the column of the label.
+        seed: of the draw.
+    """
+
+    by: str
+    seed: int = SEED
+
+
 class Source(Strict):
     """Where rows come from.
 
@@ -374,7 +387,8 @@ class Source(Strict):
             few-shot pool, the five test rows that serve as one are never scored. Otherwise they are
             held out only where a prompt shows shots.
         draw_fewshot: draw the few-shot pool (seed 42) where the order of the source is no chance, since
-            its rows are sorted by label or document. Otherwise shots are its first rows.
+            its rows are sorted by label or document; or draw by class (`DrawByClass`), from the pool or the
+            test rows that are held out. Otherwise shots are its first rows.
         max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
         cut: which end of the longest column is cut where a prompt in one turn does not fit the context.
     """
@@ -392,7 +406,7 @@ class Source(Strict):
     runs: str | None = None
     option_trials: int | None = Field(default=None, ge=1)
     held_out: Literal["for_shots", "always"] = "for_shots"
-    draw_fewshot: bool = False
+    draw_fewshot: bool | DrawByClass = False
     max_test: int | None = None
     cut: Literal["start", "end"] = "end"
 
