@@ -295,21 +295,30 @@ def _snapshot(judge: Judge) -> dict[str, Any]:
     return {**judge.identity(), "base_url": judge.base_url, "max_tokens": judge.max_tokens, **cost}
 
 
-def reattach(run: Run) -> None:
+def reattach(run: Run) -> dict[str, tuple[int, int]]:
     """Give judged tasks their scores again after they were scored anew, without asking anyone.
 
-    Judgements of answers that have not changed count; an answer that is read differently now has
-    none until `medtasks judge` is run again.
+    Judgements of answers that have not changed count; an answer that is read differently now, or has other
+    criteria, has none until `medtasks judge` is run again.
+
+    Returns:
+        Task -> answers whose judgements are of something else now, and all its answers, where there are some.
     """
     snapshots = {path.stem: path for path in run.files.judgements.glob("*.json")}
     results = {name: item for name, item in run.results().items() if name in snapshots}
     if not results:
-        return
+        return {}
     store = JudgementStore(run.folder)
     store.open(write=False, sealed=run.manifest.judgements)
     judged = {name: read_json(snapshots[name]) for name in results}
     words = {name: stored.get("wording", "own") for name, stored in judged.items()}
+    changed = {}
     for task in judged_tasks(run.folder, run.registry, results, words):
         stored = judged[task.name]
         jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator"))
-        keep_scores(run, task, jury, document_scores(task, jury, store), store.spent(task.name))
+        scores = document_scores(task, jury, store)
+        keep_scores(run, task, jury, scores, store.spent(task.name))
+        whole = {item["document"] for item in stored["documents"] if item["complete"]}
+        if lost := sum(item.case.document in whole and not item.complete for item in scores):
+            changed[task.name] = lost, len(scores)
+    return changed
