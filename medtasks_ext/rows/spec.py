@@ -476,6 +476,24 @@ class Prompt(Strict):
         return self
 
 
+class LengthAdjustment(Strict):
+    """What the length of an answer takes off its score or adds to it (HealthBench Professional).
+
+    Attributes:
+        center: characters of an answer whose score stays as it is.
+        points: taken off the score, on 0-1, for every `per` characters more, and added for as many fewer.
+        per: characters.
+    """
+
+    center: int = Field(ge=0)
+    points: float = Field(gt=0, le=1)
+    per: int = Field(ge=1)
+
+    def adjusted(self, score: float, answer: str) -> float:
+        """The score of one answer; it may lie outside 0-1, as the mean over answers may not."""
+        return score - self.points * (len(answer) - self.center) / self.per
+
+
 class Judging(Strict):
     """How models judge the answers of an open-ended task (`medtasks judge`).
 
@@ -495,6 +513,7 @@ class Judging(Strict):
         tags: what tags begin with that are reported by themselves: `axis` for `axis:accuracy`.
         row_tags: expression for a list of tags of the whole row, besides those of its points.
         total: expression for what the weights of a row's points must add up to; a row may have none.
+        length_adjustment: gives the metric `score_length_adjusted` beside the score.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
         official: the released file that holds the suite's own words for judges, below the folder that
             `official.juries` of `suite.yaml` names.
@@ -512,6 +531,7 @@ class Judging(Strict):
     tags: list[str] = []
     row_tags: str | None = None
     total: str | None = None
+    length_adjustment: LengthAdjustment | None = None
     show_gold: bool = True
     official: InsidePath | None = None
 

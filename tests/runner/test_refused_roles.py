@@ -112,7 +112,7 @@ def test_a_tokenizers_own_template_ends_its_task_alone(medtasks, rows, tmp_path)
     "says",
     [
         "Conversation roles must alternate user/assistant/user/assistant/...",
-        "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
+        "After the optional system message, conversation roles must alternate user/assistant/...",
         "System role not supported",
         "Only user, assistant and system roles are supported!",
         "Unexpected role 'tool' after role 'user'",
