@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import build as build_folder
@@ -56,4 +57,5 @@ def build(
     typer.echo(f"{folder}: {names} for lm-eval ({len(changed)} files changed)")
     typer.echo(f"{folder.with_name(SCHEMA)}: for editors")
     typer.echo(f"{folder.with_name(CATALOGUE) / 'README.md'}: every dataset with its facts")
+    say_next("medtasks doctor")
     return 0
