@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from medtasks_ext.cli.model import check_model_type, create_model, highest_cost,
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
-from medtasks_ext.collector import collector_paused
+from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
@@ -126,14 +126,20 @@ def run_command(arguments: list[str]) -> int:
     from medtasks_ext.runs.lease import Lease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
-    with collector_paused():  # what is read stays
-        wanted = wanted_tasks(own, config)
-    _say_without_gold(wanted.built)
-    say_wording(wanted.built)
-    tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
-    run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
-    lease = Lease(run.folder, "medtasks run", private=wanted.private)
-    with lease if rank == 0 else private_files(wanted.private):
+    with ExitStack() as held:
+        with collector_paused():  # what is read stays
+            wanted = wanted_tasks(own, config)
+            held.enter_context(collector_sparing())
+        _say_without_gold(wanted.built)
+        say_wording(wanted.built)
+        tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
+        run = (
+            ShardRun(shard.folder(folder), tasks, shard, rank=rank)
+            if shard
+            else Run(folder, tasks, rank=rank)
+        )
+        lease = Lease(run.folder, "medtasks run", private=wanted.private)
+        held.enter_context(lease if rank == 0 else private_files(wanted.private))
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: What evaluation raises where a row does not have what the Jinja reads.
 UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)
+#: A column that is printed as it is.
+_PRINTED_NAME = re.compile(r"\{\{ ([a-z_]+) \}\}")
 _REMEDY = "mend the Jinja there"
 
 
@@ -99,6 +102,8 @@ def _compiled(text: str) -> jinja2.Template:
 
 @lru_cache(maxsize=2048)
 def _variables(text: str) -> frozenset[str]:
+    if "{" not in _PRINTED_NAME.sub("", text):  # the names stand there, and nothing else is Jinja
+        return frozenset(_PRINTED_NAME.findall(text))
     # a tree of its own: the search folds constants in place
     return frozenset(meta.find_undeclared_variables(_environment.parse(text)))
 
