@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,7 +87,7 @@ def syntax_faults(text: str, *, expression: bool) -> Iterator[str]:
 
 
 class _Evaluate(Protocol):
-    def __call__(self, values: Row, /) -> Any: ...
+    def __call__(self, values: Mapping[str, Any], /) -> Any: ...
 
 
 # by the text alone: many datasets have the same `{{ input }}`, and compiling takes a millisecond or two
@@ -128,7 +128,7 @@ class Template:
         except NO_TEMPLATE as error:
             raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
-    def render(self, values: Row) -> str:
+    def render(self, values: Mapping[str, Any]) -> str:
         """The text.
 
         Raises:
@@ -160,7 +160,7 @@ class Expression:
         except NO_TEMPLATE as error:
             raise MedtasksError(f"expression {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
-    def value(self, values: Row) -> Any:
+    def value(self, values: Mapping[str, Any]) -> Any:
         """The value; it may be a `jinja2.Undefined`.
 
         Raises:
