@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -36,6 +36,7 @@ from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
+    from lm_eval.api.task import Task
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     from medtasks_ext.engines.engine import Engine
@@ -92,7 +93,7 @@ class Wanted:
     leaves: list[str]  # the tasks that they stand for
     settings: Settings
     choices: dict[str, Choice]  # task -> which of its documents
-    built: dict[str, Any]  # the tasks whose rows are here
+    built: dict[str, Task]  # the tasks whose rows are here
     missing: dict[str, str]  # task -> why it cannot be asked
     egress: Egress  # which servers may receive which text
 
@@ -173,7 +174,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
     return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
-def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any]:
+def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Task]:
     """Create the run, or continue it; returns the tasks that are not done.
 
     Raises:
@@ -201,7 +202,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
     return waiting
 
 
-def _say_there(run: Run, waiting: dict[str, Any], choices: dict[str, Choice]) -> None:
+def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -> None:
     """How much of what is left was done by earlier calls, over whichever documents."""
     from medtasks_ext.prompts.documents import document_key
     from medtasks_ext.runner.evaluate import same_documents
@@ -226,7 +227,7 @@ def _say_there(run: Run, waiting: dict[str, Any], choices: dict[str, Choice]) ->
         say(f"{there:,} of {wanted:,} answers are there already")
 
 
-def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
+def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
     """Name files of finished tasks that do not hold any more what they held."""
     for name in waiting:
         if run.state(name).state is not TaskState.WAITING and not run.is_sealed(name):
@@ -235,7 +236,7 @@ def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
             run.manifest.note([line])
 
 
-def _say_without_gold(built: dict[str, Any]) -> None:
+def _say_without_gold(built: dict[str, Task]) -> None:
     from medtasks_ext.runner.run import loaded_record
 
     records = {name: loaded_record(task) for name, task in built.items()}
@@ -293,7 +294,7 @@ def _print_shard(run: ShardRun) -> None:
 
 
 def _execute(
-    run: Run, waiting: dict[str, Any], wanted: Wanted, config: EvaluatorConfig, *, preflight: bool
+    run: Run, waiting: dict[str, Task], wanted: Wanted, config: EvaluatorConfig, *, preflight: bool
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.runner.ranks import ranks_of
@@ -324,7 +325,7 @@ def _stream(
     model: LM,
     engine: Engine,
     ranks: Ranks,
-    tasks: dict[str, Any],
+    tasks: dict[str, Task],
     settings: Settings,
     price: Price | None,
 ) -> Fault | None:
@@ -385,7 +386,7 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
         )
 
 
-def fitted(run: Run, model: LM, waiting: dict[str, Any], wanted: Wanted) -> tuple[dict[str, Any], Settings]:
+def fitted(run: Run, model: LM, waiting: dict[str, Task], wanted: Wanted) -> tuple[dict[str, Task], Settings]:
     """The tasks and settings as the model can be asked; what that changes is noted in the run.
 
     Which documents are asked is noted here, too, and not before: up to here a call may end at the model, and
@@ -425,7 +426,7 @@ def _preflight(
     run: Run,
     model: LM,
     engine: Engine,
-    tasks: dict[str, Any],
+    tasks: dict[str, Task],
     places: dict[str, Sequence[int]],
     settings: Settings,
 ) -> None:
