@@ -40,6 +40,7 @@ from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import Interval, task_intervals
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runs.records import Sample
 
