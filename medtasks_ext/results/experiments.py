@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from medtasks_ext.prompts.documents import LoadedRecord
 from medtasks_ext.results.conditions import Asked, Difference, asked, kept_apart, of_run
 from medtasks_ext.stats.bootstrap import Interval
 
@@ -98,7 +99,7 @@ class Experiment:
     #: asked; the latter not of published scores
     settings: dict[str, str]
     #: the record of what was loaded (origin, revision, hashes, counts)
-    loaded: dict[str, Any] = field(default_factory=dict)
+    loaded: LoadedRecord = field(default_factory=LoadedRecord)
     cut: dict[str, int] = field(default_factory=dict)  # counts of answers and prompts that did not fit
     tokens: dict[str, int] | None = None  # input and output tokens, where they were counted
     sample: bool = False  # whether its rows are synthetic
@@ -221,7 +222,7 @@ class Entry:
 
 
 def task_settings(
-    version: str, loaded: Mapping[str, Any], *, examples: str | None = None, jury: str | None = None
+    version: str, loaded: LoadedRecord, *, examples: str | None = None, jury: str | None = None
 ) -> dict[str, str]:
     """What decides whether two scores of one task can be compared.
 

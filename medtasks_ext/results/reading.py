@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
@@ -40,6 +40,7 @@ from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import Interval, task_intervals
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runs.records import Sample
 
@@ -342,7 +343,8 @@ def _lm_eval_task(
     config = without_login(content["configs"][name])
     dataset, strategy = asked_task(tasks, name, config)
     version = str(content.get("versions", {}).get(name, ""))
-    loaded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
+    recorded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
+    loaded = cast("LoadedRecord", recorded)
     metrics, nan = without_nan(
         {
             key.partition(",")[0]: value

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.runs.records import Sample
 
 
@@ -65,7 +66,7 @@ class TaskResult:
     metrics: dict[str, float]  # metric -> value, without lm-eval's filter suffix
     samples: list[Sample]  # lm-eval's records, one per document
     config: dict[str, Any]  # lm-eval's record of the task's configuration
-    loaded: dict[str, Any]  # what was loaded (origin, revision, prompt hash, counts)
+    loaded: LoadedRecord  # what was loaded (origin, revision, prompt hash, counts)
 
 
 def official_budget(dataset: Dataset, strategy: str) -> AnswerBudget | None:

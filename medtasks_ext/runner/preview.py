@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runner.chat import Chat
     from medtasks_ext.runs.records import Sample
@@ -58,7 +59,7 @@ class Preview:
 
     task: str  # with the strategy's suffix
     strategy: str  # zero_shot, cot or five_shot
-    loaded: dict[str, Any]  # what was loaded (origin, file, counts, prompt hash)
+    loaded: LoadedRecord  # what was loaded (origin, file, counts, prompt hash)
     place: int  # of the document in the test file, from 0
     id: str  # of the document
     own_text: str  # the document's own turn, with which the prompt ends

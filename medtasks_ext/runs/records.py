@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
     from medtasks_ext.prompts.dialogue import Turn
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.rows.points import Point
 
 
@@ -77,7 +78,7 @@ class _AnyTask(TypedDict):
     task: str
     version: str
     n: int
-    loaded: dict[str, Any]
+    loaded: LoadedRecord
     cut: dict[str, int]
     tokens: dict[str, int] | None
 
