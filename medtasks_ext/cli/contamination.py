@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.studies.contamination.folder import ProbeFolder
 
 _DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
@@ -155,7 +156,7 @@ def _refuse_chat(config: EvaluatorConfig) -> None:
         )
 
 
-def _model(config: EvaluatorConfig) -> tuple[Loaded, dict[str, Any]]:
+def _model(config: EvaluatorConfig) -> tuple[Loaded, Config]:
     """The model, and generation settings that make it greedy."""
     is_api = "completions" in config.model
     if is_api:

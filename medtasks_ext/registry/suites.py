@@ -32,7 +32,7 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, SuiteOfficial
-from medtasks_ext.registry.yamlfile import read_mapping
+from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict
 
 SUITE_FILE = "suite.yaml"
@@ -480,7 +480,7 @@ def no_suite() -> Suite:
 
 @lru_cache(maxsize=8)
 def _no_suite(files: tuple[tuple[Path, int], ...]) -> Suite:
-    said: dict[str, Any] = {
+    said: Config = {
         "title": "Own datasets",
         "about": "datasets of your own that belong to no suite",
         "citation": "",

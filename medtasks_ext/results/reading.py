@@ -42,6 +42,7 @@ from medtasks_ext.stats.bootstrap import Interval, task_intervals
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample
 
 #: model arguments that say where or how fast a model runs, not what it answers
@@ -408,7 +409,7 @@ def _moment(seconds: Any) -> str | None:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
 
 
-def _arguments(given: Any) -> dict[str, Any]:
+def _arguments(given: Any) -> Config:
     """Arguments as lm-eval records them: a mapping, or `key=value,key=value`."""
     if isinstance(given, dict):
         return given

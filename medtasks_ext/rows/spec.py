@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.strict import Strict
@@ -517,7 +518,7 @@ class DatasetSpec(Strict):
 
     rows: Source
     prompt: Prompt
-    answer: dict[str, Any]
+    answer: Config
     judge: Judging | None = None
     official: Official | None = None
 

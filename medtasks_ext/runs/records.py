@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
     from medtasks_ext.prompts.dialogue import Turn
     from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.rows.points import Point
 
 
@@ -87,7 +88,7 @@ class _TaskRecord(_AnyTask):
     metrics: dict[str, Any]
     intervals: dict[str, dict[str, Any]]
     conditions: dict[str, Any]
-    config: dict[str, Any]
+    config: Config
 
 
 class TaskRecord(_TaskRecord, total=False):

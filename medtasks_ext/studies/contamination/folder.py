@@ -23,6 +23,7 @@ from medtasks_ext.studies.contamination.probe import CUTS, N_PREDICTED, THRESHOL
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Loaded
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.studies.contamination.ask import Asked
 
 FILE, TABLE, RESPONSES = "contamination.json", "contamination.csv", "contamination_responses"
@@ -159,7 +160,7 @@ class ProbeFolder:
         write_text(self.folder / TABLE, csv_text(rows))
 
 
-def _one_line(identity: dict[str, Any]) -> str:
+def _one_line(identity: Config) -> str:
     return " ".join(
         [identity["model"], ",".join(f"{key}={value}" for key, value in identity["model_args"].items())]
     ).strip()
