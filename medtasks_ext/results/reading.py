@@ -228,9 +228,9 @@ def _medtasks_task(
         version=stored["version"],
         metrics=metrics,
         intervals={
-            metric: Interval(item["interval_low"], item["interval_high"])
+            metric: Interval(low, high)
             for metric, item in stored.get("intervals", {}).items()
-            if item["interval_low"] is not None
+            if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
         },
         n=stored["n"],
         settings=task_settings(
@@ -362,9 +362,9 @@ def _lm_eval_task(
     if samples is not None:
         records, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
         intervals = {
-            metric: Interval(item["interval_low"], item["interval_high"])
+            metric: Interval(low, high)
             for metric, item in records.items()
-            if item["interval_low"] is not None
+            if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
         }
     return Experiment(
         task=dataset.task(strategy),
