@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import TemplateError
 from lm_eval.api.task import ConfigurableTask
@@ -180,14 +180,14 @@ class MedicalTask(ConfigurableTask):
             template = layout_template(layout)
             kwargs |= {"apply_chat_template": True, "fewshot_as_multiturn": True, "chat_template": template}
         if self.own["prompt"].get("messages"):
-            return self._dialogue(doc, num_fewshot, **kwargs)
+            return self._dialogue(cast("Document", doc), num_fewshot, **kwargs)
         if doc["system"] and not kwargs.get("apply_chat_template"):
             doc = Document(doc, system=f"{doc['system']}\n\n")
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
 
     def _dialogue(
         self,
-        document: dict[str, Any],
+        document: Document,
         num_fewshot: int,
         system_instruction: str | None = None,
         apply_chat_template: bool = False,
@@ -210,8 +210,11 @@ class MedicalTask(ConfigurableTask):
         try:
             return chat_template(turns, add_generation_prompt=True)
         except TemplateError as error:
+            quotes = any(
+                turn["content"] in str(error) for turn in turns
+            )  # a template may say any part of them
             raise MedtasksError(
-                f"the chat template refuses the turns of document {document['id']}: {error}",
+                f"the chat template refuses the turns of {document.row}{'' if quotes else f': {error}'}",
                 where=self.config.task,
                 remedy="choose a template that takes such roles, or lay turns out as text (metadata.layout)",
             ) from None

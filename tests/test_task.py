@@ -248,8 +248,8 @@ WHOLE = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function ", 
         ({"strategy": "few_shot"}, "strategy is 'few_shot'", "use zero_shot, cot, five_shot"),
         ({"answer": {"kind": "bridge_lable"}}, "answer.kind is 'bridge_lable'", "label"),
         ({"answer": {}}, "answer.kind is None", "use one of: "),
-        ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/metadata.md"),
-        ({"about": "x"}, "about: should be a mapping of keys", "docs/metadata.md"),
+        ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/keys.md"),
+        ({"about": "x"}, "about: should be a mapping of keys", "docs/keys.md"),
     ],
 )
 def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy):

@@ -287,6 +287,7 @@ def _compare(folders: list[Path], rest: list[str]) -> int:
     console().print(table)
     if unlike:
         console().print(f"not comparable, since models saw different rows: {', '.join(unlike)}")
+    say_next(f"medtasks report RUN --by {probes[0].folder}")
     return 0
 
 

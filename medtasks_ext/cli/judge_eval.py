@@ -13,7 +13,7 @@ import typer
 from medtasks_ext.cli.app import AllowHost
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -60,6 +60,7 @@ def judge_eval(
     quiet()
     if published and not files:
         _print_published()
+        say_next("medtasks judge-eval CASES --jury JURY")
         return COMPLETE
     if not files or bool(decided) == bool(jury):
         raise MedtasksError(
@@ -93,7 +94,10 @@ def judge_eval(
     if interrupted:
         say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
-    return INCOMPLETE if any(item.missing for item in found.values()) else COMPLETE
+    if any(item.missing for item in found.values()):
+        return INCOMPLETE
+    say_next("name the judge as adjudicator in a jury file", "medtasks judge RUN --jury JURY --dry-run")
+    return COMPLETE
 
 
 def _record(item: Evaluation, metric: str) -> Json:

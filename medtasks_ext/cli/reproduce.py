@@ -99,6 +99,9 @@ def reproduce(
         pictures = "" if is_possible() else '; pictures need `pip install "medtasks[plots]"`'
         forms = "CSV, LaTeX, SVG and PNG" if is_possible() else "CSV and LaTeX"
         say(f"{folder}: {counted(len(found), 'block')} as {forms}, and atlas.parquet{pictures}")
+        say_next("medtasks reproduce")
+    else:
+        say_next(" ".join(["medtasks reproduce", names[0], *(names[1:] or ["RUN"]), "-o atlas"]))
     return 0 if sound else 1
 
 

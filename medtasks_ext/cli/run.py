@@ -254,7 +254,13 @@ def keep_judgements(run: Run) -> None:
         return
     from medtasks_ext.judge.scores import reattach
 
-    reattach(run)
+    for task, (n, of) in reattach(run).items():
+        say(
+            f"{task}: what was judged of {n:,} of {of:,} answers has changed since (the answer, its question "
+            "or a criterion): its former judgements are kept, and do not count\n"
+            f"  → medtasks judge {run.folder} asks about these alone; or bring the former rows back and "
+            "rescore"
+        )
 
 
 def finish(run: Run, n_missing: int, how: str = SAME_COMMAND) -> int:

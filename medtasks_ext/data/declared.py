@@ -272,7 +272,14 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     prompt, rows, judge = spec.prompt, spec.rows, spec.judge
     for name in ("instruction", "input", "cue", "target"):
         yield f"prompt.{name}", getattr(prompt, name) or "", False
+    if prompt.messages:
+        turns = [("", prompt.messages)] if isinstance(prompt.messages, str) else []
+        written = [] if isinstance(prompt.messages, str) else prompt.messages
+        turns += [(f".{number}.content", turn.content) for number, turn in enumerate(written)]
+        yield from ((f"prompt.messages{place}", text, not written) for place, text in turns)
     yield "rows.cluster", rows.cluster or "", True
+    if not isinstance(rows.draw_fewshot, bool):
+        yield "rows.draw_fewshot.by", rows.draw_fewshot.by, True
     for number, schema in enumerate(rows.schemas):
         yield from ((f"rows.schemas.{number}.{name}", text, True) for name, text in _of_schema(schema))
     for number, exclusion in enumerate(rows.exclude):
@@ -285,7 +292,9 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
             yield f"{place}.{name}", getattr(original, name) or "", False
     if judge:
         yield "judge.question", judge.question or "", False
-        yield from ((f"judge.{name}", getattr(judge, name) or "", True) for name in ("points", "total"))
+        yield from (
+            (f"judge.{name}", getattr(judge, name) or "", True) for name in ("points", "row_tags", "total")
+        )
 
 
 def _of_schema(schema: RowSchema) -> Iterator[tuple[str, str]]:

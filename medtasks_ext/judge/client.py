@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ class Endpoint:
     ) -> None:
         self.judge = judge  # as the jury file describes it
         self.takes_schema = True  # False once the server has refused a schema
+        self.places = asyncio.Semaphore(judge.max_concurrent)  # one for each request under way
         self.stopped = ""  # why the judge is given up; empty while it is not
         self._pace = Pace(judge.requests_per_minute)
         key = judge.api_key

@@ -169,7 +169,7 @@ class Dataset:
             raise MedtasksError(
                 "about: should be a mapping of keys",
                 where=self.file,
-                remedy="docs/metadata.md lists the keys and their values",
+                remedy="docs/keys.md lists the keys and their values",
             )
         facts = self.facts
         check_kind(facts.kind, where=self.file)
@@ -180,7 +180,7 @@ class Dataset:
             raise MedtasksError(
                 "; ".join(describe(item, "about", Metadata.model_fields) for item in error.errors()),
                 where=self.file,
-                remedy="docs/metadata.md lists the keys and their values",
+                remedy="docs/keys.md lists the keys and their values",
             ) from None
 
     @property

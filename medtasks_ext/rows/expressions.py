@@ -14,6 +14,7 @@ from jinja2 import meta, nodes
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.docx import blocks
+from medtasks_ext.rows.inline_options import question_and_options
 from medtasks_ext.rows.masking import masked
 from medtasks_ext.rows.objects import json_objects, renamed
 from medtasks_ext.rows.options import as_letters, lettered, split_options
@@ -55,6 +56,7 @@ _environment = Declared(
         "json_objects": json_objects,
         "lettered": lettered,
         "masked": masked,
+        "question_and_options": question_and_options,
         "renamed": renamed,
         "spans": spans,
         "split_options": split_options,

@@ -83,7 +83,7 @@ def _schema(tasks: Registry) -> Json:
     models: tuple[TypeAdapter[Any], ...] = (TypeAdapter(DatasetSpec), TypeAdapter(Metadata), any_format())
     named = [(str(place), "validation", model) for place, model in enumerate(models)]
     schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
-    definitions = {name: _described(_plain(part)) for name, part in shared["$defs"].items()}
+    definitions = {name: described(_plain(part)) for name, part in shared["$defs"].items()}
     _, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
     definitions["Answer"] = answer
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
@@ -200,7 +200,7 @@ def _plain(part: Any) -> Any:
     return plain
 
 
-def _described(part: Json) -> Json:
+def described(part: Json) -> Json:
     """A model's schema with the lines under `Attributes:` of its docstring at the keys they describe."""
     text, _, attributes = part.get("description", "").partition("\n\nAttributes:\n")
     properties = {name: dict(value) for name, value in part.get("properties", {}).items()}

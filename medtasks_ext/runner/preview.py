@@ -143,6 +143,8 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
     document = task.eval_docs[seen.place]
     try:
         prompt = rendered_prompt(task, document, templated, chat.render)
+    except MedtasksError:
+        raise
     except Exception as error:  # templates refuse in their own ways
         raise MedtasksError(
             f"the template cannot be applied: {error}",
