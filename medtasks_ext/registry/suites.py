@@ -225,6 +225,8 @@ class Suite(Strict):
             -> title.
         strategy_lines: language -> `answer` and `reason`, the line in which prompts of the strategies differ;
             else the suite's English lines, else those of medtasks.
+        instruction_role: the turn in which the instructions of its datasets stand, `system` or `user`, where
+            they do not say.
         answers: the kinds of answers that its datasets have; by default any.
         jury: the bundled jury that judges its open-ended answers.
         official_files: whether the authors' file of rows is named as each dataset of the paper.
@@ -265,6 +267,7 @@ class Suite(Strict):
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
     vocabulary: dict[Literal["task_types", "specialties", "stages", "documents"], Terms] = {}
     strategy_lines: dict[str, Lines] = {}
+    instruction_role: Literal["system", "user"] = "user"
     answers: list[str] = []
     jury: str | None = None
     official_files: bool = False

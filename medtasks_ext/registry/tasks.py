@@ -88,6 +88,8 @@ class Dataset:
             about = (self if own else Dataset(self.folder)).config.get("about")
             if isinstance(about, dict):
                 said["rows"] = {"official_name": about.get("name"), **rows}
+        if isinstance(prompt := said.get("prompt"), dict):
+            said["prompt"] = {"instruction_role": self.suite.instruction_role, **prompt}
         return said
 
     @cached_property

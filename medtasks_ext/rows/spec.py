@@ -450,7 +450,7 @@ class Prompt(Strict):
             role and content, or the turns themselves. `input` then is the text of its last turn, and
             templates see the dialogue as one text, `transcript`.
         instruction: what is to be done.
-        instruction_role: the turn in which the instruction stands.
+        instruction_role: the turn in which the instruction stands; by default as the suite says.
         input: the row.
         cue: the last line of a prompt that asks for the answer at once, such as `Answer:`. A prompt that asks
             to reason first ends without one.
