@@ -6,7 +6,7 @@ Looks at local files and caches alone; nothing is downloaded.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.data.status_cache import Found, found_once
 from medtasks_ext.rows.missing import source_of
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.errors import MedtasksError
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import Source
 
@@ -37,7 +38,7 @@ class Status:
     faults: list[MedtasksError] = field(default_factory=list)  # what is wrong with its rows
     exclusions: str | None = None  # which rows of the source are left out, and why
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON."""
         return {
             "id": self.dataset.id,
