@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.data.oracle import oracle_score
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset
 
@@ -66,7 +67,7 @@ class Card:
             )
         return found
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON."""
         return asdict(self)
 

@@ -16,7 +16,7 @@ from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
 from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.prompts.official.released import released_examples
-from medtasks_ext.prompts.pool import POOL_ROWS, check_answers, parts, pool_rows
+from medtasks_ext.prompts.pool import check_answers, parts, pool_rows
 from medtasks_ext.prompts.record import loaded
 from medtasks_ext.prompts.render import Renderer
 from medtasks_ext.prompts.selection import sampled, trials, with_own_ids
@@ -167,13 +167,13 @@ def _rendered(
     )
     reader = FieldReader(dataset, spec, rows, faults)
     read = reader.read(rows.test, "test")
-    read_pool = reader.read(pool_rows(rows.fewshot, draw=source.draw_fewshot), "few-shot", keep_split=False)
+    read_pool = reader.read(pool_rows(rows.fewshot, source.draw_fewshot), "few-shot", keep_split=False)
     for split in (read.rows, read_pool.rows):
         for number, row in enumerate(split, start=1):  # before any is drawn: some official prompts print it
             row.fields.setdefault("row_number", number)
     test, pool, n_held_out = parts(
         read.rows,
-        read_pool.rows[:POOL_ROWS],
+        read_pool.rows,
         dataset=dataset,
         source=source,
         shots=use.shots,

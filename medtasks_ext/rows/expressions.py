@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +14,7 @@ from jinja2 import meta, nodes
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.docx import blocks
+from medtasks_ext.rows.inline_options import question_and_options
 from medtasks_ext.rows.masking import masked
 from medtasks_ext.rows.objects import json_objects, renamed
 from medtasks_ext.rows.options import as_letters, lettered, split_options
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What evaluation raises where a row does not have what the Jinja reads.
 UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)
+#: A column that is printed as it is.
+_PRINTED_NAME = re.compile(r"\{\{ ([a-z_]+) \}\}")
 _REMEDY = "mend the Jinja there"
 
 
@@ -52,6 +56,7 @@ _environment = Declared(
         "json_objects": json_objects,
         "lettered": lettered,
         "masked": masked,
+        "question_and_options": question_and_options,
         "renamed": renamed,
         "spans": spans,
         "split_options": split_options,
@@ -84,7 +89,7 @@ def syntax_faults(text: str, *, expression: bool) -> Iterator[str]:
 
 
 class _Evaluate(Protocol):
-    def __call__(self, values: Row, /) -> Any: ...
+    def __call__(self, values: Mapping[str, Any], /) -> Any: ...
 
 
 # by the text alone: many datasets have the same `{{ input }}`, and compiling takes a millisecond or two
@@ -114,6 +119,8 @@ def _pieces(text: str) -> tuple[tuple[str, bool], ...] | None:
 
 @lru_cache(maxsize=2048)
 def _variables(text: str) -> frozenset[str]:
+    if "{" not in _PRINTED_NAME.sub("", text):  # the names stand there, and nothing else is Jinja
+        return frozenset(_PRINTED_NAME.findall(text))
     # a tree of its own: the search folds constants in place
     return frozenset(meta.find_undeclared_variables(_environment.parse(text)))
 
@@ -138,7 +145,7 @@ class Template:
         except NO_TEMPLATE as error:
             raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
-    def render(self, values: Row) -> str:
+    def render(self, values: Mapping[str, Any]) -> str:
         """The text.
 
         Raises:
@@ -187,7 +194,7 @@ class Expression:
         except NO_TEMPLATE as error:
             raise MedtasksError(f"expression {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
-    def value(self, values: Row) -> Any:
+    def value(self, values: Mapping[str, Any]) -> Any:
         """The value; it may be a `jinja2.Undefined`.
 
         Raises:
