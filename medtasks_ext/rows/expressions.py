@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)
 #: A column that is printed as it is.
 _PRINTED_NAME = re.compile(r"\{\{ ([a-z_]+) \}\}")
+#: Names of Jinja's own values.
+_NO_COLUMNS = {"self", "true", "false", "none"}
 _REMEDY = "mend the Jinja there"
 
 
@@ -101,19 +103,11 @@ def _compiled(text: str) -> jinja2.Template:
 
 
 @lru_cache(maxsize=2048)
-def _pieces(text: str) -> tuple[tuple[str, bool], ...] | None:
-    """Constant texts and names of values (True) in turn, where a template holds nothing else; or None."""
-    pieces = list[tuple[str, bool]]()
-    for output in parsed(text).body:
-        if not isinstance(output, nodes.Output):
-            return None
-        for node in output.nodes:
-            if isinstance(node, nodes.TemplateData):
-                pieces.append((node.data, False))
-            elif isinstance(node, nodes.Name) and node.name != "self":  # which is the template
-                pieces.append((node.name, True))
-            else:
-                return None
+def _pieces(text: str) -> tuple[str, ...] | None:
+    """Constant text, a column's name, constant text, and so on, where nothing else is Jinja; or None."""
+    pieces = _PRINTED_NAME.split(text.removesuffix("\n"))  # as Jinja leaves out a last line end
+    if "\r" in text or any("{" in constant for constant in pieces[::2]) or _NO_COLUMNS & set(pieces[1::2]):
+        return None
     return tuple(pieces)
 
 
@@ -164,18 +158,18 @@ class Template:
         return _variables(self.text)
 
 
-def _joined(pieces: tuple[tuple[str, bool], ...], values: Row) -> str | None:
-    """What rendering gives where all values are texts: most templates are one column, and rows are many.
+def _joined(pieces: tuple[str, ...], values: Mapping[str, Any]) -> str | None:
+    """What rendering gives where all values are texts: most templates are a column or two, and rows are many.
 
-    None where it has more to say: of a value that is missing or no text, of a text beyond all bounds.
+    None where Jinja has more to say: of a value that is missing or no text, of a text beyond all bounds.
     """
-    texts = list[str]()
-    for piece, is_name in pieces:
-        text = values.get(piece) if is_name else piece
-        if type(text) is not str:
+    texts = list(pieces)
+    for place in range(1, len(pieces), 2):
+        value = values.get(pieces[place])
+        if type(value) is not str:
             return None
-        texts.append(text)
-    joined = "".join(texts)
+        texts[place] = value
+    joined = "".join(filter(None, texts))  # one text alone stays the object that it is
     return joined if len(joined) <= CHARACTERS else None
 
 

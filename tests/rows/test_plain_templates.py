@@ -12,9 +12,14 @@ from medtasks_ext.rows.expressions import Template, _compiled
 TEMPLATES = [
     "{{ a }}",
     "{{ a }}\n{{ b }}\n",
+    "{{ a }}\n\n",
     "x {{ a }}{# no #}: {{ b }}",
     "",
     "constant\n",
+    "a }} {{ a }}\r\n",
+    "{{ none }}",
+    "{{ true }}{{ a }}",
+    "{{ range }}",
     "{{ self }}{{ a }}",
 ]
 VALUES = st.one_of(st.text(), st.integers(), st.floats(), st.none(), st.lists(st.text()), st.booleans())
@@ -28,10 +33,10 @@ def outcome(render, values):
 
 
 @pytest.mark.parametrize("text", TEMPLATES)
-@given(values=st.dictionaries(st.sampled_from(["a", "b", "range"]), VALUES))
+@given(values=st.dictionaries(st.sampled_from(["a", "b", "range", "none", "true"]), VALUES))
 def test_values_of_any_kind_are_shown_or_refused_as_jinja_does(text, values):
     jinja = outcome(_compiled(text).render, values)
-    if "self" in text and isinstance(jinja, str):  # it prints the address of an object
+    if "self" in text and isinstance(jinja, str):  # prints an address
         return
     assert outcome(Template(text, "task.yaml").render, values) == jinja
 
