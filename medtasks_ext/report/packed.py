@@ -41,7 +41,8 @@ def _runs(values: Iterable[Any]) -> list[Any]:
 
 def _length_of_runs(values: Sequence[Any]) -> int:
     """How long `_runs` of some values is."""
-    return 2 * (1 + sum(map(ne, values, values[1:])))
+    changes: int = sum(map(ne, values, values[1:]))
+    return 2 * (1 + changes)
 
 
 def _length(words: Iterable[Any]) -> float:
