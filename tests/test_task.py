@@ -107,9 +107,15 @@ def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, built_tasks, pla
 
 
 def test_a_strategy_of_a_file_of_ones_own_is_that_of_the_suite(mine, built_tasks):
-    shown = {name: built(mine(prompt=CHANGED, strategy=name)).eval_docs[0]["prompt"] for name in STRATEGIES}
+    shown = {name: built(mine(prompt=CHANGED, strategy=name)).eval_docs[0]["system"] for name in STRATEGIES}
     assert shown["zero_shot"] == shown["five_shot"] != shown["cot"]
     assert built(variant(built_tasks, MEDNLI, "cot")).eval_docs[0]["system"].split("\n")[-2] in shown["cot"]
+
+
+def test_a_prompt_of_ones_own_says_where_its_instruction_stands_or_the_suite_does(mine):
+    said = built(mine(prompt={**CHANGED, "instruction_role": "user"})).eval_docs[0]
+    assert said["system"] == "" and said["prompt"].startswith("Does the second sentence follow? ")
+    assert built(mine(prompt=CHANGED)).eval_docs[0]["system"].startswith("Does the second sentence follow? ")
 
 
 def test_an_entry_of_a_group_changes_a_prompt(mine, tmp_path):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.stats.bootstrap import Interval
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
@@ -99,7 +100,7 @@ def judge_eval(
     return COMPLETE
 
 
-def _record(item: Evaluation, metric: str) -> dict[str, Any]:
+def _record(item: Evaluation, metric: str) -> Json:
     value, interval = item.figures[metric]
     return {
         "value": value,

@@ -15,6 +15,7 @@ from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry.functions import function_named
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset
 
@@ -68,7 +69,7 @@ class Card:
             )
         return found
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON."""
         return asdict(self)
 

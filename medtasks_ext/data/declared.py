@@ -22,6 +22,7 @@ from medtasks_ext.registry.functions import TASK_CLASS, check_function, function
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.suites import NO_SUITE, near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, describe
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema
@@ -248,7 +249,7 @@ def _meanings() -> dict[str, str]:
     return {key: part["description"] for key, part in record.items() if "description" in part}
 
 
-def _answer_faults(answer: dict[str, Any]) -> Iterator[str]:
+def _answer_faults(answer: Config) -> Iterator[str]:
     known = list(any_format().json_schema()["discriminator"]["mapping"])
     if (kind := answer.get("kind")) not in known:
         yield (

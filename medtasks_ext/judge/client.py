@@ -15,6 +15,7 @@ from medtasks_ext.engines.records import Answer, FaultKind
 from medtasks_ext.runs.judgements import Usage
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Judge
 
 PROBE_SECONDS = 60.0
@@ -152,14 +153,14 @@ def chat_body(
     messages: list[dict[str, str]],
     schema: Mapping[str, Any] | None,
     limit: int | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """A request to a judge.
 
     Args:
         schema: of the verdict; None to ask without.
         limit: tokens of the reply; those of the jury file by default.
     """
-    body: dict[str, Any] = {
+    body: Json = {
         "model": judge.model,
         "messages": messages,
         judge.max_tokens_key: limit or judge.max_tokens,

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import JudgePrice, Price
@@ -54,7 +55,7 @@ class Judge(Strict):
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     temperature: float | None = Field(default=0.0, ge=0)
     timeout: float = Field(default=300, gt=0)
-    extra_body: dict[str, Any] = {}
+    extra_body: Json = {}
 
     @field_validator("base_url")
     @classmethod
@@ -101,7 +102,7 @@ class Judge(Strict):
         """The share of its price that a batch costs; None where batches are not known."""
         return self.price.batch if self.price else None
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """What decides its judgements. Not the address, nor limits: a judgement stays valid without them."""
         return self.model_dump(include={"name", "model", "temperature", "extra_body"})
 

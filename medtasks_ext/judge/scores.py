@@ -29,7 +29,7 @@ from medtasks_ext.results.document_scores import save_document_scores
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.stats.agreement import kappa
-from medtasks_ext.stats.bootstrap import task_intervals
+from medtasks_ext.stats.bootstrap import IntervalRecord, task_intervals
 from medtasks_ext.stats.runs import clipped_mean_of_runs, mean_of_runs
 from medtasks_ext.stats.statistic import Statistic, mean
 
@@ -149,7 +149,7 @@ def _of_tag(tag: str) -> str:
 
 def figures(
     scores: Sequence[DocumentScore], rubric: Rubric, judges: Sequence[str], dataset: str
-) -> tuple[dict[str, float], dict[str, Any], np.ndarray | None]:
+) -> tuple[dict[str, float], dict[str, IntervalRecord], np.ndarray | None]:
     """The metrics of a task, their bootstrap intervals, and the score on each resample.
 
     `score` and `score_length_adjusted` are on 0-1, `jury_…` on the rating scale; each is the mean over
@@ -184,7 +184,7 @@ def statistic_of(rubric: Rubric) -> Statistic:
 
 def _disputes(
     scores: Sequence[DocumentScore], rubric: Rubric, dataset: str
-) -> tuple[dict[str, float], dict[str, Any]]:
+) -> tuple[dict[str, float], dict[str, IntervalRecord]]:
     """How often two assessors differ, and how far they agree, with intervals where there are some."""
     known = [item for item in scores if item.disputed is not None]
     records = [

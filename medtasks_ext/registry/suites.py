@@ -32,7 +32,7 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, SuiteOfficial
-from medtasks_ext.registry.yamlfile import read_mapping
+from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict
 
 SUITE_FILE = "suite.yaml"
@@ -225,6 +225,8 @@ class Suite(Strict):
             -> title.
         strategy_lines: language -> `answer` and `reason`, the line in which prompts of the strategies differ;
             else the suite's English lines, else those of medtasks.
+        instruction_role: the turn in which the instructions of its datasets stand, `system` or `user`, where
+            they do not say.
         answers: the kinds of answers that its datasets have; by default any.
         jury: the bundled jury that judges its open-ended answers.
         official_files: whether the authors' file of rows is named as each dataset of the paper.
@@ -265,6 +267,7 @@ class Suite(Strict):
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
     vocabulary: dict[Literal["task_types", "specialties", "stages", "documents"], Terms] = {}
     strategy_lines: dict[str, Lines] = {}
+    instruction_role: Literal["system", "user"] = "user"
     answers: list[str] = []
     jury: str | None = None
     official_files: bool = False
@@ -519,7 +522,7 @@ def no_suite() -> Suite:
 
 @lru_cache(maxsize=8)
 def _no_suite(files: tuple[tuple[Path, int], ...]) -> Suite:
-    said: dict[str, Any] = {
+    said: Config = {
         "title": "Own datasets",
         "about": "datasets of your own that belong to no suite",
         "citation": "",

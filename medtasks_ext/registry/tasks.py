@@ -35,7 +35,7 @@ from medtasks_ext.registry.suites import (
     suites_below,
     vocabulary,
 )
-from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.registry.yamlfile import Config, read_yaml
 
 #: The hand-written file of a dataset folder.
 TASK_FILE = "task.yaml"
@@ -78,7 +78,7 @@ class Dataset:
         return name
 
     @cached_property
-    def blocks(self) -> dict[str, Any]:
+    def blocks(self) -> Config:
         """Where rows come from, how they become prompts, how answers look and are judged."""
         said = {name: self.config[name] for name in BLOCKS if name in self.config}
         rows = said.get("rows", {})
@@ -88,6 +88,8 @@ class Dataset:
             about = (self if own else Dataset(self.folder)).config.get("about")
             if isinstance(about, dict):
                 said["rows"] = {"official_name": about.get("name"), **rows}
+        if isinstance(prompt := said.get("prompt"), dict):
+            said["prompt"] = {"instruction_role": self.suite.instruction_role, **prompt}
         return said
 
     @cached_property

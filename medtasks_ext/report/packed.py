@@ -41,8 +41,7 @@ def _runs(values: Iterable[Any]) -> list[Any]:
 
 def _length_of_runs(values: Sequence[Any]) -> int:
     """How long `_runs` of some values is."""
-    changes: int = sum(map(ne, values, values[1:]))
-    return 2 * (1 + changes)
+    return 2 * (1 + int(sum(map(ne, values, values[1:]))))
 
 
 def _length(words: Iterable[Any]) -> float:

@@ -16,6 +16,7 @@ from medtasks_ext.prompts.instructions import OWN_LINE
 from medtasks_ext.registry.strategies import shots_of, strategy_title
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
 
@@ -64,7 +65,7 @@ class Asked:
     engine: str | None = None  # what generated the answers
     versions: str | None = None  # of the packages that did
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As files hold it; what is unknown is left out."""
         return {"schema": SCHEMA, **{key: value for key, value in asdict(self).items() if value is not None}}
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.prompts.documents import LoadedRecord
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.results.conditions import (
     Asked,
     Comparability,
@@ -112,7 +113,7 @@ class Experiment:
     tokens: dict[str, int] | None = None  # input and output tokens, where they were counted
     sample: bool = False  # whether its rows are synthetic
     #: lm-eval's record of the task's configuration; empty for published scores
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Config = field(default_factory=dict)
     #: the conditions as a run recorded them (`runs.conditions`); empty where nobody did
     recorded: dict[str, Any] = field(default_factory=dict)
     #: what is known of its conditions; its entry gives them

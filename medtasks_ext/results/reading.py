@@ -42,6 +42,7 @@ from medtasks_ext.stats.bootstrap import Interval, task_intervals
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample
 
 #: model arguments that say where or how fast a model runs, not what it answers
@@ -227,9 +228,9 @@ def _medtasks_task(
         version=stored["version"],
         metrics=metrics,
         intervals={
-            metric: Interval(item["interval_low"], item["interval_high"])
+            metric: Interval(low, high)
             for metric, item in stored.get("intervals", {}).items()
-            if item["interval_low"] is not None
+            if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
         },
         n=stored["n"],
         settings=task_settings(
@@ -361,9 +362,9 @@ def _lm_eval_task(
     if samples is not None:
         records, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
         intervals = {
-            metric: Interval(item["interval_low"], item["interval_high"])
+            metric: Interval(low, high)
             for metric, item in records.items()
-            if item["interval_low"] is not None
+            if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
         }
     return Experiment(
         task=dataset.task(strategy),
@@ -408,7 +409,7 @@ def _moment(seconds: Any) -> str | None:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
 
 
-def _arguments(given: Any) -> dict[str, Any]:
+def _arguments(given: Any) -> Config:
     """Arguments as lm-eval records them: a mapping, or `key=value,key=value`."""
     if isinstance(given, dict):
         return given

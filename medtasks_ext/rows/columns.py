@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import model_validator
 
-from medtasks_ext.jsonfile import JsonError, parse_json
+from medtasks_ext.jsonfile import Json, JsonError, parse_json
 from medtasks_ext.privacy import excerpt
 from medtasks_ext.strict import Strict
 
@@ -37,7 +37,7 @@ ColumnType = Literal[
     "lines",
 ]
 Value = str | int
-_Nested = TypeVar("_Nested", list[dict[str, Any]], dict[str, Any])
+_Nested = TypeVar("_Nested", list[Json], Json)
 #: What each type is called in messages and templates.
 TYPES: dict[ColumnType, str] = {
     "text": "text",
@@ -342,15 +342,15 @@ def _integers(value: Any) -> list[int]:
     return found
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = _from_json(value, list)
+def _objects(value: Any) -> list[Json]:
+    found: list[Json] = _from_json(value, list)
     if not all(isinstance(item, dict) for item in found):
         raise _CellError("a list with other items than objects")
     return _whole(found)
 
 
-def _object(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = _from_json(value, dict)
+def _object(value: Any) -> Json:
+    found: Json = _from_json(value, dict)
     return _whole(found)
 
 

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.seed import SEED
@@ -449,7 +450,7 @@ class Prompt(Strict):
             role and content, or the turns themselves. `input` then is the text of its last turn, and
             templates see the dialogue as one text, `transcript`.
         instruction: what is to be done.
-        instruction_role: the turn in which the instruction stands.
+        instruction_role: the turn in which the instruction stands; by default as the suite says.
         input: the row.
         cue: the last line of a prompt that asks for the answer at once, such as `Answer:`. A prompt that asks
             to reason first ends without one.
@@ -551,7 +552,7 @@ class DatasetSpec(Strict):
 
     rows: Source
     prompt: Prompt
-    answer: dict[str, Any]
+    answer: Config
     judge: Judging | None = None
     official: Official | None = None
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.chat import Chat
     from medtasks_ext.runs.records import Sample
 
@@ -67,7 +68,7 @@ class Preview:
     target: str  # the gold answer as it is written in prompts; empty where there is none
     gold: Any  # the gold answer as it is compared
     shots: int  # examples in the prompt
-    generation: dict[str, Any]  # lm-eval's settings of the request
+    generation: Config  # lm-eval's settings of the request
     judged: bool  # whether judges give the score
     #: tokens for a model that does not reason, in words; empty where they are those of `generation`
     official_budget: str = ""

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
     from medtasks_ext.prompts.dialogue import Turn
     from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.rows.points import Point
+    from medtasks_ext.stats.bootstrap import IntervalRecord
 
 
 class _Document(TypedDict):
@@ -85,9 +87,9 @@ class _AnyTask(TypedDict):
 
 class _TaskRecord(_AnyTask):
     metrics: dict[str, Any]
-    intervals: dict[str, dict[str, Any]]
+    intervals: dict[str, IntervalRecord]
     conditions: dict[str, Any]
-    config: dict[str, Any]
+    config: Config
 
 
 class TaskRecord(_TaskRecord, total=False):

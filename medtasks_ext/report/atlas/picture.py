@@ -13,6 +13,7 @@ from medtasks_ext.report.pictures.spec import Value, picture, themes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.atlas.cells import Cell
     from medtasks_ext.report.atlas.spec import Drawn, Item
 
@@ -28,7 +29,7 @@ _OWN, _REST = "own run", "published"
 Table = dict[str, dict[str, "Cell"]]
 
 
-def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> dict[str, Any] | None:
+def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
     """The spec of a picture; None where there is nothing to draw, such as a block of own runs without one."""
     if how.kind == "scatter":
         return _scatter(item, how, cells)
@@ -108,7 +109,7 @@ def _own_places(rows: Table) -> list[int]:
     return [place for place, line in enumerate(rows.values()) if _is_own(line)]
 
 
-def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[str, Any]:
+def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     for y, (name, line) in enumerate(rows.items()):
         for x, column in enumerate(columns):
@@ -158,7 +159,7 @@ def _wrapped(name: str, letters: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[str, Any]:
+def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, (name, line) in enumerate(rows.items()):
@@ -194,7 +195,7 @@ def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[s
     )
 
 
-def _bars(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[str, Any]:
+def _bars(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
@@ -237,7 +238,7 @@ class _Point:
         return f"{self.name} ({self.note})" if self.note else self.name
 
 
-def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> dict[str, Any] | None:
+def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
     points = _points(how, [cell for cell in cells if cell.point] or list(cells))
     if not points:
         return None
