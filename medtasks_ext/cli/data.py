@@ -180,7 +180,7 @@ def _status_row(item: Status) -> tuple[str, ...]:
         _rows_of_paper(item),
         "–" if item.n_fewshot is None else f"{item.n_fewshot:,}",
         checks,
-        item.where or "–",
+        f"{'' if item.pinned else 'unpinned: '}{item.where or '–'}",
     )
 
 
@@ -209,6 +209,8 @@ def _say_summary(found: list[Status]) -> None:
         if number:
             parts.append(f"{number} {what}")
             commands.append(command)
+    if unpinned := sum(not item.pinned for item in found):
+        parts.append(f"{unpinned} not pinned, recorded at first use")
     typer.echo("; ".join(parts))
     typer.echo(f"data folder: {data_dir() or 'MEDTASKS_DATA_DIR is not set'}")
     say_next(*(commands or ["medtasks plan MODEL"]))

@@ -358,8 +358,10 @@ class Engine:
             self._fail(ask, "no_verdict", reason, took, last=last, request_id=request_id)
             return False
         ratings = ask.case.ratings(ask.request, verdict)
-        entry = Judgement(ratings, verdict, took.usage, took.requests, took.settles)
-        ask.store.add(ask.task.name, ask.about(self._judges[ask.request.judge]), entry)
+        judge = self._judges[ask.request.judge]
+        served = reply.model if reply.model != judge.model else ""
+        entry = Judgement(ratings, verdict, took.usage, took.requests, took.settles, served=served)
+        ask.store.add(ask.task.name, ask.about(judge), entry)
         self.report(ask.request.judge, True)
         return True
 

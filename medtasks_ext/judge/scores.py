@@ -34,7 +34,6 @@ from medtasks_ext.stats.runs import clipped_mean_of_runs, mean_of_runs
 from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cost import Spent
     from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.runner.run import Run
 
@@ -223,12 +222,12 @@ def missing_reasons(scores: Sequence[DocumentScore]) -> Counter[tuple[str, str]]
 
 
 def keep_scores(
-    run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore], spent: Spent
+    run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore], store: JudgementStore
 ) -> dict[str, float]:
     """Write a task's metrics into its results, and the score of each document beside its judgements.
 
     Args:
-        spent: what its judgements cost.
+        store: what its judgements cost, and which models gave them.
     """
     dataset, _ = run.registry.tasks[task.name]
     judges = [*jury.names, jury.adjudicator_name]
@@ -245,7 +244,8 @@ def keep_scores(
             "adjudicator": {**_snapshot(jury.adjudicator), "asks": jury.adjudicator.asks}
             if jury.adjudicator
             else HUMAN,
-            "cost": spent.record(),
+            **({"served": served} if (served := store.served_about(task.name)) else {}),
+            "cost": store.spent(task.name).record(),
             "documents": [
                 {
                     "document": item.case.document,
@@ -325,7 +325,7 @@ def reattach(run: Run) -> dict[str, tuple[int, int]]:
         stored = judged[task.name]
         jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator"))
         scores = document_scores(task, jury, store)
-        keep_scores(run, task, jury, scores, store.spent(task.name))
+        keep_scores(run, task, jury, scores, store)
         whole = {item["document"] for item in stored["documents"] if item["complete"]}
         if lost := sum(item.case.document in whole and not item.complete for item in scores):
             changed[task.name] = lost, len(scores)

@@ -77,7 +77,7 @@ class Dataset:
             )
         return name
 
-    @property
+    @cached_property
     def blocks(self) -> Config:
         """Where rows come from, how they become prompts, how answers look and are judged."""
         said = {name: self.config[name] for name in BLOCKS if name in self.config}

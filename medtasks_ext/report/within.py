@@ -71,8 +71,10 @@ def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: R
     """
     suites = [group for group in groups_of(tasks) if group.axis == "suite"]
     found: list[Within] = []
-    for model in dict.fromkeys((entry.model, entry.sample) for entry in entries):
-        own = [entry for entry in entries if (entry.model, entry.sample) == model]
+    by_model: dict[tuple[str, bool], list[Entry]] = {}
+    for entry in entries:
+        by_model.setdefault((entry.model, entry.sample), []).append(entry)
+    for own in by_model.values():
         pairs = [pair for entry in own for pair in strategy_pairs(entry)] + prompt_pairs(own)
         found += _adjusted([line for pair in pairs for line in _lines(pair, draws, suites)])
     return found

@@ -85,4 +85,4 @@ def _parquet(table: pa.Table, file: BinaryIO) -> None:
 
 
 def _lines(lines: Iterable[str], file: BinaryIO) -> None:
-    file.writelines(line.encode() for line in lines)
+    file.writelines(map(str.encode, lines))

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.prompts.documents import LoadedRecord
 from medtasks_ext.registry.yamlfile import Config
-from medtasks_ext.results.conditions import Asked, Difference, asked, kept_apart, of_run
+from medtasks_ext.results.conditions import (
+    Asked,
+    Comparability,
+    Difference,
+    asked,
+    beside_the_paper,
+    kept_apart,
+    of_run,
+)
 from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
@@ -150,6 +158,11 @@ class Experiment:
             judged=self.covered,
         )
 
+    @cached_property
+    def beside_the_paper(self) -> Comparability | None:
+        """How far it can stand beside what the suite's paper prints; None where that prints no scores."""
+        return beside_the_paper(self)
+
     @property
     def whole(self) -> bool:
         """Whether it was asked all documents of the suite, and judged on all answers."""
@@ -199,6 +212,7 @@ class Entry:
         """Tell the experiments under which conditions they came about: a part of these is the entry's."""
         for item in self.experiments.values():
             item.asked = asked(item, self.settings)
+            vars(item).pop("beside_the_paper", None)  # follows from it
 
     def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
         """The entry with some of its experiments alone; under which conditions these came about is known.

@@ -38,6 +38,10 @@ _AGAIN = (408, 416, 425, 429, 500, 502, 503, 504)
 FAILURES = (OSError, http.client.HTTPException)
 
 
+class TooLargeError(OSError):
+    """A server sends more than any source has: another attempt would end as this one."""
+
+
 def download(url: str, part: Path) -> None:
     """Stream a file to disk. Proxies come from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 
@@ -66,6 +70,9 @@ def download(url: str, part: Path) -> None:
                     "%s asks to wait %s s (HTTP %d); it is asked again in %.0f s",
                     host, f"{asked:,.0f}", error.code, seconds,
                 )  # fmt: skip
+        except TooLargeError:
+            part.unlink()
+            raise
         except FAILURES:
             if attempt == ATTEMPTS:
                 raise
@@ -100,7 +107,7 @@ def _write(answer: http.client.HTTPResponse, part: Path, mode: str) -> None:
     with file:
         while piece := answer.read(_PIECE):
             if file.tell() > _LARGEST:
-                raise OSError(f"sent more than {_LARGEST >> 30} GB")
+                raise TooLargeError(f"sent more than {_LARGEST >> 30} GB")
             try:
                 file.write(piece)
             except OSError as error:

@@ -79,6 +79,7 @@ class Judgement:
     requests: int = 0  # that it took
     settles: float | None = None  # US dollars of the intent that is settled
     decisions: str = ""  # the file that a physician's decision came from
+    served: str = ""  # model that answered, as its server calls it; empty where that is the one asked for
 
 
 @dataclass(frozen=True, slots=True)
