@@ -17,6 +17,8 @@ from medtasks_ext.secret_values import Secrets
 Json: TypeAlias = dict[str, Any]
 #: How deep arrays and objects may stand in each other.
 MAX_DEPTH = 200
+#: Characters or bytes of one text, which no data set comes near: values take many times as much memory.
+MAX_SIZE = 1 << 30
 
 
 class JsonError(ValueError):
@@ -54,8 +56,10 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
         strict: refuse an object that has a key twice, and `NaN` and `Infinity`, which are no JSON.
 
     Raises:
-        JsonError: it is no JSON, nested too deeply, or holds a number of thousands of digits.
+        JsonError: it is no JSON, too large, nested too deeply, or holds a number of thousands of digits.
     """
+    if len(content) > MAX_SIZE:
+        raise JsonError(f"more than {MAX_SIZE >> 20:,} MB")
     try:
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
         found = (_STRICT if strict else _PLAIN).decode(text)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from medtasks_ext import jsonfile
 from medtasks_ext.answers.tolerant import json_text
 from medtasks_ext.answers.tolerant.reply import reply_of
 from medtasks_ext.errors import MedtasksError
@@ -52,6 +53,19 @@ def test_limits_do_not_depend_on_how_deep_the_caller_stands(content, reason):
     with pytest.raises(JsonError, match=reason) as caught:
         parse_json(content)
     assert caught.value.line == 0
+
+
+@pytest.mark.parametrize("content", ['["aaaaaaaaaa"]', b'["aaaaaaaaaa"]'])
+def test_a_text_beyond_the_size_is_refused_before_it_is_read(content, monkeypatch, tmp_path):
+    monkeypatch.setattr(jsonfile, "MAX_SIZE", len(content))
+    assert parse_json(content) == ["aaaaaaaaaa"]
+    monkeypatch.setattr(jsonfile, "MAX_SIZE", len(content) - 1)
+    with pytest.raises(JsonError, match="more than"):
+        parse_json(content)
+    (tmp_path / "rows.json").write_text('[{"a": "aaaaaaaaaaaa"}]')
+    with pytest.raises(MedtasksError, match="more than") as caught:
+        list(read_rows(tmp_path / "rows.json"))
+    assert caught.value.remedy
 
 
 def test_what_is_just_within_the_limit_is_read():
