@@ -270,6 +270,8 @@ def drop(path: Path) -> None:
 
 
 def _failed(error: Exception, where: str) -> MedtasksError:
+    if isinstance(error, transfer.TooLargeError):
+        return MedtasksError(str(error), where=where, remedy=f"try again later, or {_OTHERWISE}")
     reason = str(getattr(error, "reason", None) or error).partition("\n")[0] or type(error).__name__
     return MedtasksError(
         f"download failed ({reason})", where=where, remedy=f"check the connection, or {_OTHERWISE}"

@@ -39,7 +39,7 @@ FAILURES = (OSError, http.client.HTTPException)
 
 
 class TooLargeError(OSError):
-    """A server sends more than any source has: another attempt would end as this one."""
+    """A file beyond the limit of size: no broken connection, so it is not asked for again."""
 
 
 def download(url: str, part: Path) -> None:
@@ -51,6 +51,7 @@ def download(url: str, part: Path) -> None:
 
     Raises:
         MedtasksError: the disk is full, or the folder cannot be written.
+        TooLargeError: the file is larger than any source.
         OSError: the last of several attempts failed, or the server refuses the file.
         HTTPException: likewise.
     """
@@ -71,7 +72,7 @@ def download(url: str, part: Path) -> None:
                     host, f"{asked:,.0f}", error.code, seconds,
                 )  # fmt: skip
         except TooLargeError:
-            part.unlink()
+            part.unlink(missing_ok=True)
             raise
         except FAILURES:
             if attempt == ATTEMPTS:
@@ -92,10 +93,16 @@ def _attempt(url: str, part: Path) -> None:
         if not resumed:
             start = 0  # the server sends all of it
         length = answer.headers.get("Content-Length")
+        if length and length.isdigit() and start + int(length) > _LARGEST:
+            raise _too_large()
         _write(answer, part, "ab" if resumed else "wb")
     missing = start + int(length) - part.stat().st_size if length and length.isdigit() else 0
     if missing > 0:
         raise http.client.IncompleteRead(b"", missing)
+
+
+def _too_large() -> TooLargeError:
+    return TooLargeError(f"sends more than {_LARGEST >> 30} GB")
 
 
 def _write(answer: http.client.HTTPResponse, part: Path, mode: str) -> None:
@@ -106,8 +113,8 @@ def _write(answer: http.client.HTTPResponse, part: Path, mode: str) -> None:
         raise cannot_write(part, error, CACHE_REMEDY) from None
     with file:
         while piece := answer.read(_PIECE):
-            if file.tell() > _LARGEST:
-                raise TooLargeError(f"sent more than {_LARGEST >> 30} GB")
+            if file.tell() + len(piece) > _LARGEST:
+                raise _too_large()
             try:
                 file.write(piece)
             except OSError as error:

@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 class Hub:
     """Serves `files` by path. `faults` says what goes wrong with a path.
 
-    `corrupt`: other bytes of the same length; `cut`: the first connection ends halfway; `cut for good`: each
-    one does; `whole`: ranges are not understood; `slow`: a byte at a time; `stall`: the first one stays
-    open halfway without another byte; `416`: the first range is refused; `to URL`: a redirect; a number: that
-    status; a list: one of these for each request, in order, the last for all others.
+    `corrupt`: other bytes of the same length; `cut`: the first connection ends halfway; `cut for good`:
+    each one does; `unsaid`: the length is not said; `whole`: ranges are not understood; `slow`: a byte at a
+    time; `stall`: the first one stays open halfway without another byte; `416`: the first range is refused;
+    `to URL`: a redirect; a number: that status; a list: one of these for each request, in order, the last
+    for all others.
     """
 
     def __init__(self) -> None:
@@ -91,7 +92,10 @@ class Hub:
             request.send_header("ETag", f'"{self._etag(request.path, content)}"')
         if start:
             request.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        request.send_header("Content-Length", str(len(content) - start))
+        if fault == "unsaid":
+            request.send_header("Connection", "close")
+        else:
+            request.send_header("Content-Length", str(len(content) - start))
         request.end_headers()
         if not body:
             return

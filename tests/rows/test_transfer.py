@@ -128,6 +128,7 @@ def test_the_own_place_comes_first(server):
 def test_content_that_is_not_the_pinned_one_is_refused_everywhere(server):
     server.faults = {OWN: "corrupt", MIRROR: 404}
     text = fails(file_at(server, mirror=True))
+    assert server.asked[OWN] == 1  # what is wrong once is wrong again
     assert "2 places" in text and "sends other content than is pinned" in text and "Not Found" in text
     assert not list(Path(os.environ["MEDTASKS_CACHE"]).rglob("rows.csv"))
 
@@ -207,12 +208,16 @@ def test_another_hub_is_asked_where_the_environment_names_one(server, tmp_path):
     assert done.stdout == CONTENT
 
 
-def test_a_server_that_sends_without_end_does_not_fill_the_disk(server, monkeypatch):
+@pytest.mark.parametrize("fault", [None, "unsaid"])
+def test_a_server_that_sends_without_end_does_not_fill_the_disk(server, monkeypatch, pauses, fault):
+    """A file beyond the limit is no broken connection: it is named at once."""
     monkeypatch.setattr(transfer, "_PIECE", 64)
     monkeypatch.setattr(transfer, "_LARGEST", len(CONTENT) // 2)
-    assert "sent more than" in fails(file_at(server))
+    server.faults[OWN] = fault
+    text = fails(file_at(server))
+    assert "sends more than" in text and "connection" not in text
+    assert server.asked[OWN] == 1 and not pauses
     folder = Path(os.environ["MEDTASKS_CACHE"])
-    assert server.asked[OWN] == 1  # another attempt would end as the first one
     assert not list(folder.rglob("rows.csv")) and not list(folder.rglob("*.part"))
     monkeypatch.setattr(transfer, "_LARGEST", len(CONTENT))
     assert file_at(server).get().read_bytes() == CONTENT
