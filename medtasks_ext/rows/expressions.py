@@ -115,6 +115,9 @@ def _pieces(text: str) -> tuple[str, ...] | None:
 def _variables(text: str) -> frozenset[str]:
     if "{" not in _PRINTED_NAME.sub("", text):  # the names stand there, and nothing else is Jinja
         return frozenset(_PRINTED_NAME.findall(text))
+    if "{%" not in text:  # what binds no name reads all that it names
+        named = {node.name for node in parsed(text).find_all(nodes.Name)}
+        return frozenset(named - _environment.globals.keys())
     # a tree of its own: the search folds constants in place
     return frozenset(meta.find_undeclared_variables(_environment.parse(text)))
 

@@ -243,6 +243,7 @@ class Declared(Bounded):
         super().__init__(**settings)
         kept = {name: made for name, made in self.filters.items() if name in _FILTERS or name[0] == "_"}
         self.filters = {**kept, **filters}
+        self._safe: dict[tuple[type, str], bool] = {}  # of plain types, whose values are all alike in this
 
     def wrap_str_format(self, value: Any) -> None:
         """No method `format`: its text can ask for any width."""
@@ -251,7 +252,13 @@ class Declared(Bounded):
         """Whether a template may have it."""
         if isinstance(obj, _PLAIN) and callable(value) and attr not in _METHODS:
             return False
-        return super().is_safe_attribute(obj, attr, value)
+        kind = type(obj)
+        if kind not in _PLAIN:
+            return super().is_safe_attribute(obj, attr, value)
+        safe = self._safe.get((kind, attr))
+        if safe is None:
+            safe = self._safe[kind, attr] = super().is_safe_attribute(obj, attr, value)
+        return safe
 
 
 # ---------------------------------------------------------------------- what makes long texts
