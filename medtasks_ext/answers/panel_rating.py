@@ -29,9 +29,9 @@ class PanelRating(AnswerFormat):
     """One integer of a scale, such as -2 to +2, after a marker.
 
     The field that `votes` names has the experts' votes, a number per value, in the order of the scale:
-    counts, or shares of the panel. The gold answer is what each value is worth: its votes over the most votes that any value has. The official
-    reader takes the five characters behind the first marker, and joins what it finds there: `+1` is a value,
-    `+1-2` is none.
+    counts, or shares of the panel. The gold answer is what each value is worth: its votes over the most votes
+    that any value has. The official reader takes the five characters behind the first marker, and joins what
+    it finds there: `+1` is a value, `+1-2` is none.
 
     Attributes:
         values: of the scale, in order.
