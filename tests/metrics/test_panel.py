@@ -68,9 +68,17 @@ def test_an_unreadable_answer_gets_nothing(drawn):
 
 
 @pytest.mark.parametrize(
-    "votes", [None, [], [1, 2], [0, 0, 0], [1, -1, 0], [1, "2", 0], [float("nan"), 1, 0]]
+    "votes",
+    [None, [], [1, 2], [0, 0, 0], [1, -1, 0], [1, "2", 0], [float("nan"), 1, 0], [4, 7.25, 0], [0.3, 0.3, 0]],
 )
 def test_what_is_no_vote_of_experts_is_refused(votes):
     answers = PanelRating(kind="panel_rating", values=[-1, 0, 1], votes="experts")
-    with pytest.raises(GoldError, match=r"votes|voted"):
+    with pytest.raises(GoldError, match=r"experts (has|of -?\d are|are)"):
         answers.read_gold("Rating: 0", {"experts": votes})
+
+
+@pytest.mark.parametrize("votes", [[0.2, 0.67, 0.13], [33.3, 66.7, 0], [0.25, 1, 0.5], [3.0, 12.0, 0.0]])
+def test_shares_of_the_panel_are_worth_what_its_votes_are(votes):
+    assert worth([-1, 0, 1], votes) == {
+        str(value): pytest.approx(share / max(votes)) for value, share in zip((-1, 0, 1), votes, strict=True)
+    }
