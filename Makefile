@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-task nightly coverage tasks site leaderboard lint lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo test test-task nightly coverage axe tasks site leaderboard lint lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,16 @@ nightly: $(STAMP)
 coverage: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly" \
 	  --cov=medtasks_ext --cov-report=term:skip-covered --cov-report=html:build/coverage
+
+# axe-core, for the browser tests that look for barriers: make axe test MEDTASKS_AXE=build/axe/axe.min.js
+AXE := axe-core-4.14.1.tgz
+AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
+axe: build/axe/axe.min.js
+build/axe/axe.min.js: Makefile
+	mkdir -p build/axe
+	curl -fsSL --retry 2 -o build/axe/$(AXE) https://registry.npmjs.org/axe-core/-/$(AXE)
+	echo "$(AXE_SHA256)  build/axe/$(AXE)" | sha256sum --check --quiet
+	tar -xzmf build/axe/$(AXE) -C build/axe --strip-components=1 package/axe.min.js package/LICENSE
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

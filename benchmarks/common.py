@@ -49,7 +49,8 @@ def text(rng: random.Random, language: str, n_words: int) -> str:
 
 def environment(**extra: str) -> dict[str, str]:
     """This process's environment without anything that would change what is measured."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("MEDTASKS_")}
+    changes = ("MEDTASKS_", "PYTHONDONTWRITEBYTECODE")  # an installed package has its bytecode
+    own = {name: value for name, value in os.environ.items() if not name.startswith(changes)}
     quiet = {"TQDM_DISABLE": "1", "LMEVAL_LOG_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1"}
     return {**own, **quiet, **extra, "BENCH_STARTED": repr(time.time())}
 

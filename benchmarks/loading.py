@@ -17,22 +17,17 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Dataset
 
-ALL, SECONDS, GIGABYTES = 87, 10, 2
+SECONDS, GIGABYTES = 10, 2
 
 
 def run(quick: bool) -> Iterator[Row]:
-    n_rows, present = 160 if quick else 1600, 0
-    for size in (0, ALL):
-        if size and present >= size:
-            break
-        with tempfile.TemporaryDirectory() as folder:
-            n, repeated = prepare(Path(folder), n_rows, size)
-            places = {f"MEDTASKS_{name.upper()}_DIR": str(Path(folder) / name) for name in ("data", "tasks")}
-            measured = fresh("loading", "load", env=places, tasks=str(Path(folder) / "built"))
-        if not size:
-            present = n
-            yield _builds(measured)
-        yield _umbrella(measured, n_rows, repeated)
+    n_rows = 160 if quick else 1600
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder), n_rows)
+        places = {f"MEDTASKS_{name.upper()}_DIR": str(Path(folder) / name) for name in ("data", "tasks")}
+        measured = fresh("loading", "load", env=places, built=str(Path(folder) / "built"))
+    yield _builds(measured)
+    yield _umbrella(measured, n_rows)
 
 
 def _builds(measured: dict[str, Any]) -> Row:
@@ -41,67 +36,26 @@ def _builds(measured: dict[str, Any]) -> Row:
     return Row(name, figures, "one each", measured["built"] == measured["tasks"])
 
 
-def _umbrella(measured: dict[str, Any], n_rows: int, repeated: int) -> Row:
+def _umbrella(measured: dict[str, Any], n_rows: int) -> Row:
     name = f"load `bridge`: {measured['tasks']} tasks of {n_rows:,} rows"
-    if repeated:
-        name += f" ({repeated} repeated under other names)"
     figures = (
         f"{measured['seconds']:.1f} s, {measured['peak']:.2f} GB (imports alone {measured['before']:.2f} GB)"
     )
-    if measured["tasks"] < ALL:
-        return Row(name, figures)
     met = measured["seconds"] < SECONDS and measured["peak"] < GIGABYTES
     return Row(name, figures, f"under {SECONDS} s, {GIGABYTES} GB", met)
 
 
-def prepare(folder: Path, n_rows: int, size: int) -> tuple[int, int]:
-    """Copy the BRIDGE tasks that have sample rows and write rows for them.
-
-    With `size`, folders are repeated under other names until there are so many.
-    Returns how many there are and how many of them are repetitions.
-    """
+def prepare(folder: Path, n_rows: int) -> None:
+    """Copy the BRIDGE tasks, build what lm-eval indexes, and write rows for them."""
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.build import build
 
     root = folder / "tasks"
-    shutil.copytree(TASKS, root, ignore=_others)
-    here = Registry(root)
-    for broken in here.broken:
-        shutil.rmtree(broken)
-    datasets = list(here.datasets.values())
-    for item in datasets:
-        if not item.sample_file.is_file():
-            shutil.rmtree(item.folder)
-    present = [item for item in datasets if item.sample_file.is_file()]
-    for number in range(len(present), size):
-        _repeat(present[number % len(present)], f"_{number}")
+    shutil.copytree(TASKS / "bridge", root / "bridge")
     registry = Registry(root)
     build(registry, folder / "built")
-    final = registry.datasets.values()
-    for item in final:
+    for item in registry.datasets.values():
         _write(item, folder / "data" / "bridge", n_rows)
-    return len(final), len(final) - len(present)
-
-
-def _others(path: str, names: list[str]) -> list[str]:
-    return [name for name in names if Path(path) == TASKS and name in ("medhelm", "clinicbench", "mlb")]
-
-
-def _repeat(dataset: Dataset, suffix: str) -> None:
-    copy = dataset.folder.with_name(dataset.folder.name + suffix)
-    shutil.copytree(dataset.folder, copy)
-    file = copy / "task.yaml"
-    written = file.read_text(encoding="utf-8")
-    folder = "/".join(dataset.folder.parts[-2:])
-    for key, value in (("task", dataset.id), ("dataset", folder)):
-        written = written.replace(f"{key}: {value}\n", f"{key}: {value}{suffix}\n")
-    # a dataset that the paper does not list says which file is its own
-    named = f"rows:\n  official_name: {_official(dataset)}{suffix}\n"
-    if "\nrows:\n" in written:
-        written = written.replace("rows:\n", named, 1)
-    else:
-        written = written.replace("prompt:\n", f"{named}\nprompt:\n", 1)
-    file.write_text(written, encoding="utf-8")
 
 
 def _official(dataset: Dataset) -> str:

@@ -11,13 +11,17 @@ from contextlib import contextmanager
 def collector_paused() -> Iterator[None]:
     """The collector would look at all objects again and again while they become more.
 
-    Nothing is frozen: what is frozen is not freed when the process ends, and libraries complain of it then.
+    What has grown counts as old afterwards: the collector does not walk over all of that at once. Nothing
+    stays frozen: what is frozen is not freed when the process ends, and libraries complain of it then.
     """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if not gc.get_freeze_count():  # else somebody else's would thaw, too
+            gc.freeze()
+            gc.unfreeze()  # into the oldest generation
         if was_on:
             gc.enable()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
@@ -13,6 +13,8 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.secret_values import Secrets
 
+#: An object of JSON whose keys others say: a server, a schema, the script of a page, a reader of `--json`.
+Json: TypeAlias = dict[str, Any]
 #: How deep arrays and objects may stand in each other.
 MAX_DEPTH = 200
 #: Characters or bytes of one text, which no data set comes near: values take many times as much memory.
@@ -32,7 +34,7 @@ class JsonError(ValueError):
         self.line, self.extra = line, extra
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct(pairs: list[tuple[str, Any]]) -> Json:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise JsonError("a key occurs twice")

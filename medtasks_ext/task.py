@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import TemplateError
 from lm_eval.api.task import ConfigurableTask
@@ -31,6 +31,7 @@ from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
 from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
 from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin
 
 #: Keys that lm-eval does not know.
@@ -41,7 +42,7 @@ OTHER_ROWS = ("custom_dataset", "dataset_path", "dataset_name", "dataset_kwargs"
 _SHOTS = {"zero_shot": None, "cot": 0, "five_shot": HELD_OUT}
 #: What all tasks share. lm-eval looks columns of the documents up. `until: []` and the budget leave room for
 #: models that reason before they answer.
-_SHARED: dict[str, Any] = {
+_SHARED: Config = {
     "test_split": "test",
     "fewshot_split": "fewshot",
     "description": "system",
@@ -57,7 +58,7 @@ _GENERATION = {"until": [], "max_gen_toks": 4000, "do_sample": False, "temperatu
 class MedicalTask(ConfigurableTask):
     """A task of one dataset, asked with one strategy."""
 
-    def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
+    def __init__(self, config: Config, **kwargs: Any) -> None:
         """Build the task.
 
         Args:
@@ -125,7 +126,7 @@ class MedicalTask(ConfigurableTask):
                 f"strategy is {config['strategy']!r}", where=source, remedy=f"use {', '.join(STRATEGIES)}"
             )
 
-    def _complete(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _complete(self, config: Mapping[str, Any]) -> Config:
         """What lm-eval's own class takes: what the file says, and what follows from that."""
         said = {key: value for key, value in config.items() if key not in (*OWN_KEYS, "class")}
         dataset = self.dataset_given
@@ -179,14 +180,14 @@ class MedicalTask(ConfigurableTask):
             template = layout_template(layout)
             kwargs |= {"apply_chat_template": True, "fewshot_as_multiturn": True, "chat_template": template}
         if self.own["prompt"].get("messages"):
-            return self._dialogue(doc, num_fewshot, **kwargs)
+            return self._dialogue(cast("Document", doc), num_fewshot, **kwargs)
         if doc["system"] and not kwargs.get("apply_chat_template"):
             doc = Document(doc, system=f"{doc['system']}\n\n")
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
 
     def _dialogue(
         self,
-        document: dict[str, Any],
+        document: Document,
         num_fewshot: int,
         system_instruction: str | None = None,
         apply_chat_template: bool = False,
@@ -209,13 +210,16 @@ class MedicalTask(ConfigurableTask):
         try:
             return chat_template(turns, add_generation_prompt=True)
         except TemplateError as error:
+            quotes = any(
+                turn["content"] in str(error) for turn in turns
+            )  # a template may say any part of them
             raise MedtasksError(
-                f"the chat template refuses the turns of document {document['id']}: {error}",
+                f"the chat template refuses the turns of {document.row}{'' if quotes else f': {error}'}",
                 where=self.config.task,
                 remedy="choose a template that takes such roles, or lay turns out as text (metadata.layout)",
             ) from None
 
-    def dump_config(self) -> dict[str, Any]:
+    def dump_config(self) -> Config:
         """The task as results record it: lm-eval's keys and those of the file."""
         return {**super().dump_config(), **self.own}
 

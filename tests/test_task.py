@@ -107,9 +107,15 @@ def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, built_tasks, pla
 
 
 def test_a_strategy_of_a_file_of_ones_own_is_that_of_the_suite(mine, built_tasks):
-    shown = {name: built(mine(prompt=CHANGED, strategy=name)).eval_docs[0]["prompt"] for name in STRATEGIES}
+    shown = {name: built(mine(prompt=CHANGED, strategy=name)).eval_docs[0]["system"] for name in STRATEGIES}
     assert shown["zero_shot"] == shown["five_shot"] != shown["cot"]
     assert built(variant(built_tasks, MEDNLI, "cot")).eval_docs[0]["system"].split("\n")[-2] in shown["cot"]
+
+
+def test_a_prompt_of_ones_own_says_where_its_instruction_stands_or_the_suite_does(mine):
+    said = built(mine(prompt={**CHANGED, "instruction_role": "user"})).eval_docs[0]
+    assert said["system"] == "" and said["prompt"].startswith("Does the second sentence follow? ")
+    assert built(mine(prompt=CHANGED)).eval_docs[0]["system"].startswith("Does the second sentence follow? ")
 
 
 def test_an_entry_of_a_group_changes_a_prompt(mine, tmp_path):
@@ -248,8 +254,8 @@ WHOLE = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function ", 
         ({"strategy": "few_shot"}, "strategy is 'few_shot'", "use zero_shot, cot, five_shot"),
         ({"answer": {"kind": "bridge_lable"}}, "answer.kind is 'bridge_lable'", "label"),
         ({"answer": {}}, "answer.kind is None", "use one of: "),
-        ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/metadata.md"),
-        ({"about": "x"}, "about: should be a mapping of keys", "docs/metadata.md"),
+        ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/keys.md"),
+        ({"about": "x"}, "about: should be a mapping of keys", "docs/keys.md"),
     ],
 )
 def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+import regex  # the official scorer's engine
 from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, UnknownValueError
@@ -22,7 +23,7 @@ from medtasks_ext.answers.repaired_events import EventReader
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
 
@@ -83,21 +84,12 @@ class _EventLines(AnswerFormat):
                 ]
 
     @cached_property
-    def _marks(self) -> str:
-        """Characters without which no pattern matches a line: looked up before any is tried."""
-        n, comma_alone = len(self.fields), "open_line" in self.patterns
-        colon_alone = "bare" in self.patterns and n == 2
-        return ("" if comma_alone else ":") + ("," if n > 1 and not colon_alone else "")
-
-    @cached_property
-    def _order(self) -> re.Pattern[str]:
-        """The marks that every pattern needs, in their order: lines without them are passed in one look."""
+    def _least(self) -> tuple[int, int]:
+        """How many colons and commas a line has at least that matches a pattern."""
         n = len(self.fields)
-        if "open_line" in self.patterns:
-            return re.compile(",".join([r"[^,]*"] * n))
-        if "bare" in self.patterns or "bracketed" in self.patterns:
-            return re.compile("[^:]*:" if n == 2 else "[^:]*:[^,]*,")
-        return re.compile(",".join(["[^:]*:[^,]*"] * (n - 1) + ["[^:]*:"]))
+        least = {"bare": (1, n - 2), "bracketed": (1, 3), "open_line": (0, n - 1)}
+        colons, commas = zip(*(least.get(pattern, (n, n - 1)) for pattern in self.patterns), strict=True)
+        return min(colons), min(commas)
 
     @cached_property
     def _closed(self) -> dict[str, frozenset[str]]:
@@ -146,24 +138,26 @@ class _EventLines(AnswerFormat):
         """The distinct events of a text, in the order in which they are written."""
         events: dict[tuple[str, ...], None] = {}
         seen: set[str] = set()
-        one, other = self._marks[:1], self._marks[-1:]
-        for *values, line in self._rows(text):
-            if values and values[0]:
-                events[tuple(values)] = None
-            elif one in line and other in line and self._order.match(line):
-                for part in _split_events(line.strip()):
-                    if part not in seen and one in part and other in part:
-                        seen.add(part)
-                        if (event := self._event(part, self._readers)) is not None:
-                            events[tuple(event)] = None
+        colons, commas = self._least
+        for values, line in self._rows(text):
+            if values:
+                events[values] = None
+                continue
+            for part in _split_events(line.strip()):
+                if part not in seen and part.count(":") >= colons and part.count(",") >= commas:
+                    seen.add(part)
+                    if (event := self._event(part, self._readers)) is not None:
+                        events[tuple(event)] = None
         return list(map(list, events))
 
-    def _rows(self, text: str) -> Iterable[tuple[str, ...]]:
-        """The distinct lines: the values of a plain one and no text, or the line."""
+    def _rows(self, text: str) -> list[tuple[tuple[str, ...], str]]:
+        """The distinct lines that may match a pattern: the values of a plain one, or the line."""
         if self._plain and text.count(f"{fold(self.fields[0])}: ") * _PLAIN_FROM > text.count("\n"):
-            return dict.fromkeys(self._plain.findall(text))
-        one, other = self._marks[:1], self._marks[-1:]
-        return zip(dict.fromkeys([line for line in text.split("\n") if one in line and other in line]))
+            rows = dict.fromkeys(self._plain.findall(text))
+            return [(row[:-1] if row[0] else (), row[-1]) for row in rows]
+        colons, commas = self._least
+        one, other = ":"[:colons], ","[:commas]
+        return [((), line) for line in dict.fromkeys(text.split("\n")) if one in line and other in line]
 
     @cached_property
     def _plain(self) -> re.Pattern[str] | None:
@@ -268,23 +262,55 @@ class Attributes(AnswerFormat):
     kind: Literal["attribute_lines"]
     fields: list[str]
 
-    def _events(self, text: str) -> list[list[str]]:
-        names = [f"{field}:" for field in self.fields]
-        if names[0] not in text:
-            return []
-        named = [(name, len(name)) if name in text else None for name in names]
-        return _distinct(filter(None, (_named(line, named) for line in _lines(text) if names[0] in line)))
+    @cached_property
+    def _patterns(self) -> list[regex.Pattern[str]]:
+        return [regex.compile(rf"{regex.escape(field)}:([^;,]++)[;,]") for field in self.fields]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """What stands before the colon of a plain attribute -> the place of the field.
+
+        Empty where one field's name ends in another's: what stands there would be two fields.
+        """
+        if any(one != other and one.endswith(other) for one in self.fields for other in self.fields):
+            return {}
+        return {lead + field: place for place, field in enumerate(self.fields) for lead in ("", " ")}
+
+    def _event(self, line: str) -> list[str] | None:
+        """The first hit of each field in a line that ends with a comma or semicolon; None without the first.
+
+        Where there are plain attributes alone, one look at each finds what the patterns find.
+        """
+        values: list[str | None] = [None] * len(self.fields)
+        for piece in line.replace(";", ",").split(",")[:-1]:
+            head, _, value = piece.partition(":")
+            place = self._places.get(head)
+            if place is None or ":" in value:
+                found = (pattern.search(line) for pattern in self._patterns)
+                values = [match[1].strip() if match else None for match in found]
+                break
+            if value and values[place] is None:
+                values[place] = value.strip()
+        if values[0] is None:
+            return None
+        return ["not mentioned" if value is None else value for value in values]
+
+    def _events(self, lines: list[str]) -> list[list[str]]:
+        subject = f"{self.fields[0]}:"
+        # a value without an end is none
+        ended = (line[: max(line.rfind(","), line.rfind(";")) + 1] for line in lines if subject in line)
+        return _distinct([event for line in ended if (event := self._event(line)) is not None])
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
         """All events of the gold lines."""
-        events = self._events(fold(text))
+        events = self._events(_lines(fold(text)))
         if not events:
             raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")
         return events
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events; lines are never cut at semicolons here. A response without any is invalid."""
-        events = self._events(answer_part(text, cot=cot))
+        events = self._events(_lines(answer_part(text, cot=cot)))
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
 
     @cached_property
@@ -332,35 +358,6 @@ def _lines(text: str) -> list[str]:
     return list(dict.fromkeys(line for piece in lines if (line := piece.strip())))
 
 
-def _named(line: str, names: list[tuple[str, int] | None]) -> list[str] | None:
-    """The first `name:([^;,]+)[;,]` of a line for each name; None where the first name has none.
-
-    Args:
-        line: one line.
-        names: with colons, and their lengths; None: a name that the text does not have.
-    """
-    ended = line.replace(";", ",")
-    last = ended.rfind(",") + 1  # a value without an end is none
-    values = []
-    for item in names:
-        begin = -1
-        if item:
-            name, length = item
-            begin = ended.find(name, 0, last)
-            while begin >= 0:
-                begin += length
-                end = ended.find(",", begin)
-                if end > begin:
-                    values.append(line[begin:end].strip())
-                    break
-                begin = ended.find(name, begin, last)
-        if begin < 0:
-            if not values:
-                return None
-            values.append("not mentioned")
-    return values
-
-
 def _split_events(line: str) -> list[str]:
     """A line with two or more semicolons holds several events, each of which keeps one."""
     if line.count(";") < 2:
@@ -368,7 +365,7 @@ def _split_events(line: str) -> list[str]:
     return [f"{part};" for piece in dict.fromkeys(line.split(";")) if (part := piece.strip())]
 
 
-def _distinct(events: Iterable[list[str]]) -> list[list[str]]:
+def _distinct(events: list[list[str]]) -> list[list[str]]:
     return [list(event) for event in dict.fromkeys(map(tuple, events))]
 
 

@@ -13,6 +13,7 @@ from medtasks_ext.collector import collector_paused
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.registry.yamlfile import Config
 
 
 class ParseAnswer(Filter):
@@ -26,7 +27,7 @@ class ParseAnswer(Filter):
     response, (first, last + 1). `unclosed_reasoning` says whether a reasoning trace never ended.
     """
 
-    def __init__(self, answer: dict[str, Any], **kwargs: Any) -> None:
+    def __init__(self, answer: Config, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._format = answer_format(answer)
 

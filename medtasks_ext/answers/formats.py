@@ -227,7 +227,7 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
         raise MedtasksError(
             f"answer{'.' + path if path else ''}: {first['msg']}",
             where=where,
-            remedy="docs/answers.md lists the answer kinds and their keys",
+            remedy="docs/keys.md lists the answer kinds and their keys",
         ) from None
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+#: Characters of a piece from which on each character of the labels is looked up before the labels are.
+_LONG = 1_000
 #: small letters that the official search, which ignores case, takes for the same
 SAME_LETTERS = (
     *(
@@ -188,10 +190,7 @@ class _List(_Prefixed):
         return next((match[1] for match in matches if match), text)
 
     def _predicted(self, text: str, *, cot: bool) -> set[str]:
-        return self._pieces_of(self._line(answer_part(text, cot=cot)))
-
-    @staticmethod
-    def _pieces_of(line: str) -> set[str]:
+        line = self._line(answer_part(text, cot=cot))
         pieces = _pieces(line)
         if '"' in line or "'" in line:
             return {piece.replace('"', "").replace("'", "") for piece in pieces}
@@ -238,9 +237,18 @@ class LabelList(_List):
         return _by_first((label[0], re.escape(label[1:])) for label in shortest)
 
     @cached_property
-    def _letters(self) -> frozenset[str]:
-        """The characters of all labels: a line that lacks some of each holds no label."""
-        return frozenset("".join(self._known))
+    def _characters(self) -> set[str]:
+        return set("".join(self._known))
+
+    def _named(self, piece: str) -> str | None:
+        """The first label that a piece contains."""
+        known = self._known
+        if len(piece) > _LONG:  # labels with a character that is not there are passed
+            missing = {character for character in self._characters if character not in piece}
+            known = [label for label in known if missing.isdisjoint(label)]
+        elif not self._any.search(piece):
+            return None
+        return next((label for label in known if label in piece), None)
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The known labels of the line, sorted; a line without any is an error."""
@@ -251,12 +259,7 @@ class LabelList(_List):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """For each comma piece the first (longest) label that it contains; none at all is invalid."""
-        line = self._line(answer_part(text, cot=cot))
-        missing = {letter for letter in self._letters if letter not in line}
-        if not any(missing.isdisjoint(label) for label in self._known):
-            return Reading(None, False)
-        labelled = filter(self._any.search, self._pieces_of(line))
-        named = {next(label for label in self._known if label in piece) for piece in labelled}
+        named = {label for piece in self._predicted(text, cot=cot) if (label := self._named(piece))}
         return Reading(sorted(named), True) if named else Reading(None, False)
 
     @cached_property

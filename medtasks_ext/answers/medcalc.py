@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
@@ -34,6 +34,16 @@ _HELM_TUPLE = re.compile(r"\('(\d+) weeks', '(\d+) days'\)")
 _TUPLE = re.compile(r"""\(?\s*(["']?)(\d{1,4}) weeks?\1\s*,\s*(["']?)(\d{1,4}) days?\3\s*\)?""")
 
 
+class GoldValue(TypedDict):
+    """A gold answer; limits are numbers (dates and ages: days)."""
+
+    answer: str
+    category: str
+    form: Form
+    lower: float
+    upper: float
+
+
 class MedCalc(AnswerFormat):
     """A bare value. The row's fields `category`, `lower_limit` and `upper_limit` say what is right.
 
@@ -45,8 +55,8 @@ class MedCalc(AnswerFormat):
     kind: Literal["medcalc"]
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
-    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """`{"answer", "category", "form", "lower", "upper"}`; limits are numbers (dates and ages: days)."""
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldValue:
+        """The gold answer with its limits."""
         answer, category = text.strip(), str(row["category"])
         if category not in CATEGORIES:
             raise GoldError(f"category {excerpt(category)} is none of: {', '.join(CATEGORIES)}")
@@ -54,7 +64,7 @@ class MedCalc(AnswerFormat):
         if CATEGORIES[category] == "date":
             form = "weeks_and_days" if _HELM_TUPLE.match(answer) else "date"
         lower, upper = (_limit(row, name, form) for name in ("lower_limit", "upper_limit"))
-        return {"answer": answer, "category": category, "form": form, "lower": lower, "upper": upper}
+        return GoldValue(answer=answer, category=category, form=form, lower=lower, upper=upper)
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The reply without reasoning trace; under chain-of-thought what follows `Result:`."""

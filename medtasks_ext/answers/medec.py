@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
@@ -40,6 +40,22 @@ _NEAR = 300
 _SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
 
 
+class Correction(TypedDict):
+    """An answer."""
+
+    flag: int  # 1: an error is reported
+    sentence: int | None  # its number
+    correction: str  # may be empty
+
+
+class GoldCorrection(Correction):
+    """A gold answer."""
+
+    #: the number of the sentence as HELM reads it from the gold: from its whole text, in which it finds none
+    #: unless the correction is empty
+    official_sentence: int | None
+
+
 class Medec(AnswerFormat):
     """`CORRECT`, or the number of the faulty sentence, a blank, and the corrected sentence.
 
@@ -50,21 +66,17 @@ class Medec(AnswerFormat):
     kind: Literal["medec"]
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
-    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """`{"flag", "sentence", "correction", "official_sentence"}`.
-
-        The last is the number of the sentence as HELM reads it from the gold: from its whole text, in
-        which it finds none unless the correction is empty.
-        """
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldCorrection:
+        """The gold answer."""
         answer = _parsed(text.strip())
         if answer["flag"] and answer["sentence"] is None:
             raise GoldError(
                 f"{excerpt(text.strip())} is neither {CORRECT} nor begins with a sentence's number"
             )
-        return {**answer, "official_sentence": _number(text.replace(".", "").strip())}
+        return GoldCorrection(**answer, official_sentence=_number(text.replace(".", "").strip()))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """`{"flag", "sentence", "correction"}` of the reply (under chain-of-thought: after `Result:`)."""
+        """The correction of the reply (under chain-of-thought: after `Result:`)."""
         reply = strip_reasoning(text)
         reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
         answer = _parsed(reply)
@@ -75,7 +87,7 @@ class Medec(AnswerFormat):
         reply = reply_of(text)
         span = trimmed(reply.text, *(fenced(reply.text, reply.begin, reply.end) or after_last_marker(reply)))
         part = reply.text[slice(*span)]
-        answer: dict[str, Any] | None = None
+        answer: Correction | None = None
         if _IS_CORRECT.match(part):
             answer = {"flag": 0, "sentence": None, "correction": ""}
         elif found := _FAULTY.match(part):
@@ -94,8 +106,7 @@ class Medec(AnswerFormat):
         return float(gold["flag"])
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """`flag` (1: an error is reported), `sentence` (its number or None), `correction` (may be empty)."""
+def _parsed(text: str) -> Correction:
     if text == CORRECT:
         return {"flag": 0, "sentence": None, "correction": ""}
     found = _SENTENCE.match(text)

@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 
 #: Characters behind the marker in which the suite's reader looks for the value.
 _WINDOW = 5
+#: How far shares that were rounded may be from their whole.
+_ROUNDED = 0.03
 _MINUS = str.maketrans("−–‒﹣－", "-----")
 
 
 class PanelRating(AnswerFormat):
     """One integer of a scale, such as -2 to +2, after a marker.
 
-    The field that `votes` names has the experts' votes, a number per value, in the order of the scale. The
-    gold answer is what each value is worth: its votes over the most votes that any value has. The official
-    reader takes the five characters behind the first marker, and joins what it finds there: `+1` is a value,
-    `+1-2` is none.
+    The field that `votes` names has the experts' votes, a number per value, in the order of the scale:
+    counts, or shares of the panel. The gold answer is what each value is worth: its votes over the most votes
+    that any value has. The official reader takes the five characters behind the first marker, and joins what
+    it finds there: `+1` is a value, `+1-2` is none.
 
     Attributes:
         values: of the scale, in order.
@@ -55,8 +57,16 @@ class PanelRating(AnswerFormat):
         votes = row.get(self.votes)
         if not isinstance(votes, list) or len(votes) != len(self.values):
             raise GoldError(f"{self.votes} has no list of {len(self.values)} votes: {excerpt(votes)}")
-        if not all(map(_is_count, votes)) or not any(votes):
-            raise GoldError(f"{self.votes} holds what is no number of votes, or nobody voted")
+        for value, count in zip(self.values, votes, strict=True):
+            if not _is_count(count):
+                raise GoldError(f"{self.votes} of {value} are {excerpt(count)}, expected a number from 0 on")
+        if not any(votes):
+            raise GoldError(f"{self.votes} are all 0, expected experts who chose a value")
+        if not all(count == int(count) for count in votes) and not _are_shares(votes):
+            raise GoldError(
+                f"{self.votes} are no whole numbers, expected counts, shares that add up to 1 or 100,"
+                " or credits of which the highest is 1"
+            )
         worth = {str(value): count / max(votes) for value, count in zip(self.values, votes, strict=True)}
         if worth.get(self._read(text, row, cot=False).answer) != 1:
             raise GoldError(f"{excerpt(text)} is not the value that most experts chose")
@@ -92,6 +102,11 @@ class PanelRating(AnswerFormat):
         """Values that no row's experts preferred."""
         best = {value for gold in golds for value, worth in gold.items() if worth == 1}
         return [str(value) for value in self.values if str(value) not in best]
+
+
+def _are_shares(votes: list[float]) -> bool:
+    """Whether fractions are shares of the panel, or credits as the score has them: both say the same."""
+    return max(votes) == 1 or any(math.isclose(sum(votes), whole, rel_tol=_ROUNDED) for whole in (1, 100))
 
 
 def _is_count(number: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
 from medtasks_ext.answers.normalise import after_result, has_unclosed_reasoning, strip_reasoning
@@ -19,6 +19,21 @@ _LANGUAGE_LINE = re.compile(r"^sql\n", re.MULTILINE)
 _SELECT = re.compile(r"\bselect\b", re.IGNORECASE)
 
 
+class GoldQuery(TypedDict):
+    """What scoring needs of a row."""
+
+    query: str
+    answerable: bool  # whether the database holds an answer
+    slots: bool  # whether the question has values to fill in
+
+
+class Statement(TypedDict):
+    """An answer."""
+
+    empty: bool  # whether the reply says that there is no answer
+    sql: str
+
+
 class Sql(AnswerFormat):
     """One SQL statement, or an empty reply where the question cannot be answered.
 
@@ -30,8 +45,8 @@ class Sql(AnswerFormat):
     kind: Literal["sql"]
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
-    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What scoring needs of the row: the gold query, whether there is an answer, any slot values.
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldQuery:
+        """What scoring needs of the row.
 
         Raises:
             GoldError: the columns `query` and `is_impossible` are not what they should be.
@@ -41,7 +56,7 @@ class Sql(AnswerFormat):
             raise GoldError("query is empty")
         if not isinstance(impossible, bool):
             raise GoldError(f"is_impossible is {excerpt(impossible)}, not true or false")
-        return {"query": query.strip(), "answerable": not impossible, "slots": bool(row.get("value"))}
+        return GoldQuery(query=query.strip(), answerable=not impossible, slots=bool(row.get("value")))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
@@ -51,20 +66,20 @@ class Sql(AnswerFormat):
         reply = (after_result(reply) if cot else reply).strip()
         tagged = _TAGGED.search(reply)
         sql = _LANGUAGE_LINE.sub("", (tagged[1] if tagged else reply).replace("`", "").strip())
-        return Reading({"empty": not reply, "sql": sql}, not reply or bool(_SELECT.search(sql)))
+        return Reading(Statement(empty=not reply, sql=sql), not reply or bool(_SELECT.search(sql)))
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The statement alone, without sentences around it; a reply such as `null` is an abstention."""
         reply = reply_of(text)
-        answer: dict[str, Any] | None = None
+        answer: Statement | None = None
         span, why = sql_of(reply), "the statement"
         unclosed = reply.begin >= reply.end and has_unclosed_reasoning(text)
         if span:
-            answer = {"empty": False, "sql": text[slice(*span)].strip().rstrip(";").rstrip()}
+            answer = Statement(empty=False, sql=text[slice(*span)].strip().rstrip(";").rstrip())
         elif not unclosed and (
             ends_with_marker(reply) or is_abstention(reply.text[slice(*after_last_marker(reply))])
         ):
-            answer, why = {"empty": True, "sql": ""}, "the reply says that there is no answer"
+            answer, why = Statement(empty=True, sql=""), "the reply says that there is no answer"
         if answer is None:
             why = "no statement was found"
         return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}

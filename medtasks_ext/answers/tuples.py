@@ -21,6 +21,8 @@ from medtasks_ext.privacy import excerpt
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from medtasks_ext.jsonfile import Json
+
 #: field -> its value, or its values, sorted
 Record = dict[str, str | list[str]]
 
@@ -173,7 +175,7 @@ class Tuples(AnswerFormat):
         """The records of the last array of objects that is empty or has one; else the objects that
         stand alone."""
         found = json_values(response, reply)
-        alone: list[dict[str, Any]] = []
+        alone: list[Json] = []
         span: tuple[int, int] | None = None
         for value in reversed(found):
             if (items := _objects_in(value.value, self._names)) is not None:
@@ -212,7 +214,7 @@ class Tuples(AnswerFormat):
     def _names(self) -> set[str]:
         return set(map(normalise, self.fields))
 
-    def _records(self, items: list[dict[str, Any]]) -> list[Record]:
+    def _records(self, items: list[Json]) -> list[Record]:
         records: list[Record] = []
         for item in items:
             values = {_name(str(key)): value for key, value in item.items()}
@@ -315,7 +317,7 @@ class Tuples(AnswerFormat):
         )
 
 
-def _objects_in(value: Any, names: set[str]) -> list[dict[str, Any]] | None:
+def _objects_in(value: Any, names: set[str]) -> list[Json] | None:
     """The array of objects that a value is, or that an object holds; None where there is none.
 
     An array of an object that has one of the fields itself belongs to that record.

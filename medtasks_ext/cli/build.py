@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import build as build_folder
@@ -20,20 +21,22 @@ def build(
 ) -> int:
     """Build what follows from task files.
 
-    Variants, tags and groups for lm-eval, the schema for editors, the catalogue; in a checkout the page of
-    the commands.
+    Variants, tags and groups for lm-eval, the schema for editors, the catalogue; in a checkout the pages of
+    commands, keys and metrics.
 
     Example: medtasks build
 
-    Exit code 1: with --check, the page of the commands is stale.
+    Exit code 1: with --check, a page is stale.
     """
     from medtasks_ext.cli import reference
     from medtasks_ext.registry import catalogue
     from medtasks_ext.rows.json_schema import schema_text
 
     tasks = registry()
-    page = reference.page(tasks.root)
-    stale = [path for path, text in page.items() if path.read_text(encoding="utf-8") != text]
+    pages = reference.pages(tasks)
+    stale = [
+        path for path, text in pages.items() if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
     if check:
         for path in stale:
             typer.echo(f"stale: {path}: run `medtasks build`")
@@ -46,7 +49,7 @@ def build(
     changed = build_folder(tasks, folder)
     files = {folder.with_name(SCHEMA): schema_text()}
     files |= {folder.with_name(CATALOGUE) / name: text for name, text in catalogue.pages(tasks).items()}
-    for path, text in {**files, **page}.items():
+    for path, text in {**files, **pages}.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     n_groups = len(list(folder.glob("groups/*.yaml")))
@@ -54,4 +57,5 @@ def build(
     typer.echo(f"{folder}: {names} for lm-eval ({len(changed)} files changed)")
     typer.echo(f"{folder.with_name(SCHEMA)}: for editors")
     typer.echo(f"{folder.with_name(CATALOGUE) / 'README.md'}: every dataset with its facts")
+    say_next("medtasks doctor")
     return 0

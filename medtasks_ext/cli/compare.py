@@ -25,6 +25,7 @@ from medtasks_ext.results.reading import read_results
 from medtasks_ext.studies.labels import read_labels
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.results.ways import Pair
 
 _FILES = ("groups", "tasks", "labels", "flipped")
@@ -199,7 +200,7 @@ def _flips(changes: Sequence[tuple[Pair, TaskChange]], documents: int) -> None:
             typer.echo(f"  {flip.task}{named}  {flip.document}  {flip.before:.3f} → {flip.after:.3f}")
 
 
-def _write(folder: Path, content: dict[str, Any]) -> None:
+def _write(folder: Path, content: Json) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         rows = content[name]

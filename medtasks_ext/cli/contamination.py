@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.studies.contamination.folder import ProbeFolder
+    from medtasks_ext.registry.yamlfile import Config
+    from medtasks_ext.studies.contamination.folder import ProbedTask, ProbeFolder
 
 _DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
 test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
@@ -155,7 +156,7 @@ def _refuse_chat(config: EvaluatorConfig) -> None:
         )
 
 
-def _model(config: EvaluatorConfig) -> tuple[Loaded, dict[str, Any]]:
+def _model(config: EvaluatorConfig) -> tuple[Loaded, Config]:
     """The model, and generation settings that make it greedy."""
     is_api = "completions" in config.model
     if is_api:
@@ -240,7 +241,7 @@ def _ask_all(
 _SAMPLE = "SAMPLE DATA: synthetic rows. This says nothing about the leakage of a benchmark."
 
 
-def _print_probe(probe: ProbeFolder, done: dict[str, dict[str, Any]]) -> None:
+def _print_probe(probe: ProbeFolder, done: dict[str, ProbedTask]) -> None:
     if any(task["origin"] == "sample" for task in done.values()):
         console().print(_SAMPLE, style="bold")
     figures = ["documents", "too short", "probed", "leaked", "share", "95 % interval", ""]
@@ -286,10 +287,11 @@ def _compare(folders: list[Path], rest: list[str]) -> int:
     console().print(table)
     if unlike:
         console().print(f"not comparable, since models saw different rows: {', '.join(unlike)}")
+    say_next(f"medtasks report RUN --by {probes[0].folder}")
     return 0
 
 
-def _cell(task: dict[str, Any] | None) -> str:
+def _cell(task: ProbedTask | None) -> str:
     return f"{_percent(task['share'])} ({task['n_leaked']:,}/{task['n_probed']:,})" if task else "–"
 
 

@@ -165,7 +165,7 @@ def data_status(
     for item in found:
         if item.exclusions:
             typer.echo(f"{item.dataset.id}: {item.exclusions}")
-    typer.echo(_status_summary(found))
+    _say_summary(found)
     return 0
 
 
@@ -180,7 +180,7 @@ def _status_row(item: Status) -> tuple[str, ...]:
         _rows_of_paper(item),
         "–" if item.n_fewshot is None else f"{item.n_fewshot:,}",
         checks,
-        item.where or "–",
+        f"{'' if item.pinned else 'unpinned: '}{item.where or '–'}",
     )
 
 
@@ -192,25 +192,28 @@ def _rows_of_paper(item: Status) -> str:
     return f"{item.n_questions:,}/{n_paper:,}"
 
 
-def _status_summary(found: list[Status]) -> str:
+def _say_summary(found: list[Status]) -> None:
+    """How many datasets are here, and how to get the others."""
     here = [item for item in found if item.here]
     failed = sum(bool(item.faults) for item in here)
     to_fetch = sum(item.origin == "hub" and not item.here for item in found)
     to_accept = sum(item.origin is None and has_terms(item.dataset) for item in found)
     missing = sum(item.origin is None for item in found) - to_accept
-    parts = [f"{counted(len(found), 'dataset')}: {len(here)} here"]
-    if failed:
-        parts.append(f"{failed} of them not as they should be (`medtasks data check`)")
-    if to_fetch:
-        parts.append(f"{to_fetch} to download (`medtasks data fetch`)")
-    if to_accept:
-        parts.append(
-            f"{to_accept} to download after you accept their terms (`medtasks data fetch --accept NAME`)"
-        )
-    if missing:
-        parts.append(f"{missing} missing (`medtasks data where TASK`)")
-    root = data_dir()
-    return "; ".join(parts) + f"\ndata folder: {root or 'MEDTASKS_DATA_DIR is not set'}"
+    parts, commands = [f"{counted(len(found), 'dataset')}: {len(here)} here"], []
+    for number, what, command in (
+        (failed, "of them not as they should be", "medtasks data check"),
+        (to_fetch, "to download", "medtasks data fetch"),
+        (to_accept, "to download after you accept their terms", "medtasks data fetch --accept NAME"),
+        (missing, "missing", "medtasks data where TASK"),
+    ):
+        if number:
+            parts.append(f"{number} {what}")
+            commands.append(command)
+    if unpinned := sum(not item.pinned for item in found):
+        parts.append(f"{unpinned} not pinned, recorded at first use")
+    typer.echo("; ".join(parts))
+    typer.echo(f"data folder: {data_dir() or 'MEDTASKS_DATA_DIR is not set'}")
+    say_next(*(commands or ["medtasks plan MODEL"]))
 
 
 # ---------------------------------------------------------------------- where

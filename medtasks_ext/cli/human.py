@@ -186,7 +186,10 @@ def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> i
     if outcome and outcome.interrupted:
         say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
-    return INCOMPLETE if any(found.missing.values()) else DONE
+    if any(found.missing.values()):
+        return INCOMPLETE
+    say_next("medtasks human export RUN_A RUN_B -o forms")
+    return DONE
 
 
 # ---------------------------------------------------------------------- export

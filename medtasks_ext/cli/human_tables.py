@@ -40,6 +40,7 @@ def _pairwise(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
     write_pairwise(folder, found, read, key)
     print_rates("human evaluation", found, key)
     print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in found])
+    say_next(f"medtasks reproduce NAME {folder}")
 
 
 def _points(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
@@ -95,6 +96,7 @@ def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
         f"{counted(len(items), 'item')}: {counts['accepted']} accepted, {counts['failed']} failed, "
         f"{counts['disputed']} disputed; items.csv says why"
     )
+    say_next(f"read {folder / 'items.csv'} and mend the items", "medtasks validate TASK")
 
 
 def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
@@ -126,6 +128,7 @@ def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
         others = {name: n for name, n in item.counts.items() if n and name != item.category}
         elsewhere = ", ".join(f"{name} {n}" for name, n in sorted(others.items(), key=lambda pair: -pair[1]))
         typer.echo(f"{item.value}: {100 * item.agreement:.1f} % in {item.category}; {elsewhere}")
+    say_next(f"read {folder / 'comments.csv'}")
 
 
 #: kind of form -> what is written and printed of filled ones

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -344,10 +344,7 @@ def _finish(
     for name, run in runs.items():
         tasks, store = to_judge[name]
         scored[name] = [(task, document_scores(task, jury, store, stopped)) for task in tasks]
-        metrics = {
-            task.name: keep_scores(run, task, jury, scores, store.spent(task.name))
-            for task, scores in scored[name]
-        }
+        metrics = {task.name: keep_scores(run, task, jury, scores, store) for task, scores in scored[name]}
         run.write_results()
         _print_scores(name if len(runs) > 1 else "", jury, scored[name], metrics)
     common: list[Figure] = [
@@ -364,6 +361,7 @@ def _finish(
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     if words := money_words(budget):
         say(f"spent on these runs: {words}")
+    _say_served(jury, [(store, tasks) for tasks, store in to_judge.values()])
     for name, reason in stopped.items():
         say(f"✗ judge {name}: {reason}")
     if outcome and outcome.out_of_money:
@@ -389,6 +387,15 @@ def _finish(
     if any(name != HUMAN for items in scored.values() for _, s in items for x in s for name in x.missing):
         say(f"judgements are missing; {again}")
     return DONE if complete else INCOMPLETE
+
+
+def _say_served(jury: Jury, judged: Iterable[tuple[JudgementStore, list[JudgedTask]]]) -> None:
+    """Name judges for whom another model answered than was asked for."""
+    names = [(store.served_about(task.name), task) for store, tasks in judged for task in tasks]
+    for judge in jury.models:
+        served = sorted({name for found, _ in names for name in found.get(judge.name, ())})
+        if served:
+            say(f"! judge {judge.name}: asked for {judge.model}, its server answered as {', '.join(served)}")
 
 
 def _print_scores(

@@ -6,20 +6,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medtasks_ext.cli.app import AllowHost
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import console, new_table
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.stats.bootstrap import Interval
     from medtasks_ext.studies.judge_evaluation import Evaluation
     from medtasks_ext.studies.judge_sft import Case, PointKey
@@ -59,6 +60,7 @@ def judge_eval(
     quiet()
     if published and not files:
         _print_published()
+        say_next("medtasks judge-eval CASES --jury JURY")
         return COMPLETE
     if not files or bool(decided) == bool(jury):
         raise MedtasksError(
@@ -92,10 +94,13 @@ def judge_eval(
     if interrupted:
         say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
-    return INCOMPLETE if any(item.missing for item in found.values()) else COMPLETE
+    if any(item.missing for item in found.values()):
+        return INCOMPLETE
+    say_next("name the judge as adjudicator in a jury file", "medtasks judge RUN --jury JURY --dry-run")
+    return COMPLETE
 
 
-def _record(item: Evaluation, metric: str) -> dict[str, Any]:
+def _record(item: Evaluation, metric: str) -> Json:
     value, interval = item.figures[metric]
     return {
         "value": value,

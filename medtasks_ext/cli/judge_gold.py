@@ -11,7 +11,7 @@ from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import names_in, say
+from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
@@ -86,7 +86,11 @@ def judge_gold(
         found = gold_figures(cases, jury, asked.store, {name: run.files for name, run in runs.items()})
         write_gold(folder, found, jury)
     _print(found, sample=any(case.synthetic for task in cases for case in task.cases))
-    return _end(found, asked, folder)
+    code = _end(found, asked, folder)
+    if code == DONE:
+        shown = " ".join(runs)
+        say_next(f"medtasks view {shown}" if found.scores else f"medtasks judge {shown} --jury {jury_name}")
+    return code
 
 
 def _print(found: GoldFigures, *, sample: bool) -> None:

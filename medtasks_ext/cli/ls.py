@@ -23,6 +23,10 @@ _DATA = {
     "sample": "sample rows",
     None: "missing",
 }
+#: columns that the number of tasks behind a group or tag takes
+_SIZE = 6
+#: columns that stand around the name of a group in a taxonomy
+_AROUND = 3
 _COLUMNS = ("task", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
 #: columns that a narrow terminal does without, in this order
 _LEFT_OUT_FIRST = ("stage", "primary_metric", "n_test", "task_type")
@@ -99,9 +103,26 @@ def _list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
         raise MedtasksError(
             f"no name of {kind} holds this", where=where, remedy=f"`medtasks ls --{kind}` lists all"
         )
-    width = max(len(name) for name in sizes)
+    room = terminal_width() - _SIZE
+    width = min(max(map(len, sizes)), room)
     for name, size in sorted(sizes.items()):
-        typer.echo(f"{name:<{width}}  {size:>4}")
+        typer.echo(f"{_shortened(name, width):<{width}}{size:>{_SIZE}}")
+    _say_shortened(sum(len(name) > room for name in sizes), kind)
+    say_next("medtasks ls NAME", "medtasks plan MODEL --tasks NAME")
+
+
+def _say_shortened(names: int, kind: str) -> None:
+    """Say how whole names are had, if some are cut."""
+    if names:
+        say(f"a wider terminal shows {counted(names, 'name')} whole; `medtasks ls --{kind} --json` has all")
+
+
+def _shortened(name: str, width: int) -> str:
+    """A name without its middle, if it is longer than there is room."""
+    if len(name) <= width:
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end]}…{name[-end:]}"
 
 
 def _list_taxonomy(*, as_json: bool) -> None:
@@ -117,6 +138,8 @@ def _list_taxonomy(*, as_json: bool) -> None:
                     _print_taxonomy(suite, name, tree)
     if as_json:
         typer.echo(json.dumps(trees, ensure_ascii=False, indent=1))
+    else:
+        say_next("medtasks ls GROUP")
 
 
 def _taxonomy(suite: Suite, name: str, forced: Origin | None) -> dict[str, Any]:
@@ -141,22 +164,35 @@ def _taxonomy(suite: Suite, name: str, forced: Origin | None) -> dict[str, Any]:
 
 def _print_taxonomy(suite: Suite, name: str, tree: dict[str, Any]) -> None:
     parts = {key: part for entry in tree.values() for key, part in entry["subcategories"].items()}
+    room, cut = terminal_width(), 0
     for entry in tree.values():
         typer.echo(entry["title"])
         for key, part in entry["subcategories"].items():
             group = suite.group_name(name, key)
-            of_group = f"; group {group}" if group else ""
-            typer.echo(f"  {part['title']} ({counted(len(part['tasks']), 'task')}{of_group})")
-            typer.echo(
-                textwrap.fill(
-                    "; ".join(part["tasks"]), 100, initial_indent=" " * 4, subsequent_indent=" " * 4
-                )
-            )
+            cut += group is not None and len(group) > room - _AROUND
+            of_group = f"; group {_shortened(group, room - _AROUND)}" if group else ""
+            _echo_filled(f"{part['title']} ({counted(len(part['tasks']), 'task')}{of_group})", 2, room)
+            _echo_filled("; ".join(part["tasks"]), 4, min(room, 100))
             for record in part["datasets"]:
                 typer.echo(f"    • {record['id']}  ({record['access']}; data: {_DATA[record['data']]})")
     n_tasks = sum(len(part["tasks"]) for part in parts.values())
     n_sets = sum(len(part["datasets"]) for part in parts.values())
     typer.echo(f"{len(tree)} categories, {len(parts)} subcategories, {n_tasks} tasks; {n_sets} datasets")
+    _say_shortened(cut, "groups")
+
+
+def _echo_filled(text: str, indent: int, width: int) -> None:
+    """Print a text that is set in, broken at blanks."""
+    space = " " * indent
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=space,
+        subsequent_indent=space,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    typer.echo("\n".join(lines))
 
 
 def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from math import isfinite
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import PROMPTS, names_in
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.jury import load_jury
 from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
@@ -285,7 +286,7 @@ def _row(tasks: Sequence[TaskPlan]) -> list[str]:
     ]
 
 
-def _record(plan: Plan, other: Plan | None, lines: list[str], command: str) -> dict[str, Any]:
+def _record(plan: Plan, other: Plan | None, lines: list[str], command: str) -> Json:
     return {
         "model": plan.way.model.name,
         "estimate": True,
@@ -297,7 +298,7 @@ def _record(plan: Plan, other: Plan | None, lines: list[str], command: str) -> d
     }
 
 
-def _figures(plan: Plan) -> dict[str, Any]:
+def _figures(plan: Plan) -> Json:
     return {
         "config": plan.way.model.config,
         "thinking": plan.way.thinks,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.batching import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
@@ -13,6 +13,7 @@ from medtasks_ext.registry import SUFFIX, Registry
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.plan_reasoning import Way
 
 
@@ -74,7 +75,7 @@ def run_command_line(
     return f"{line} --apply_chat_template" if template else f"{line} [--apply_chat_template]"
 
 
-def _joined(values: dict[str, Any]) -> str:
+def _joined(values: Config) -> str:
     """`key=value,…`; as JSON where a value is no plain one."""
     if any(isinstance(value, dict | list) for value in values.values()):
         return json.dumps(values, ensure_ascii=False)

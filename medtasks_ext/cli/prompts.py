@@ -120,6 +120,7 @@ def diff(
         file = f"{origin.artefact} {origin.revision}"
         typer.echo(f"\njudges: official of {file} ({origin.sha256}); own {own.version}")
         _print_diff(_judged(judged), _judged(own))
+    say_next(f"medtasks preview {task}")
     return 0
 
 
@@ -175,6 +176,7 @@ def verify(
             f" {counts['same stops']} of {counts['tasks']} stop sequences identical;"
             f" {counts['same tasks']} of {counts['tasks']} datasets"
         )
+    say_next("medtasks prompts diff TASK")
     return 1 if failed else 0
 
 

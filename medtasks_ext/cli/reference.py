@@ -1,4 +1,4 @@
-"""`docs/commands.md`: every subcommand with its options, from the command line itself."""
+"""Pages of the documentation that follow from the code: the commands, the keys of files, the metrics."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import typer
+
+from medtasks_ext.registry import Registry
 
 PAGE = "docs/commands.md"
 _EXIT_CODES = {
@@ -17,19 +19,24 @@ _EXIT_CODES = {
 }
 
 
-def page(root: Path) -> dict[Path, str]:
-    """The page of the commands; none where the tasks lie in no checkout.
-
-    Args:
-        root: folder of the tasks.
+def pages(tasks: Registry) -> dict[Path, str]:
+    """The pages that stand beside the folder of the tasks; none where the tasks lie in no checkout.
 
     Returns:
         File -> content.
     """
+    from medtasks_ext.cli import reference_keys
+
+    folder = tasks.root.parent
+    if not (folder / PAGE).is_file():
+        return {}
+    others = {(folder / PAGE).with_name(name): text for name, text in reference_keys.pages(tasks).items()}
+    return {folder / PAGE: _page(), **others}
+
+
+def _page() -> str:
     from medtasks_ext.cli.main import PANELS, app
 
-    if not (root.parent / PAGE).is_file():
-        return {}
     commands = dict(leaf_commands(typer.main.get_command(app), "medtasks"))
     lines = [
         "<!-- written by `medtasks build` from the commands' own help -->",
@@ -51,7 +58,7 @@ def page(root: Path) -> dict[Path, str]:
         ]
     for name, item in commands.items():
         lines += ["", *_section(name, item)]
-    return {root.parent / PAGE: "\n".join(lines) + "\n"}
+    return "\n".join(lines) + "\n"
 
 
 def leaf_commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,6 +16,7 @@ from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.registry.strategies import is_strategy, strategy_order
 from medtasks_ext.report.compared import pairs_of
@@ -133,7 +134,7 @@ def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -
     return write_report(folder, report, payload(report, text))
 
 
-def _summary(report: Report) -> dict[str, Any]:
+def _summary(report: Report) -> Json:
     return {
         "schema": 1,
         "sample": report.sample,

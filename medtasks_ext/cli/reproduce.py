@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import ByLabels
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
@@ -19,7 +20,9 @@ from medtasks_ext.report.atlas.spec import Atlas, atlases
 from medtasks_ext.report.atlas.statistics import cells_of, holds, largest_deviation
 from medtasks_ext.report.atlas.write import text, wide, write_all, write_item
 from medtasks_ext.report.pictures.draw import is_possible
+from medtasks_ext.results.labels import label_scores
 from medtasks_ext.results.prices import Price, prices
+from medtasks_ext.studies.labels import read_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +45,7 @@ def reproduce(
         list[str] | None,
         typer.Option(help="INPUT,OUTPUT in USD per million tokens, one for each run; else of model_configs."),
     ] = None,
+    by: ByLabels = None,
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Folder for CSV, LaTeX, SVG, PNG and one Parquet file.")
     ] = None,
@@ -67,6 +71,9 @@ def reproduce(
     compared = [rate for folder in folders if is_pairwise(folder) for rate in read_rates(folder)]
     entries = _entries([folder for folder in folders if not is_pairwise(folder)])
     prices_of = _prices(entries, given)
+    labels, faults = label_scores(entries, read_labels([Path(name) for name in by or []], tasks), tasks)
+    for fault in faults:
+        say(str(fault))
     folder = Path(out) if out else None
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +91,7 @@ def reproduce(
                     f"{model.name}: {n} of {of} tasks were asked otherwise than the published models were "
                     f"({named}): not ranked among these"
                 )
-        data = Data(tasks, of_suite, [*published, *own], entries, prices_of, compared)
+        data = Data(tasks, of_suite, [*published, *own], entries, prices_of, compared, labels)
         for name in items:
             item, key = known[suite].items[name], f"{suite}:{name}"
             found[key] = cells_of(item, data)
@@ -99,6 +106,9 @@ def reproduce(
         pictures = "" if is_possible() else '; pictures need `pip install "medtasks[plots]"`'
         forms = "CSV, LaTeX, SVG and PNG" if is_possible() else "CSV and LaTeX"
         say(f"{folder}: {counted(len(found), 'block')} as {forms}, and atlas.parquet{pictures}")
+        say_next("medtasks reproduce")
+    else:
+        say_next(" ".join(["medtasks reproduce", names[0], *(names[1:] or ["RUN"]), "-o atlas"]))
     return 0 if sound else 1
 
 
@@ -106,6 +116,7 @@ def reproduce(
 _STATES = {
     "restated": "restated",
     "departments": "of own runs",
+    "levels": "of own runs",
     "detectable_effects": "restated, and of own runs",
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -25,7 +25,7 @@ from medtasks_ext.cli.model import check_model_type, create_model, highest_cost,
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
-from medtasks_ext.collector import collector_paused
+from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
@@ -36,6 +36,7 @@ from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
+    from lm_eval.api.task import Task
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     from medtasks_ext.engines.engine import Engine
@@ -92,7 +93,7 @@ class Wanted:
     leaves: list[str]  # the tasks that they stand for
     settings: Settings
     choices: dict[str, Choice]  # task -> which of its documents
-    built: dict[str, Any]  # the tasks whose rows are here
+    built: dict[str, Task]  # the tasks whose rows are here
     missing: dict[str, str]  # task -> why it cannot be asked
     egress: Egress  # which servers may receive which text
 
@@ -126,14 +127,20 @@ def run_command(arguments: list[str]) -> int:
     from medtasks_ext.runs.lease import Lease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
-    with collector_paused():  # what is read stays
-        wanted = wanted_tasks(own, config)
-    _say_without_gold(wanted.built)
-    say_wording(wanted.built)
-    tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
-    run = ShardRun(shard.folder(folder), tasks, shard, rank=rank) if shard else Run(folder, tasks, rank=rank)
-    lease = Lease(run.folder, "medtasks run", private=wanted.private)
-    with lease if rank == 0 else private_files(wanted.private):
+    with ExitStack() as held:
+        with collector_paused():  # what is read stays
+            wanted = wanted_tasks(own, config)
+            held.enter_context(collector_sparing())
+        _say_without_gold(wanted.built)
+        say_wording(wanted.built)
+        tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
+        run = (
+            ShardRun(shard.folder(folder), tasks, shard, rank=rank)
+            if shard
+            else Run(folder, tasks, rank=rank)
+        )
+        lease = Lease(run.folder, "medtasks run", private=wanted.private)
+        held.enter_context(lease if rank == 0 else private_files(wanted.private))
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
@@ -167,7 +174,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
     return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
-def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any]:
+def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Task]:
     """Create the run, or continue it; returns the tasks that are not done.
 
     Raises:
@@ -195,7 +202,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Any
     return waiting
 
 
-def _say_there(run: Run, waiting: dict[str, Any], choices: dict[str, Choice]) -> None:
+def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -> None:
     """How much of what is left was done by earlier calls, over whichever documents."""
     from medtasks_ext.prompts.documents import document_key
     from medtasks_ext.runner.evaluate import same_documents
@@ -220,7 +227,7 @@ def _say_there(run: Run, waiting: dict[str, Any], choices: dict[str, Choice]) ->
         say(f"{there:,} of {wanted:,} answers are there already")
 
 
-def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
+def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
     """Name files of finished tasks that do not hold any more what they held."""
     for name in waiting:
         if run.state(name).state is not TaskState.WAITING and not run.is_sealed(name):
@@ -229,7 +236,7 @@ def _say_changed(run: Run, waiting: dict[str, Any]) -> None:
             run.manifest.note([line])
 
 
-def _say_without_gold(built: dict[str, Any]) -> None:
+def _say_without_gold(built: dict[str, Task]) -> None:
     from medtasks_ext.runner.run import loaded_record
 
     records = {name: loaded_record(task) for name, task in built.items()}
@@ -247,7 +254,13 @@ def keep_judgements(run: Run) -> None:
         return
     from medtasks_ext.judge.scores import reattach
 
-    reattach(run)
+    for task, (n, of) in reattach(run).items():
+        say(
+            f"{task}: what was judged of {n:,} of {of:,} answers has changed since (the answer, its question "
+            "or a criterion): its former judgements are kept, and do not count\n"
+            f"  → medtasks judge {run.folder} asks about these alone; or bring the former rows back and "
+            "rescore"
+        )
 
 
 def finish(run: Run, n_missing: int, how: str = SAME_COMMAND) -> int:
@@ -287,7 +300,7 @@ def _print_shard(run: ShardRun) -> None:
 
 
 def _execute(
-    run: Run, waiting: dict[str, Any], wanted: Wanted, config: EvaluatorConfig, *, preflight: bool
+    run: Run, waiting: dict[str, Task], wanted: Wanted, config: EvaluatorConfig, *, preflight: bool
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.runner.ranks import ranks_of
@@ -318,7 +331,7 @@ def _stream(
     model: LM,
     engine: Engine,
     ranks: Ranks,
-    tasks: dict[str, Any],
+    tasks: dict[str, Task],
     settings: Settings,
     price: Price | None,
 ) -> Fault | None:
@@ -379,7 +392,7 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
         )
 
 
-def fitted(run: Run, model: LM, waiting: dict[str, Any], wanted: Wanted) -> tuple[dict[str, Any], Settings]:
+def fitted(run: Run, model: LM, waiting: dict[str, Task], wanted: Wanted) -> tuple[dict[str, Task], Settings]:
     """The tasks and settings as the model can be asked; what that changes is noted in the run.
 
     Which documents are asked is noted here, too, and not before: up to here a call may end at the model, and
@@ -419,7 +432,7 @@ def _preflight(
     run: Run,
     model: LM,
     engine: Engine,
-    tasks: dict[str, Any],
+    tasks: dict[str, Task],
     places: dict[str, Sequence[int]],
     settings: Settings,
 ) -> None:

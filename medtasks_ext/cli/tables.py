@@ -25,6 +25,7 @@ from medtasks_ext.results.rollup import mean
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderResult
 
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.results.rollup import Row
 
 
@@ -274,6 +275,6 @@ def _was_added(result: dict[str, Any]) -> bool:
     return dataset is not None and dataset.joined_later
 
 
-def _judging(config: dict[str, Any]) -> Any:
+def _judging(config: Config) -> Any:
     """How a task's answers are judged; None where they are not."""
     return config.get("judge")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
 
@@ -54,7 +55,7 @@ def view(
         say(str(fault))
     if out:
         return _write(viewer, Path(out), documents, include_text)
-    return _serve(viewer, port)
+    return _serve(viewer, paths, port)
 
 
 def _write(viewer: Viewer, folder: Path, documents: int | None, include_text: bool) -> int:
@@ -73,10 +74,11 @@ def _write(viewer: Viewer, folder: Path, documents: int | None, include_text: bo
     files = write_bundle(folder, viewer, documents=documents or DOCUMENTS, private=include_text)
     say(f"{counted(len(viewer.datasets), 'dataset')}, {counted(len(files), 'file')}")
     typer.echo(str(files[0]))
+    say_next("open this file in a browser")
     return 0
 
 
-def _serve(viewer: Viewer, port: int) -> int:
+def _serve(viewer: Viewer, paths: Sequence[str], port: int) -> int:
     from medtasks_ext.report.view.server import HOST, ViewServer
 
     with ViewServer(viewer, port) as server:
@@ -87,4 +89,5 @@ def _serve(viewer: Viewer, port: int) -> int:
         say(f"From another machine: ssh -L {number}:{HOST}:{number} THIS_MACHINE, then the same address")
         with suppress(KeyboardInterrupt):
             server.serve_forever()
+    say_next(f"medtasks report {' '.join(paths)} -o report")
     return 0

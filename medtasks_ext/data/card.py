@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.registry.functions import function_named
+from medtasks_ext.data.oracle import oracle_score
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset
 
@@ -68,7 +67,7 @@ class Card:
             )
         return found
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON."""
         return asdict(self)
 
@@ -80,9 +79,9 @@ def card_of(dataset: Dataset, documents: Documents) -> Card:
         documents: at least one.
     """
     ids = {str(item.get("item", item["id"])) for item in documents}
-    prompts = Counter(hash((item["system"], item["prompt"])) for item in documents)
+    prompts = {hash((item["system"], item["prompt"])) for item in documents}
     golds = [item for item in documents if item["gold"] is not None]
-    oracle, highest = _oracle(dataset, golds)
+    oracle, highest = oracle_score(dataset, golds)
     return Card(
         n_test=len(ids),
         n_paper=dataset.metadata.n_test,
@@ -118,30 +117,3 @@ def _labels(dataset: Dataset, golds: list[Any]) -> dict[str, int]:
         if isinstance(label, str)
     )
     return {str(label): counts[str(label)] for label in listed if counts[str(label)]}
-
-
-def _oracle(dataset: Dataset, golds: list[Any]) -> tuple[float | None, float | None]:
-    """What the gold answers score when they are read as a model's replies, and what they should."""
-    metric = next((item for item in dataset.metric_list if item["metric"] == "score"), None)
-    if metric is None or not golds or "judge" in dataset.blocks:
-        return None, None
-    answers, process = (
-        answer_format(dataset.blocks["answer"], where=dataset.file),
-        _function(dataset.process_results),
-    )
-    read = ParseAnswer(dataset.blocks["answer"]).apply(([item["target"]] for item in golds), golds)
-    scores = [process(item, [answer]).get("score") for item, answer in zip(golds, read, strict=True)]
-    if any(score is None for score in scores):
-        return None, None
-    aggregation = metric["aggregation"]
-    mean = sum(scores) / len(scores) if aggregation == "mean" else float(_function(aggregation)(scores))
-    declared = dataset.metadata.oracle_max
-    if declared == "unbounded":
-        return mean, None
-    if declared == "per_document":
-        declared = sum(answers.ceiling(item["gold"]) for item in golds) / len(golds)
-    return mean, float(declared)
-
-
-def _function(value: Any) -> Any:
-    return function_named(value) if isinstance(value, str) else value

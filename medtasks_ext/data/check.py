@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.data.card import Card, card_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
 
     #: Told which dataset, and which of its rows, is looked at.
@@ -46,7 +47,7 @@ class Cause:
         """The rows that have the fault."""
         return list(dict.fromkeys(item.row for item in self.faults if isinstance(item, RowError)))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON."""
         first = self.faults[0]
         return {
@@ -87,7 +88,7 @@ class Checked:
         causes = [Cause(where, what, faults) for (where, what), faults in found.items()]
         return sorted(causes, key=lambda cause: -len(cause.faults))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON."""
         return {
             "id": self.dataset,
@@ -120,7 +121,7 @@ class FolderReport:
         faulty = self.damaged or any(item.faults for item in self.checked)
         return bool(found) and not faulty and not any(stray.meant for stray in self.strays)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON."""
         return {
             "folder": str(self.folder),
@@ -215,7 +216,7 @@ def rows(n: int) -> str:
     return f"{n:,} row{'' if n == 1 else 's'}"
 
 
-def _fault(error: MedtasksError) -> dict[str, Any]:
+def _fault(error: MedtasksError) -> Json:
     return {
         "file": str(error.where),
         "row": error.row if isinstance(error, RowError) else None,

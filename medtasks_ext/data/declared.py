@@ -22,6 +22,7 @@ from medtasks_ext.registry.functions import TASK_CLASS, check_function, function
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.suites import NO_SUITE, near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, describe
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema
@@ -248,7 +249,7 @@ def _meanings() -> dict[str, str]:
     return {key: part["description"] for key, part in record.items() if "description" in part}
 
 
-def _answer_faults(answer: dict[str, Any]) -> Iterator[str]:
+def _answer_faults(answer: Config) -> Iterator[str]:
     known = list(any_format().json_schema()["discriminator"]["mapping"])
     if (kind := answer.get("kind")) not in known:
         yield (
@@ -271,7 +272,14 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     prompt, rows, judge = spec.prompt, spec.rows, spec.judge
     for name in ("instruction", "input", "cue", "target"):
         yield f"prompt.{name}", getattr(prompt, name) or "", False
+    if prompt.messages:
+        turns = [("", prompt.messages)] if isinstance(prompt.messages, str) else []
+        written = [] if isinstance(prompt.messages, str) else prompt.messages
+        turns += [(f".{number}.content", turn.content) for number, turn in enumerate(written)]
+        yield from ((f"prompt.messages{place}", text, not written) for place, text in turns)
     yield "rows.cluster", rows.cluster or "", True
+    if not isinstance(rows.draw_fewshot, bool):
+        yield "rows.draw_fewshot.by", rows.draw_fewshot.by, True
     for number, schema in enumerate(rows.schemas):
         yield from ((f"rows.schemas.{number}.{name}", text, True) for name, text in _of_schema(schema))
     for number, exclusion in enumerate(rows.exclude):
@@ -284,7 +292,9 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
             yield f"{place}.{name}", getattr(original, name) or "", False
     if judge:
         yield "judge.question", judge.question or "", False
-        yield from ((f"judge.{name}", getattr(judge, name) or "", True) for name in ("points", "total"))
+        yield from (
+            (f"judge.{name}", getattr(judge, name) or "", True) for name in ("points", "row_tags", "total")
+        )
 
 
 def _of_schema(schema: RowSchema) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
@@ -42,6 +42,22 @@ class Fetched:
     exclusions: str | None = None  # which rows of the source are left out, and why
 
 
+class FetchedFile(TypedDict):
+    """A file in the manifest."""
+
+    source: str
+    bytes: int
+    sha256: str
+    path: NotRequired[str]  # below the folder that is carried
+
+
+class FetchedDataset(TypedDict):
+    """A dataset in the manifest."""
+
+    revision: str
+    files: list[FetchedFile]
+
+
 class Store:
     """Fetched files and their manifest.
 
@@ -53,7 +69,7 @@ class Store:
         self.to = to
         self.folder = to / FETCHED if to else cache_dir()
         self.manifest_file = self.folder / MANIFEST
-        self.datasets: dict[str, Any] = {}
+        self.datasets: dict[str, FetchedDataset] = {}
         if self.manifest_file.is_file():
             self.datasets = read_json(self.manifest_file)["datasets"]
 
@@ -104,11 +120,13 @@ class Store:
             _copy(path, self.folder / file.carried)
         return True
 
-    def _entry(self, file: RemoteFile) -> dict[str, Any]:
+    def _entry(self, file: RemoteFile) -> FetchedFile:
         path = self.place(file)
         assert path is not None  # _get has seen to it
-        entry = {"source": file.source, "bytes": path.stat().st_size, "sha256": sha256_of(path)}
-        return {**entry, "path": file.carried} if self.to else entry
+        entry = FetchedFile(source=file.source, bytes=path.stat().st_size, sha256=sha256_of(path))
+        if self.to:
+            entry["path"] = file.carried
+        return entry
 
     def _save(self) -> None:
         write_json(self.manifest_file, {"schema": SCHEMA, "datasets": self.datasets})

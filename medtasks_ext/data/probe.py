@@ -1,6 +1,7 @@
 """Every place of every download, tried: what it sends, how many rows that has, what an oracle scores.
 
-A scheduled workflow runs `python -m medtasks_ext.data.probe FILE.csv [NAME...]` and keeps the table.
+A scheduled workflow runs `python -m medtasks_ext.data.probe [--pin] FILE.csv [NAME...]` and keeps the table.
+With `--pin`, sources that are not pinned and whose rows are as they should be are pinned to what came.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from medtasks_ext.atomic import write_text
 from medtasks_ext.csvfile import csv_text
 from medtasks_ext.data.card import card_of
+from medtasks_ext.data.pins import pin
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import Dataset, registry
@@ -79,12 +81,19 @@ def _places(dataset: Dataset, file: RemoteFile) -> Iterator[Line]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the table; 1 if a dataset cannot be had from any of its places."""
-    target, *names = arguments
-    datasets = dict.fromkeys(select(registry(), names).values())
-    lines = [line for dataset in datasets if source_of(dataset).download for line in probe(dataset)]
+    """Write the table, and pins if asked to; 1 if a dataset cannot be had from any of its places."""
+    target, *names = (word for word in arguments if word != "--pin")
+    datasets = [
+        item for item in dict.fromkeys(select(registry(), names).values()) if source_of(item).download
+    ]
+    found = {dataset: probe(dataset) for dataset in datasets}
+    lines = [line for some in found.values() for line in some]
     table = [[field.name for field in fields(Line)], *(asdict(line).values() for line in lines)]
     write_text(Path(target), csv_text(table, ends="\n"))
+    for dataset, some in found.items() if "--pin" in arguments else ():
+        if any(line.rows for line in some):
+            for pinned in pin(dataset):
+                print(f"pinned in {dataset.file}: {pinned}")
     tried = {line.dataset for line in lines if "terms" not in line.result}
     lost = sorted(tried - {line.dataset for line in lines if line.rows})
     print(f"{len(tried) - len(lost)} of {len(tried)} datasets can be had; {target}")

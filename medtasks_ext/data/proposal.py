@@ -14,6 +14,7 @@ from typing import Any, Literal
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.new import Template, templates
 from medtasks_ext.registry.suites import Suite
+from medtasks_ext.rows.files import Row
 
 Kind = Literal["text", "number", "yes or no", "list", "object", "empty"]
 Shape = Literal["letter", "label", "labels", "text"]
@@ -91,9 +92,9 @@ class Proposal:
         rows = tuple(self._row(number) for number in range(max(len(self.labels), 1)))
         return replace(given, block=block, rows=rows)
 
-    def _row(self, number: int) -> dict[str, Any]:
+    def _row(self, number: int) -> Row:
         kinds = {column.name: column.kind for column in self.columns}
-        row: dict[str, Any] = {}
+        row: Row = {}
         for name in (*self.inputs, *self.options):
             placeholder = f"TODO: {name} {{n}}"
             n = len(self.labels) if name in self.options else 2

@@ -6,7 +6,7 @@ Looks at local files and caches alone; nothing is downloaded.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.data.status_cache import Found, found_once
 from medtasks_ext.rows.missing import source_of
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.errors import MedtasksError
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import Source
 
@@ -29,6 +30,7 @@ class Status:
     origin: Origin | None  # where rows would be read from; None where there is nothing
     where: str | None = None  # file, folder or download
     revision: str | None = None  # of a download
+    pinned: bool = True  # False where a download's content was not known before its first use
     here: bool = False  # whether it can be read without the network
     n_test: int | None = None  # rows that can be evaluated; None where nothing is here
     n_fewshot: int | None = None  # rows of its few-shot pool
@@ -36,7 +38,7 @@ class Status:
     faults: list[MedtasksError] = field(default_factory=list)  # what is wrong with its rows
     exclusions: str | None = None  # which rows of the source are left out, and why
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON."""
         return {
             "id": self.dataset.id,
@@ -44,6 +46,7 @@ class Status:
             "origin": self.origin,
             "where": self.where,
             "revision": self.revision,
+            "pinned": self.pinned,
             "here": self.here,
             "n_test": self.n_test,
             "n_fewshot": self.n_fewshot,
@@ -59,8 +62,9 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     source = source_of(dataset)
     origin = find_origin(dataset, source, forced)
     where, revision, here = _place(dataset, source, origin)
+    pinned = origin != "hub" or all(file.is_pinned for file in remote_files(source))
     if not here:
-        return Status(dataset, origin, where, revision)
+        return Status(dataset, origin, where, revision, pinned=pinned)
     files = _files(dataset, source, origin)
     found = found_once(dataset, str(origin), files, lambda: _look(dataset, origin))
     return Status(
@@ -68,6 +72,7 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
         origin,
         where,
         revision,
+        pinned=pinned,
         here=True,
         n_test=found.n_test,
         n_fewshot=found.n_fewshot,

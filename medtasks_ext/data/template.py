@@ -6,7 +6,7 @@ import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.csvfile import csv_text
@@ -21,6 +21,8 @@ from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from medtasks_ext.rows.files import Row
 
 _EXAMPLES = 2
 _NO_MEANING = "see the prompt in the task's YAML"
@@ -80,7 +82,7 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
 _Columns = dict[str, tuple[Column, str, bool]]
 
 
-def schema_of(spec: DatasetSpec, row: dict[str, Any]) -> RowSchema:
+def schema_of(spec: DatasetSpec, row: Row) -> RowSchema:
     """The schema that a row is in."""
     schemas = [*spec.rows.schemas, OFFICIAL]
     return next(schema for schema in schemas if all(column in row for column in schema.columns))
@@ -99,17 +101,17 @@ def _meanings(schema: RowSchema) -> dict[str, str]:
     return dict.fromkeys(schema.columns, _NO_MEANING)
 
 
-def _examples(dataset: Dataset) -> list[dict[str, Any]]:
+def _examples(dataset: Dataset) -> list[Row]:
     rows = [row for row in read_rows(dataset.sample_file) if row[SPLIT_KEY] == "test"]
     return [{key: value for key, value in row.items() if key != SPLIT_KEY} for row in rows[:_EXAMPLES]]
 
 
-def _as_jsonl(rows: list[dict[str, Any]], columns: _Columns) -> bytes:
+def _as_jsonl(rows: list[Row], columns: _Columns) -> bytes:
     given = ({name: value for name, value in row.items() if value is not None} for row in rows)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in given).encode()
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _cells(row: Row) -> list[str]:
     """A row as texts: lists and objects are JSON."""
     return [
         "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -117,12 +119,12 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _as_csv(rows: list[dict[str, Any]], columns: _Columns) -> bytes:
+def _as_csv(rows: list[Row], columns: _Columns) -> bytes:
     text = csv_text([list(columns), *map(_cells, rows)])
     return text.encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
 
 
-def _as_xlsx(rows: list[dict[str, Any]], columns: _Columns) -> bytes:
+def _as_xlsx(rows: list[Row], columns: _Columns) -> bytes:
     """A sheet for rows, with lists to choose from, and a sheet that says what columns hold."""
     from openpyxl import Workbook
     from openpyxl.utils import get_column_letter
@@ -149,7 +151,7 @@ def _as_xlsx(rows: list[dict[str, Any]], columns: _Columns) -> bytes:
     return content.getvalue()
 
 
-_WRITERS: dict[Form, Callable[[list[dict[str, Any]], _Columns], bytes]] = {
+_WRITERS: dict[Form, Callable[[list[Row], _Columns], bytes]] = {
     "jsonl": _as_jsonl,
     "csv": _as_csv,
     "xlsx": _as_xlsx,

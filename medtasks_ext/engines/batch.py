@@ -24,7 +24,7 @@ from medtasks_ext.engines.completion import Reader, chat_answer, message_answer,
 from medtasks_ext.engines.faults import Asked, said, status_fault
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import JsonError, parse_json
+from medtasks_ext.jsonfile import Json, JsonError, parse_json
 
 #: What OpenAI takes in one file, the smallest of the large providers' limits.
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
@@ -46,7 +46,7 @@ class Interface:
     url: str  # of the request in OpenAI's format; empty for Anthropic's
     read: Reader  # makes an answer of the reply to it
 
-    def line(self, custom_id: str, body: dict[str, Any]) -> bytes:
+    def line(self, custom_id: str, body: Json) -> bytes:
         """One request. Half of a surrogate pair, for which whole files are refused, becomes `?`."""
         record = (
             {"custom_id": custom_id, "method": "POST", "url": self.url, "body": body}
@@ -177,7 +177,7 @@ class Result:
 
     number: int
     custom_id: str
-    record: dict[str, Any]
+    record: Json
 
 
 def read_results(path: Path) -> Iterator[Result | str]:
@@ -344,7 +344,7 @@ class Intake(ABC):
             report.faults += became is Became.FAULT
             report.there += became is Became.STORED_BEFORE
 
-    def _outcome(self, record: dict[str, Any], key: str) -> Outcome:
+    def _outcome(self, record: Json, key: str) -> Outcome:
         found = outcome_of(record, self._interface.read, NOBODY)
         if isinstance(found, Answer):
             return found
@@ -358,7 +358,7 @@ def _content(outcome: Outcome) -> bytes:
     return sha256(repr(said).encode(errors="surrogatepass")).digest()[:16]
 
 
-def outcome_of(record: dict[str, Any], read: Reader, asked: Asked, *, quote: bool = False) -> Outcome:
+def outcome_of(record: Json, read: Reader, asked: Asked, *, quote: bool = False) -> Outcome:
     """What became of a request.
 
     Args:
@@ -387,7 +387,7 @@ def outcome_of(record: dict[str, Any], read: Reader, asked: Asked, *, quote: boo
     return replace(found, request_id=name) if isinstance(found, Answer) and isinstance(name, str) else found
 
 
-def _message_outcome(result: dict[str, Any], read: Reader, quote: bool) -> Outcome:
+def _message_outcome(result: Json, read: Reader, quote: bool) -> Outcome:
     """Of a line in Anthropic's format."""
     kind = result.get("type")
     if kind == "succeeded":
@@ -409,6 +409,6 @@ def _batch_fault(error: Any, quote: bool) -> Fault:
     return Fault(FaultKind.REFUSED if refused else FaultKind.ENGINE, f"the batch failed{said(body, quote)}")
 
 
-def _as_body(error: Any) -> dict[str, Any]:
+def _as_body(error: Any) -> Json:
     """An error as a server's reply has it: servers give the object, the reply around it, or a text."""
     return error if isinstance(error, dict) and "error" in error else {"error": error}

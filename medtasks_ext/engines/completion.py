@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from medtasks_ext.engines.faults import said
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.jsonfile import Json
 
 #: Reads a body. The second argument: whether a fault may quote the server's own words.
 Reader: TypeAlias = Callable[[Any, bool], Answer | Fault]
@@ -85,7 +86,7 @@ def _part(block: Any) -> tuple[str, str | None]:
     return str(kind), part if isinstance(part, str) else None
 
 
-def _choice(body: Any) -> dict[str, Any]:
+def _choice(body: Any) -> Json:
     """The first choice; empty where there is none, or the server says that it failed half way."""
     choices = body.get("choices") if isinstance(body, dict) and not body.get("error") else None
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -94,7 +95,7 @@ def _choice(body: Any) -> dict[str, Any]:
     return choice
 
 
-def _answer(body: dict[str, Any], text: str, finish: str, reasoning: str) -> Answer:
+def _answer(body: Json, text: str, finish: str, reasoning: str) -> Answer:
     return Answer(
         text,
         finish,

@@ -31,6 +31,12 @@ _TOO_LONG = re.compile(
     r"|inputs?`? tokens \+ `?max_new_tokens`? must be",
     re.IGNORECASE,
 )
+# what the templates of Gemma, Mistral and Llama say, and what vLLM and SGLang put before it
+_ROLES = re.compile(
+    r"\broles? must (?:alternate|be)|conversation roles|\broles? (?:are |is )?(?:not )?(?:supported|allowed)"
+    r"|(?:unknown|unexpected|invalid|unsupported) (?:message )?role|chat.?template",
+    re.IGNORECASE,
+)
 _FLAGGED = re.compile(r"moderation|flagged|content.?(?:policy|filter)", re.IGNORECASE)
 
 
@@ -117,6 +123,11 @@ def _in_words(
         return f"{asked.url} has no model {asked.model!r} ({what})", "correct model or base_url"
     if kind is FaultKind.TOO_LONG:
         return f"prompt and answer do not fit the model's context ({what})", "lower max_gen_toks"
+    if status in (400, 422) and _ROLES.search(_message(body)[:QUOTED]):  # its beginning, as above
+        return (
+            f"the model's chat template refuses the roles of the turns ({what})",
+            "serve the model with a template that takes such roles, or ask without --apply_chat_template",
+        )
     return what, ""
 
 

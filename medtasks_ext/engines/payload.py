@@ -17,6 +17,7 @@ from lm_eval.models.utils import postprocess_generated_text
 
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.records import Fault, FaultKind, Request
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.privacy import what_happened
 
 
@@ -70,12 +71,12 @@ def prepared(lm: TemplateAPI, request: Request) -> Request | Fault:
     return replace(request, tokens=tokens)
 
 
-def payload(lm: TemplateAPI, request: Request) -> dict[str, Any]:
+def payload(lm: TemplateAPI, request: Request) -> Json:
     """What lm-eval sends when it sends several requests at a time."""
     message: Any = request.prompt if request.tokens is None else request.tokens
     if not isinstance(request.prompt, str):
         message = JsonChatStr(json.dumps(request.prompt, ensure_ascii=False))
-    payload: dict[str, Any] = lm._create_payload(
+    payload: Json = lm._create_payload(
         lm.create_message([message]),
         generate=True,
         gen_kwargs=copy.deepcopy(dict(request.settings)),

@@ -105,5 +105,10 @@ class Fault:
     maybe_paid: int = 0  # how many of these the server may have worked on and counted
     details: str = field(default="", repr=False)  # a traceback, which may quote the row; never shown
 
+    @property
+    def in_words(self) -> str:
+        """The reason, and what to do where that is known."""
+        return f"{self.reason}: {self.remedy}" if self.remedy else self.reason
+
 
 Outcome: TypeAlias = Answer | Fault

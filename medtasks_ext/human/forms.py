@@ -21,7 +21,7 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.human.kinds import Kind, KindName, Language, Option, load_kind, page_words
 from medtasks_ext.human.page import render_page
-from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.jsonfile import Json, read_json, write_json
 
 SCHEMA = 1
 KEY_FILE = "key.json"
@@ -222,7 +222,7 @@ def _headers(kind: Kind, values: str | None) -> list[str]:
     return [f"{question.id} [{values or OPTIONS}]" for question in kind.questions]
 
 
-def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> dict[str, Any]:
+def _page_data(export: Export, export_id: str, form: str, rows: _Rows) -> Json:
     """Everything that the page's script needs."""
     kind, language = load_kind(export.kind), export.language
     words = {name: item.of(language) for name, item in page_words().items()}

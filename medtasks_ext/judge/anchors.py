@@ -9,7 +9,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
 
@@ -21,6 +21,7 @@ from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Protocol
+    from medtasks_ext.rows.files import Row
 
 COLUMNS = ("task", "document", "response", "rating", "lowest", "highest", "rater")
 _REMEDY = "the columns are " + ", ".join(COLUMNS) + " (docs/judging.md#anchors)"
@@ -101,7 +102,7 @@ def _fault(anchor: Anchor, protocols: Mapping[str, Protocol]) -> str:
     return ""
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Line numbers and lines."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from medtasks_ext.engines.records import Answer, FaultKind
 from medtasks_ext.runs.judgements import Usage
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Judge
 
 PROBE_SECONDS = 60.0
@@ -54,6 +56,7 @@ class Endpoint:
     ) -> None:
         self.judge = judge  # as the jury file describes it
         self.takes_schema = True  # False once the server has refused a schema
+        self.places = asyncio.Semaphore(judge.max_concurrent)  # one for each request under way
         self.stopped = ""  # why the judge is given up; empty while it is not
         self._pace = Pace(judge.requests_per_minute)
         key = judge.api_key
@@ -150,14 +153,14 @@ def chat_body(
     messages: list[dict[str, str]],
     schema: Mapping[str, Any] | None,
     limit: int | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """A request to a judge.
 
     Args:
         schema: of the verdict; None to ask without.
         limit: tokens of the reply; those of the jury file by default.
     """
-    body: dict[str, Any] = {
+    body: Json = {
         "model": judge.model,
         "messages": messages,
         judge.max_tokens_key: limit or judge.max_tokens,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.results.prices import JudgePrice
 from medtasks_ext.results.suite_figures import jury_cost_bound
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.runs.judgements import Usage
 
@@ -57,7 +58,7 @@ class Spent:
         """Whether every reply had a price."""
         return self.usd is not None and not self.unpriced
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As it is stored."""
         return asdict(self)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ from medtasks_ext.runs.judgements import About, Failure, FailureKind, Intent, Ju
 MAX_TRIES, MAX_REPLIES = 8, 3
 #: Requests in a row that use up their tries before the judge is given up for this call.
 MAX_GIVEN_UP = 3
+#: Requests that are under way or ready, for each that may be under way.
+READY = 2
 #: How often judgements are brought to the disk: what a power cut can cost.
 SYNC_SECONDS = 1.0
 
@@ -46,6 +48,16 @@ class Outcome:
     stopped: dict[str, str] = field(default_factory=dict)  # judge -> why it was given up
     interrupted: bool = False  # a signal ended it
     out_of_money: bool = False  # the limit ended it
+
+
+@dataclass
+class _Trying:
+    """How far a request is."""
+
+    requests: int = 0  # that were sent for it
+    tries: int = 0  # in a row without a reply
+    money: float | None = None  # US dollars that are set aside
+    fault: Fault | None = None  # of the last try
 
 
 class Engine:
@@ -73,6 +85,7 @@ class Engine:
         self.report, self.say = report, say
         self.outcome = Outcome()
         self._stop = asyncio.Event()
+        self._at_work = asyncio.Lock()
         self._under_way = 0
         self._retry = Retry(MAX_TRIES - 1, FIRST_PAUSE)
         self._judges = {judge.name: judge for judge in jury.models}
@@ -178,7 +191,9 @@ class Engine:
                 *(
                     self._work(endpoint, queues[endpoint.judge.name])
                     for endpoint in endpoints
-                    for _ in range(min(endpoint.judge.max_concurrent, len(queues[endpoint.judge.name])))
+                    for _ in range(
+                        min(READY * endpoint.judge.max_concurrent, len(queues[endpoint.judge.name]))
+                    )
                 )
             )
             both = (asking, asyncio.ensure_future(self._sync_now_and_then()))
@@ -214,50 +229,69 @@ class Engine:
 
     async def _work(self, endpoint: Endpoint, queue: deque[Ask]) -> None:
         while queue and not self._ended and not endpoint.stopped:
-            await self._ask(endpoint, queue.popleft())
+            ask = queue.popleft()
+            async with self._aside():
+                messages = ask.rubric.messages(ask.request.texts)
+            await self._ask(endpoint, ask, messages)
 
-    async def _ask(self, endpoint: Endpoint, ask: Ask) -> None:
-        """Ask until there is a verdict, or none can be had.
+    @asynccontextmanager
+    async def _aside(self) -> AsyncIterator[None]:
+        """Work besides sending: a piece at a time, and requests that can go out go out first."""
+        async with self._at_work:
+            await asyncio.sleep(0)
+            yield
+
+    async def _ask(self, endpoint: Endpoint, ask: Ask, messages: list[dict[str, str]]) -> None:
+        """Ask until there is a verdict, or none can be had."""
+        judge = endpoint.judge
+        trying = _Trying()
+        for replies in range(1, MAX_REPLIES + 1):
+            async with endpoint.places:
+                if (got := await self._reply(endpoint, ask, messages, trying)) is None:
+                    break
+                async with self._aside():
+                    usage = _usage(judge, got, messages)
+                    took = Took(trying.requests, usage, _settled(judge, trying.money))
+                    found = self._read(ask, got, messages, took, last=replies == MAX_REPLIES)
+            await self.budget.settle(trying.money or 0.0, spent=judge.spent(usage))
+            trying.money = None
+            if found:
+                return
+        if (fault := trying.fault) is not None:
+            took = Took(trying.requests, settles=_settled(judge, trying.money))
+            self._fail(ask, fault.kind, fault.reason, took)
+        if trying.money is not None:
+            await self.budget.settle(trying.money)
+
+    async def _reply(
+        self, endpoint: Endpoint, ask: Ask, messages: list[dict[str, str]], trying: _Trying
+    ) -> Answer | None:
+        """Send until there is a reply; None if none can be had.
 
         Money is set aside for a request, and its intent is on record before it is sent. A reply settles the
         intent; a fault that cost nothing leaves the money to the next try. Where a reply may have been
         charged and never came, the intent stays as it is, which counts as spent.
         """
-        messages = ask.rubric.messages(ask.request.texts)
-        judge = endpoint.judge
-        tries = replies = requests = 0
-        money: float | None = None
-        fault: Fault | None = None
         while await self._turn(endpoint):
-            if money is None and (money := await self._set_aside(ask, messages)) is None:
-                break
-            got = await self._send(endpoint, ask, messages)
-            requests += 1
-            if isinstance(got, Failed):
-                fault, tries = got.fault, tries + 1
-                if fault.maybe_paid:
-                    await self.budget.settle(money, unsure=money)
-                    money = None
-                if not self._retry.again(fault, tries):
-                    self._ended_in(fault, endpoint)
+            if trying.money is None:
+                trying.money = await self._set_aside(ask, messages)
+                if trying.money is None:
                     break
-                await self._pause(self._retry.pause(tries, got.after))
-                continue
-            fault = None
-            self._given_up[judge.name] = 0
-            replies += 1
-            last = replies >= MAX_REPLIES
-            usage = _usage(judge, got, messages)
-            took = Took(requests, usage, _settled(judge, money))
-            found = self._read(ask, got, messages, took, last=last)
-            await self.budget.settle(money, spent=judge.spent(usage))
-            money = None
-            if found or last:
-                return
-        if fault is not None:
-            self._fail(ask, fault.kind, fault.reason, Took(requests, settles=_settled(judge, money)))
-        if money is not None:
-            await self.budget.settle(money)
+            got = await self._send(endpoint, ask, messages)
+            trying.requests += 1
+            if isinstance(got, Answer):
+                trying.fault = None
+                self._given_up[endpoint.judge.name] = 0
+                return got
+            trying.fault, trying.tries = got.fault, trying.tries + 1
+            if got.fault.maybe_paid:
+                await self.budget.settle(trying.money, unsure=trying.money)
+                trying.money = None
+            if not self._retry.again(got.fault, trying.tries):
+                self._ended_in(got.fault, endpoint)
+                break
+            await self._pause(self._retry.pause(trying.tries, got.after))
+        return None
 
     async def _set_aside(self, ask: Ask, messages: list[dict[str, str]]) -> float | None:
         """What the request may cost at most, set aside and on record; None if the limit does not allow it."""
@@ -324,8 +358,10 @@ class Engine:
             self._fail(ask, "no_verdict", reason, took, last=last, request_id=request_id)
             return False
         ratings = ask.case.ratings(ask.request, verdict)
-        entry = Judgement(ratings, verdict, took.usage, took.requests, took.settles)
-        ask.store.add(ask.task.name, ask.about(self._judges[ask.request.judge]), entry)
+        judge = self._judges[ask.request.judge]
+        served = reply.model if reply.model != judge.model else ""
+        entry = Judgement(ratings, verdict, took.usage, took.requests, took.settles, served=served)
+        ask.store.add(ask.task.name, ask.about(judge), entry)
         self.report(ask.request.judge, True)
         return True
 

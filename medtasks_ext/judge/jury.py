@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import JudgePrice, Price
@@ -25,21 +26,36 @@ if TYPE_CHECKING:
 
 
 class Judge(Strict):
-    """One model behind an OpenAI-compatible endpoint."""
+    """One model behind an OpenAI-compatible endpoint.
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")  # how results name it
-    model: str = Field(min_length=1)  # how the server names it
-    base_url: str  # up to and including `/v1`
-    api_key_env: str | None = None  # environment variable that holds the key; none for a server without keys
-    price: Price | None = None  # for estimates and `--max-cost`; a server on this machine costs nothing
-    max_concurrent: int = Field(default=8, ge=1)  # requests under way at a time
-    requests_per_minute: float | None = Field(default=None, gt=0)  # upper limit, retries included
-    max_tokens: int = Field(default=4096, ge=1)  # of a reply, reasoning included
-    #: what the server calls that limit
+    Attributes:
+        name: how results name it.
+        model: how the server names it.
+        base_url: address of the server, up to `/v1`.
+        api_key_env: environment variable with the key; the key itself is never written anywhere.
+        price: `{input, output}` in USD per million tokens, for estimates and `--max-cost`; a server on this
+            machine costs nothing. `batch` is the share of it that the provider's batch interface costs.
+        max_concurrent: requests under way at a time.
+        requests_per_minute: upper limit, retries included.
+        max_tokens: of a reply, a judge's own reasoning included.
+        max_tokens_key: what the server calls that limit.
+        temperature: `null` leaves it to the server.
+        timeout: seconds that a reply may take.
+        extra_body: more fields of the request, sent as they are.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    model: str = Field(min_length=1)
+    base_url: str
+    api_key_env: str | None = None
+    price: Price | None = None
+    max_concurrent: int = Field(default=8, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    max_tokens: int = Field(default=4096, ge=1)
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    temperature: float | None = Field(default=0.0, ge=0)  # None leaves it to the server
-    timeout: float = Field(default=300, gt=0)  # seconds that a reply may take
-    extra_body: dict[str, Any] = {}  # more fields of the request, sent as they are
+    temperature: float | None = Field(default=0.0, ge=0)
+    timeout: float = Field(default=300, gt=0)
+    extra_body: Json = {}
 
     @field_validator("base_url")
     @classmethod
@@ -86,7 +102,7 @@ class Judge(Strict):
         """The share of its price that a batch costs; None where batches are not known."""
         return self.price.batch if self.price else None
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """What decides its judgements. Not the address, nor limits: a judgement stays valid without them."""
         return self.model_dump(include={"name", "model", "temperature", "extra_body"})
 
@@ -175,7 +191,7 @@ def load_jury(name: str) -> Jury:
         raise MedtasksError(
             "; ".join(dict.fromkeys(describe(item, "jury") for item in error.errors())),
             where=path,
-            remedy="docs/judging.md lists the keys of a jury file",
+            remedy="docs/keys.md lists the keys of a jury file",
         ) from None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.fence import fence_code, fenced
 from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel, every_judge_each_point
 from medtasks_ext.judge.reply import CODE, Verdict, read_only_verdict, read_verdict, verdict_schema
@@ -184,7 +185,7 @@ class Rubric:
         return "official" if self.words else "own"
 
     @cached_property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Json:
         """JSON Schema of a verdict."""
         schema = verdict_schema(self.axes, self.protocol.verdict, coded=not self.words)
         return dict(schema["properties"][AXIS]) if self._is_bare else schema

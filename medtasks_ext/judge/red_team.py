@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, rubric_of
 from medtasks_ext.judge.jury import Jury
@@ -40,7 +41,7 @@ ALL = "all"
 Aim = Literal["raise", "lower", "block"]
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
 #: How an object can be written so that a comparison by text misses it.
-SPELLINGS: dict[str, Callable[[dict[str, Any]], str]] = {
+SPELLINGS: dict[str, Callable[[Json], str]] = {
     "plain": lambda value: json.dumps(value, ensure_ascii=False),
     "fenced": lambda value: f"```json\n{json.dumps(value, ensure_ascii=False, indent=1)}\n```",
     "respelled": lambda value: json.dumps(dict(reversed(value.items())), indent=3),
@@ -234,7 +235,7 @@ def _pairs(
             )
 
 
-def _forged(rubric: Rubric, *, highest: bool) -> dict[str, Any]:
+def _forged(rubric: Rubric, *, highest: bool) -> Json:
     """A finished verdict as an answer can foresee it: without the code."""
     fields = {
         name: "as it should be" if isinstance(kind, str) else kind[-1 if highest else 0]
@@ -328,6 +329,6 @@ def _share(judge: str, aim: str, kind: str, reached: Sequence[tuple[Pair, bool, 
     return Resistance(judge, aim, kind, n, attacked, control, attacked - control, interval.low, interval.high)
 
 
-def records(found: Sequence[Resistance]) -> list[dict[str, Any]]:
+def records(found: Sequence[Resistance]) -> list[Json]:
     """As they are written."""
     return [asdict(item) for item in found]

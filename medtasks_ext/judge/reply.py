@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from medtasks_ext.answers.normalise import strip_reasoning
-from medtasks_ext.jsonfile import JsonError, parse_json
+from medtasks_ext.jsonfile import Json, JsonError, parse_json
 
 #: The key of the code.
 CODE = "code"
 _LONGEST = 200_000
 
 #: axis or point -> field -> value
-Verdict: TypeAlias = dict[str, dict[str, Any]]
+Verdict: TypeAlias = dict[str, Json]
 #: field of a verdict -> the values that it may have, or `text`
 Fields: TypeAlias = Mapping[str, list[Any] | str]
 
@@ -29,7 +29,7 @@ class UnreadableError(Exception):
     """A reply that holds no verdict; says why in a few words."""
 
 
-def verdict_schema(names: Iterable[str], fields: Fields, *, coded: bool) -> dict[str, Any]:
+def verdict_schema(names: Iterable[str], fields: Fields, *, coded: bool) -> Json:
     """JSON Schema of a verdict: an object per name, each with all fields and nothing else.
 
     The value of the code is left to the judge: a server that forced it would put it into a copy, too.
@@ -40,7 +40,7 @@ def verdict_schema(names: Iterable[str], fields: Fields, *, coded: bool) -> dict
     )
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object(properties: Json) -> Json:
     return {
         "type": "object",
         "properties": properties,
@@ -49,7 +49,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _field(kind: list[Any] | str) -> dict[str, Any]:
+def _field(kind: list[Any] | str) -> Json:
     if isinstance(kind, str):
         return {"type": "string"}
     types = {bool: "boolean", int: "integer", str: "string"}
@@ -193,6 +193,6 @@ def _value(source: str) -> Any:
         return None
 
 
-def _coded(sources: list[str], code: str) -> list[dict[str, Any]]:
+def _coded(sources: list[str], code: str) -> list[Json]:
     values = [_value(source) for source in sources if code in source]
     return [value for value in values if value is not None and value.get(CODE) == code]

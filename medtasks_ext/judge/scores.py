@@ -29,15 +29,16 @@ from medtasks_ext.results.document_scores import save_document_scores
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.stats.agreement import kappa
-from medtasks_ext.stats.bootstrap import task_intervals
+from medtasks_ext.stats.bootstrap import IntervalRecord, task_intervals
 from medtasks_ext.stats.runs import clipped_mean_of_runs, mean_of_runs
 from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cost import Spent
     from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.runner.run import Run
 
+#: The score with what the length of answers costs or brings, where the task states that.
+LENGTH_ADJUSTED = "score_length_adjusted"
 #: Why a physician's decision is missing.
 WAITS = "waits for a physician"
 
@@ -118,11 +119,15 @@ def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dic
     """Metric -> (run, value) of each document that has a rating, as records that can be resampled."""
     protocol, tags = rubric.protocol, tuple(f"{tag}:" for tag in rubric.judging.tags)
     low, high = protocol.scale
+    length = rubric.judging.length_adjustment
     records = []
     for place, item in enumerate(scores):
         if item.rating is None:
             continue
-        parts: dict[str, list[float]] = {"score": [protocol.normalised(item.rating)]}
+        score = protocol.normalised(item.rating)
+        parts: dict[str, list[float]] = {"score": [score]}
+        if length:
+            parts[LENGTH_ADJUSTED] = [length.adjusted(score, item.case.texts["response"])]
         if (low, high) != (0, 1):
             parts[f"jury_{low:g}_to_{high:g}"] = [item.rating]
         for axis in rubric.axes:
@@ -144,20 +149,22 @@ def _of_tag(tag: str) -> str:
 
 def figures(
     scores: Sequence[DocumentScore], rubric: Rubric, judges: Sequence[str], dataset: str
-) -> tuple[dict[str, float], dict[str, Any], np.ndarray | None]:
+) -> tuple[dict[str, float], dict[str, IntervalRecord], np.ndarray | None]:
     """The metrics of a task, their bootstrap intervals, and the score on each resample.
 
-    `score` is on 0-1, `jury_…` on the rating scale; each is the mean over documents (over runs of
-    the mean over their documents, where the benchmark has several). A document with no judgement
-    takes part in none of them; `judged` is the share of documents that all judges judged.
+    `score` and `score_length_adjusted` are on 0-1, `jury_…` on the rating scale; each is the mean over
+    documents (over runs of the mean over their documents, where the benchmark has several). A document with
+    no judgement takes part in none of them; `judged` is the share of documents that all judges judged.
     """
     records, total = document_values(scores, rubric), len(scores)
     names = dict.fromkeys(name for record in records for name in record if name not in ("doc_id", "doc"))
     ordered = [name for name in names if name.removeprefix("jury_") not in judges]
     ordered += [f"jury_{name}" for name in judges if f"jury_{name}" in names]
-    mean_of = statistic_of(rubric)
-    means = {name: mean_of([item[name] for item in records if name in item]) for name in ordered}
-    intervals, resampled = task_intervals(records, dict.fromkeys(means, mean_of), dataset, official=False)
+    statistics = dict.fromkeys(ordered, statistic_of(rubric))
+    if LENGTH_ADJUSTED in statistics:  # a long or a short answer may leave 0-1
+        statistics[LENGTH_ADJUSTED] = clipped_mean_of_runs
+    means = {name: of([item[name] for item in records if name in item]) for name, of in statistics.items()}
+    intervals, resampled = task_intervals(records, statistics, dataset, official=False)
     counts = {
         "scored": len(records) / total,
         "judged": sum(item.complete for item in scores) / total,
@@ -177,7 +184,7 @@ def statistic_of(rubric: Rubric) -> Statistic:
 
 def _disputes(
     scores: Sequence[DocumentScore], rubric: Rubric, dataset: str
-) -> tuple[dict[str, float], dict[str, Any]]:
+) -> tuple[dict[str, float], dict[str, IntervalRecord]]:
     """How often two assessors differ, and how far they agree, with intervals where there are some."""
     known = [item for item in scores if item.disputed is not None]
     records = [
@@ -215,12 +222,12 @@ def missing_reasons(scores: Sequence[DocumentScore]) -> Counter[tuple[str, str]]
 
 
 def keep_scores(
-    run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore], spent: Spent
+    run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore], store: JudgementStore
 ) -> dict[str, float]:
     """Write a task's metrics into its results, and the score of each document beside its judgements.
 
     Args:
-        spent: what its judgements cost.
+        store: what its judgements cost, and which models gave them.
     """
     dataset, _ = run.registry.tasks[task.name]
     judges = [*jury.names, jury.adjudicator_name]
@@ -237,7 +244,8 @@ def keep_scores(
             "adjudicator": {**_snapshot(jury.adjudicator), "asks": jury.adjudicator.asks}
             if jury.adjudicator
             else HUMAN,
-            "cost": spent.record(),
+            **({"served": served} if (served := store.served_about(task.name)) else {}),
+            "cost": store.spent(task.name).record(),
             "documents": [
                 {
                     "document": item.case.document,
@@ -295,21 +303,30 @@ def _snapshot(judge: Judge) -> dict[str, Any]:
     return {**judge.identity(), "base_url": judge.base_url, "max_tokens": judge.max_tokens, **cost}
 
 
-def reattach(run: Run) -> None:
+def reattach(run: Run) -> dict[str, tuple[int, int]]:
     """Give judged tasks their scores again after they were scored anew, without asking anyone.
 
-    Judgements of answers that have not changed count; an answer that is read differently now has
-    none until `medtasks judge` is run again.
+    Judgements of answers that have not changed count; an answer that is read differently now, or has other
+    criteria, has none until `medtasks judge` is run again.
+
+    Returns:
+        Task -> answers whose judgements are of something else now, and all its answers, where there are some.
     """
     snapshots = {path.stem: path for path in run.files.judgements.glob("*.json")}
     results = {name: item for name, item in run.results().items() if name in snapshots}
     if not results:
-        return
+        return {}
     store = JudgementStore(run.folder)
     store.open(write=False, sealed=run.manifest.judgements)
     judged = {name: read_json(snapshots[name]) for name in results}
     words = {name: stored.get("wording", "own") for name, stored in judged.items()}
+    changed = {}
     for task in judged_tasks(run.folder, run.registry, results, words):
         stored = judged[task.name]
         jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator"))
-        keep_scores(run, task, jury, document_scores(task, jury, store), store.spent(task.name))
+        scores = document_scores(task, jury, store)
+        keep_scores(run, task, jury, scores, store)
+        whole = {item["document"] for item in stored["documents"] if item["complete"]}
+        if lost := sum(item.case.document in whole and not item.complete for item in scores):
+            changed[task.name] = lost, len(scores)
+    return changed

@@ -35,6 +35,7 @@ class JudgementStore:
         self.refused: set[str] = set()  # keys of requests in a batch that the server did not take
         self.read_before: set[str] = set()  # the server's numbers of replies in a batch that hold no verdict
         self.usage: dict[tuple[str, str], list[Usage]] = {}  # (task, judge) -> what its replies took
+        self.served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
         self.wording: dict[str, Wording] = {}  # task -> whose words its judges were asked in last
         self.changed: list[str] = []  # tasks whose files do not hold any more what was sealed
         self._logs: dict[str, JudgementLog] = {}
@@ -68,6 +69,8 @@ class JudgementStore:
             self.by_key[about.key] = entry
             self.failed.pop(about.key, None)
             self.unreadable.discard(about.key)
+            if entry.served:
+                self.served.setdefault((task, about.judge), set()).add(entry.served)
         elif isinstance(entry, Failure):
             if about.key not in self.by_key:
                 self.failed[about.key] = entry.reason
@@ -94,6 +97,10 @@ class JudgementStore:
     def usage_of(self, judge: str) -> list[Usage]:
         """What a judge's replies took, over all tasks."""
         return [usage for (_, name), some in self.usage.items() if name == judge for usage in some]
+
+    def served_about(self, task: str) -> dict[str, list[str]]:
+        """Judge -> other models than the one asked for that answered about a task, as servers call them."""
+        return {judge: sorted(names) for (name, judge), names in sorted(self.served.items()) if name == task}
 
     def spent(self, task: str) -> Spent:
         """What the replies about a task cost."""

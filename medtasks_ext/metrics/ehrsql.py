@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from medtasks_ext.answers.sql import GoldQuery, Statement
 from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.metrics.sql_sandbox import Outcome, SqlSandbox
 from medtasks_ext.privacy import excerpt, shows_text
@@ -34,7 +34,7 @@ _NOW = re.compile(r"\bcurrent_time(?:stamp)?\b|'now'", re.IGNORECASE)
 _TODAY = re.compile(r"\bcurrent_date\b", re.IGNORECASE)
 _RANGE = re.compile(rf"\b({'|'.join(NORMAL_RANGES)})_(lower|upper)\b", re.IGNORECASE)
 #: What stands for the reply when reasoning never ended: text that is no SQL, and no abstention.
-_UNREADABLE: dict[str, Any] = {"empty": False, "sql": "unreadable"}
+_UNREADABLE = Statement(empty=False, sql="unreadable")
 _REPAIRED = (
     "ehr_sql_execution_accuracy_repaired",
     "ehr_sql_precision_answerable_repaired",
@@ -61,7 +61,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     return both(document, results[0], _statistics, repaired=_REPAIRED)
 
 
-def _statistics(document: Document, gold: Mapping[str, Any], answer: Mapping[str, Any] | None) -> Metrics:
+def _statistics(document: Document, gold: GoldQuery, answer: Statement | None) -> Metrics:
     answer = answer or _UNREADABLE
     gold_sql, sql = gold["query"], answer["sql"]
     meant_gold, meant = as_dataset_means(gold_sql), as_dataset_means(sql)

@@ -26,3 +26,13 @@ def rule(dataset: Dataset) -> str:
 def meaning(metric: str) -> str:
     """What a metric is; empty for an unknown one, and for ratings of single judges and axes."""
     return _words()["metrics"].get(metric, "")
+
+
+def meanings() -> dict[str, str]:
+    """Metric -> what it is, of all metrics."""
+    return _words()["metrics"]
+
+
+def rules() -> list[str]:
+    """How answers of each kind of scoring are scored."""
+    return [*_words()["families"].values(), *_words()["protocols"].values()]

@@ -23,13 +23,17 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from medtasks_ext.metrics.sql_worker import Limits as WorkerLimits
+    from medtasks_ext.metrics.sql_worker import Reply
 
 _WORKER = Path(__file__).with_name("sql_worker.py")
 _LENGTH = struct.Struct(">Q")
@@ -55,7 +59,7 @@ class Limits:
     heap_bytes: int = 256 * _MIB  # SQLite's memory
     memory_bytes: int = 1024 * _MIB  # address space of the process
 
-    def as_request(self) -> dict[str, Any]:
+    def as_request(self) -> WorkerLimits:
         """What a worker is told."""
         sqlite = {
             "SQLITE_LIMIT_LENGTH": self.cell_bytes,
@@ -71,8 +75,16 @@ class Limits:
             "SQLITE_LIMIT_VDBE_OP": 25_000,
             "SQLITE_LIMIT_WORKER_THREADS": 0,
         }
-        names = ("steps", "cpu_seconds", "rows", "result_bytes", "heap_bytes", "memory_bytes")
-        return {**{name: getattr(self, name) for name in names}, "too_long": TOO_LONG, "sqlite": sqlite}
+        return {
+            "steps": self.steps,
+            "cpu_seconds": self.cpu_seconds,
+            "rows": self.rows,
+            "result_bytes": self.result_bytes,
+            "heap_bytes": self.heap_bytes,
+            "memory_bytes": self.memory_bytes,
+            "sqlite": sqlite,
+            "too_long": TOO_LONG,
+        }
 
 
 @dataclass(frozen=True)
@@ -129,7 +141,7 @@ class _Worker:
                 remedy="put the complete file there",
             )
 
-    def run(self, sql: str) -> dict[str, Any]:
+    def run(self, sql: str) -> Reply:
         """The worker's answer to one query.
 
         Raises:
@@ -138,7 +150,7 @@ class _Worker:
         """
         return self._ask({"sql": sql}, self.limits.seconds)
 
-    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def _ask(self, request: Mapping[str, object], seconds: float) -> Reply:
         assert self.process.stdin is not None and self.process.stdout is not None
         late = threading.Event()
 
@@ -156,7 +168,7 @@ class _Worker:
             head = self.process.stdout.read(_LENGTH.size)
             if len(head) == _LENGTH.size:
                 body = self.process.stdout.read(*_LENGTH.unpack(head))
-                answer: dict[str, Any] = json.loads(body)
+                answer: Reply = json.loads(body)
                 return answer
         except (OSError, ValueError):
             pass  # a pipe that broke, or half an answer: told apart below

@@ -12,7 +12,7 @@ import math
 import os
 import sqlite3
 import struct
-from typing import Any
+from typing import Any, TypedDict
 
 _LENGTH = struct.Struct(">Q")
 #: Instructions of SQLite's virtual machine between two looks at their number.
@@ -23,6 +23,28 @@ _ALLOWED = frozenset(
 )
 #: Functions that reach beyond the database, in whatever build of SQLite they may be compiled in.
 _REFUSED_FUNCTIONS = frozenset(("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"))
+
+
+class Limits(TypedDict):
+    """What a query may use (`sql_sandbox.Limits` says what each is)."""
+
+    steps: int
+    cpu_seconds: int
+    rows: int
+    result_bytes: int
+    heap_bytes: int
+    memory_bytes: int
+    sqlite: dict[str, int]  # SQLite's own limits, by the names of its constants
+    too_long: str  # what is said of a statement that had its steps
+
+
+class Reply(TypedDict, total=False):
+    """An answer: to the first request `ready` or `fault`, to a query `rows` or `error`."""
+
+    ready: bool
+    fault: str
+    rows: list[list[Any]]
+    error: str
 
 
 def main() -> None:
@@ -48,7 +70,7 @@ def main() -> None:
 class _Session:
     """One read-only connection under all limits that SQLite knows."""
 
-    def __init__(self, database: str, limits: dict[str, Any]) -> None:
+    def __init__(self, database: str, limits: Limits) -> None:
         self.limits = limits
         self.looks = 0  # at the number of steps that are left
         self.connection = sqlite3.connect(
@@ -71,7 +93,7 @@ class _Session:
         self.connection.set_authorizer(_authorise)
         self.connection.set_progress_handler(self._is_too_long, _STEPS)
 
-    def run(self, sql: str) -> dict[str, Any]:
+    def run(self, sql: str) -> Reply:
         """The distinct rows of a statement, or why there are none."""
         self.looks = 0
         try:
@@ -90,7 +112,7 @@ class _Session:
     def _has_ended(self) -> bool:
         return bool(self.looks * _STEPS > self.limits["steps"])
 
-    def _rows(self, sql: str) -> dict[str, Any]:
+    def _rows(self, sql: str) -> Reply:
         # Results are compared as sets of rows, so repeated rows need not be kept.
         rows: set[tuple[Any, ...]] = set()
         size = 0
@@ -120,7 +142,7 @@ def _authorise(action: int, first: str | None, second: str | None, *_: object) -
     return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
 
 
-def _confine(limits: dict[str, Any]) -> None:
+def _confine(limits: Limits) -> None:
     """What the system can refuse this process besides: files, children, memory. Not on Windows."""
     try:
         import resource
@@ -140,7 +162,7 @@ def _confine(limits: dict[str, Any]) -> None:
             continue  # this system does not know or not grant it; the other limits stand
 
 
-def _allow_cpu(limits: dict[str, Any]) -> None:
+def _allow_cpu(limits: Limits) -> None:
     """Processor time of one query: what ends a single step that takes for ever, and an orphan."""
     try:
         import resource
@@ -159,7 +181,7 @@ def _read(stream: Any) -> Any:
     return json.loads(stream.read(*_LENGTH.unpack(head)))
 
 
-def _write(stream: Any, answer: dict[str, Any]) -> None:
+def _write(stream: Any, answer: Reply) -> None:
     content = json.dumps(answer).encode()
     stream.write(_LENGTH.pack(len(content)) + content)
     stream.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,13 +78,40 @@ class Loaded:
         """What is excluded, for people: `6,800 of 6,811 rows (11 without an answer)`."""
         return kept_of(self.excluded, self.n_source) if self.excluded and self.n_source else None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> LoadedRecord:
         """The facts that go into result files."""
-        return {
+        said = {
             item.name: value
             for item in fields(self)
             if item.repr and (value := getattr(self, item.name)) is not None
         }
+        return cast("LoadedRecord", said)
+
+
+class LoadedRecord(TypedDict, total=False):
+    """What was loaded, as results have it: the fields of `Loaded` that say something. Old ones have fewer."""
+
+    task: str
+    language: str
+    origin: str
+    where: str
+    revision: str
+    instruction: str
+    prompt_hash: str
+    rows_hash: str
+    rebuilt: bool
+    names_hash: str
+    artefact: str
+    artefact_revision: str
+    recovered: list[int]
+    database: str
+    n_test: int
+    n_fewshot: int
+    n_held_out: int
+    n_without_gold: int
+    n_dropped: int
+    excluded: dict[str, int]
+    n_source: int
 
 
 def kept_of(excluded: Mapping[str, int], n_source: int) -> str:

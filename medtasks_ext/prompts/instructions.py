@@ -46,7 +46,6 @@ class Instructions:
         #: what holds official instructions besides the rows themselves: file and revision
         self.artefact: tuple[str, str] | None = None
         self._template = PromptTemplate("instruction", spec.prompt.instruction, dataset.file)
-        self._same_for_all = self._template.variables() <= {"strategy", "answer_format"}
         self._rendered: str | None = None
         self._first: tuple[str, str] | None = None
         self._asked = ""
@@ -76,6 +75,10 @@ class Instructions:
         if self._rendered is None or not self._same_for_all:
             self._rendered = self._template.of(row, values).rstrip()  # the strategy's line may be empty
         return self._rendered
+
+    @cached_property
+    def _same_for_all(self) -> bool:
+        return self._template.variables() <= {"strategy", "answer_format"}
 
     @cached_property
     def _released(self) -> Released | None:

@@ -16,13 +16,13 @@ from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
 from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.prompts.official.released import released_examples
-from medtasks_ext.prompts.pool import POOL_ROWS, check_answers, parts, pool_rows
+from medtasks_ext.prompts.pool import check_answers, parts, pool_rows
 from medtasks_ext.prompts.record import loaded
 from medtasks_ext.prompts.render import Renderer
 from medtasks_ext.prompts.selection import sampled, trials, with_own_ids
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.faults import Faults
-from medtasks_ext.rows.fields import FieldReader
+from medtasks_ext.rows.fields import FieldReader, let_go
 from medtasks_ext.rows.missing import missing_data
 from medtasks_ext.rows.points import with_points
 from medtasks_ext.rows.sources import Origin, Rows, find_origin, forced_origin, load_rows
@@ -167,13 +167,13 @@ def _rendered(
     )
     reader = FieldReader(dataset, spec, rows, faults)
     read = reader.read(rows.test, "test")
-    read_pool = reader.read(pool_rows(rows.fewshot, draw=source.draw_fewshot), "few-shot", keep_split=False)
+    read_pool = reader.read(pool_rows(rows.fewshot, source.draw_fewshot), "few-shot", keep_split=False)
     for split in (read.rows, read_pool.rows):
         for number, row in enumerate(split, start=1):  # before any is drawn: some official prompts print it
             row.fields.setdefault("row_number", number)
     test, pool, n_held_out = parts(
         read.rows,
-        read_pool.rows[:POOL_ROWS],
+        read_pool.rows,
         dataset=dataset,
         source=source,
         shots=use.shots,
@@ -181,6 +181,9 @@ def _rendered(
         faults=faults,
         give_way=rows.fewshot_where != own_pool,
     )
+    rebuilt = rows.rebuilt or read.rebuilt or read_pool.rebuilt
+    n_dropped, excluded = read.n_dropped + read_pool.n_dropped, (read.excluded, read.n_source)
+    del read, read_pool
     test = sampled(test, source)
     n_own, n_paper = len(test) + n_held_out, dataset.metadata.n_test
     if rows.origin == "local" and n_own != n_paper and not faults.check:
@@ -191,16 +194,16 @@ def _rendered(
     shots = renderer.documents(pool, faults, first=lambda index: index == 0)
     check_answers(shots, use.shots, spec, rows)
     test = with_points(with_own_ids(test, faults), spec.judge, faults, dataset.file)
-    documents = renderer.documents(test, faults, first=lambda index: not use.shots)
+    documents = renderer.documents(let_go(test), faults, first=lambda index: not use.shots)
     record = loaded(
         renderer,
         rows,
         documents,
         shots,
-        rebuilt=rows.rebuilt or read.rebuilt or read_pool.rebuilt,
+        rebuilt=rebuilt,
         n_held_out=n_held_out,
-        n_dropped=read.n_dropped + read_pool.n_dropped,
-        excluded=(read.excluded, read.n_source),
+        n_dropped=n_dropped,
+        excluded=excluded,
     )
     for document in (*documents, *shots):
         document.loaded = record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from medtasks_ext.answers import answer_format
@@ -75,7 +75,9 @@ class Renderer:
         #: on which answers are run, if they are SQL
         self.database = find_database(dataset, wanted, rows.origin) if wanted else None
 
-    def documents(self, rows: list[ReadRow], faults: Faults, *, first: Callable[[int], bool]) -> Documents:
+    def documents(
+        self, rows: Iterable[ReadRow], faults: Faults, *, first: Callable[[int], bool]
+    ) -> Documents:
         """The documents of rows.
 
         Args:
@@ -84,13 +86,20 @@ class Renderer:
             first: whether the prompt of the row at that place stands in the first turn of a chat.
         """
         made = (
-            faults.tried(row.place, row.where, self.document, row, first=first(index))
+            faults.tried(
+                row.place, row.where, self.document, row, first=first(index), scored=not faults.check
+            )
             for index, row in enumerate(rows)
         )
         return Documents(document for document in made if document is not None)
 
-    def document(self, row: ReadRow, *, first: bool) -> Document:
+    def document(self, row: ReadRow, *, first: bool, scored: bool = True) -> Document:
         """The document of a row.
+
+        Args:
+            row: the row.
+            first: whether its prompt stands in the first turn of a chat.
+            scored: whether its cluster is named, which intervals of scores need.
 
         Raises:
             RowError: the row lacks what a template reads, or its gold answer is none.
@@ -138,7 +147,7 @@ class Renderer:
             if extra in fields:
                 document[extra] = fields[extra]
         cluster = self.cluster and self.cluster.of_row_or_none(fields)
-        if cluster is not None and (named := words(cluster)):
+        if scored and cluster is not None and (named := words(cluster)):
             document["cluster"] = digest([named])  # it may be a whole note
         if fields.get("department") and self.dataset.suite.departments:
             document["department"] = _departments(row)

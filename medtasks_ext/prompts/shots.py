@@ -10,7 +10,7 @@ from medtasks_ext.errors import MedtasksError
 
 
 class FirstShots(ContextSampler):
-    """The first n rows of the pool, in file order, the same for every document."""
+    """The first n rows of the pool, in its order, the same for every document."""
 
     def sample(self, n: int, eval_doc: Any = None, df: Any = None, **kwargs: Any) -> Any:
         """The shots.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.registry.yamlfile import Config, read_yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
 #: What every task reports besides its family's metrics.
@@ -38,7 +38,7 @@ class Family:
     runs: bool  # whether rows belong to several runs, whose mean is the score
     primary: str  # the metric that `score` repeats; empty where it differs from dataset to dataset
     process_results: str  # dotted name of the function that scores a document
-    metric_list: tuple[dict[str, Any], ...]  # as lm-eval takes it; functions are `!function NAME`
+    metric_list: tuple[Config, ...]  # as lm-eval takes it; functions are `!function NAME`
 
 
 @lru_cache(maxsize=1)

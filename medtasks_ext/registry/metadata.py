@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.suites import (
     NO_SUITE,
@@ -64,7 +65,7 @@ class _InVocabulary:
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return core_schema.with_info_after_validator_function(self.check, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Json:
         from medtasks_ext.registry.tasks import registry  # what suites add is known once they are read
 
         values = registry().titles[self.axis]

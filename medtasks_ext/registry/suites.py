@@ -32,7 +32,7 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, SuiteOfficial
-from medtasks_ext.registry.yamlfile import read_mapping
+from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict
 
 SUITE_FILE = "suite.yaml"
@@ -194,49 +194,91 @@ class Published(Strict):
 
 
 class Suite(Strict):
-    """A benchmark suite, as `suite.yaml` declares it. docs/metadata.md describes the keys for readers."""
+    """A benchmark suite, as `suite.yaml` declares it.
 
-    title: str  # as its paper writes it
-    about: str  # one line for who adds a dataset
-    citation: str  # BibTeX key of its paper
-    order: int = 100  # place among the suites
-    #: axes that only this suite has; each of its datasets has a value on each
+    Attributes:
+        title: the name as its paper writes it.
+        about: one line for who adds a dataset.
+        citation: BibTeX key of the paper.
+        order: place among the suites in tables.
+        axes: axes that only this suite has: name -> `title` and `values` (id -> title); each dataset has a
+            value on each. An axis that divides another has `within`, and `parts`: value of that axis -> id ->
+            `{title, tasks}`.
+        groups: axis -> what the names of its groups begin with, after the suite's own name. Shared axes may
+            form groups, too.
+        tags: axis -> the same, where values are tags and form no group.
+        short: value -> its name in groups.
+        sets: axis -> name of a group -> the values that it holds.
+        partition: axes without overlap, whose groups are the members of the suite's own group.
+        main_axes: axes that tables on a terminal show.
+        sections: the axis that divides the suite's page of the catalogue.
+        averaged_over: the axis over whose values the suite's own figure is the mean, each counting once.
+        left_out: axis -> datasets that the means of its groups leave out.
+        averaged: false: its tasks are measured unlike each other. No group of several of them has a score.
+        mean_rule: these rules in words, for readers of a report.
+        apart: true: the suite is shown beside the others. Its datasets are in its own groups alone, and in no
+            mean with tasks of other suites.
+        assigned_by: who says what a dataset's specialties and stage are: `paper` or `medtasks`.
+        access: the paper's word for who gets data -> open, gated or private; null where the word does not
+            say.
+        vocabulary: values besides the shared vocabulary: task_types, specialties, stages or documents -> id
+            -> title.
+        strategy_lines: language -> `answer` and `reason`, the line in which prompts of the strategies differ;
+            else the suite's English lines, else those of medtasks.
+        instruction_role: the turn in which the instructions of its datasets stand, `system` or `user`, where
+            they do not say.
+        answers: the kinds of answers that its datasets have; by default any.
+        jury: the bundled jury that judges its open-ended answers.
+        official_files: whether the authors' file of rows is named as each dataset of the paper.
+        official: where its own words stand, and how they become prompts.
+        official_budget: tokens of an answer in the suite's own runs, for datasets without a figure of their
+            own: `at_most`, and `share_of_context` where it depends on the model.
+        release: the public release of inputs without gold: `repo` on the hub, archives of `rows` and
+            `examples`.
+        official_interval: whether the paper's own interval stands beside ours.
+        departments: whether rows may name departments.
+        published: what the paper prints of models: functions `entries` and `costs` by dotted name, `note`,
+            `aliases` of datasets, and `conditions` (`source`, `decoding`, `except_models`, `jury`).
+        leaderboard: dotted name of a function of (run, out, registry, suite, *, own_words) that writes the
+            layout of a leaderboard.
+        datasets: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's
+            own groups are the means over these.
+        placed: `SUITE/NAME` of another suite -> axis of this suite -> value.
+    """
+
+    title: str
+    about: str
+    citation: str
+    order: int = 100
     axes: dict[Identifier, Axis] = {}
-    groups: dict[str, str]  # axis -> what the names of its groups begin with, after the suite's own name
-    tags: dict[str, str] = {}  # axis -> the same, where values are tags and form no group
-    short: dict[str, Identifier] = {}  # value -> its name in groups
-    sets: dict[str, dict[Identifier, list[str]]] = {}  # axis -> name of a group -> the values that it holds
-    #: axes without overlap, whose groups are the members of the suite's own group
+    groups: dict[str, str]
+    tags: dict[str, str] = {}
+    short: dict[str, Identifier] = {}
+    sets: dict[str, dict[Identifier, list[str]]] = {}
     partition: list[str] = Field(min_length=1)
-    main_axes: list[str] = []  # axes that tables on a terminal show
-    sections: str  # the axis that divides the suite's page of the catalogue
-    #: the axis over whose values the suite's own figure is the mean, each counting once
+    main_axes: list[str] = []
+    sections: str
     averaged_over: str | None = None
-    left_out: dict[str, list[str]] = {}  # axis -> datasets that the means of its groups leave out
-    averaged: bool = True  # false: its tasks are measured unlike each other, so several have no mean
-    mean_rule: str = ""  # all three in words
-    apart: bool = False  # true: its datasets are in its own groups, and in none across suites
-    assigned_by: AssignedBy  # who says what a dataset's specialties and stage are
-    #: the suite's own word for who gets data -> ours; null where it does not say
+    left_out: dict[str, list[str]] = {}
+    averaged: bool = True
+    mean_rule: str = ""
+    apart: bool = False
+    assigned_by: AssignedBy
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
-    #: list -> value -> title, besides the shared vocabulary
     vocabulary: dict[Literal["task_types", "specialties", "stages", "documents"], Terms] = {}
-    strategy_lines: dict[str, Lines] = {}  # language -> lines of the strategies
-    answers: list[str] = []  # the kinds of answers that its datasets have; by default any
-    jury: str | None = None  # the bundled jury for open-ended answers
-    official_files: bool = False  # whether the authors' file of rows is named as each dataset of the paper
-    official: SuiteOfficial | None = None  # where its own words stand, and how they become prompts
-    official_budget: AnswerBudget | None = None  # of answers to datasets that have no figure of their own
-    release: Release | None = None  # where inputs of open datasets are published without gold
-    official_interval: bool = False  # whether the paper's own interval stands beside ours
-    departments: bool = False  # whether rows may name departments
-    published: Published | None = None  # what the paper prints of models
-    #: function of (run, out, registry, suite, *, own_words) that writes the layout of a leaderboard
+    strategy_lines: dict[str, Lines] = {}
+    instruction_role: Literal["system", "user"] = "user"
+    answers: list[str] = []
+    jury: str | None = None
+    official_files: bool = False
+    official: SuiteOfficial | None = None
+    official_budget: AnswerBudget | None = None
+    release: Release | None = None
+    official_interval: bool = False
+    departments: bool = False
+    published: Published | None = None
     leaderboard: Reference | None = None
-    #: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's own groups
-    #: are the means over these
     datasets: list[str] = []
-    #: `SUITE/NAME` of another suite -> axis -> its value on that axis of this suite
     placed: dict[str, dict[str, str]] = {}
 
     _folder: Path = PrivateAttr(default=Path())
@@ -480,7 +522,7 @@ def no_suite() -> Suite:
 
 @lru_cache(maxsize=8)
 def _no_suite(files: tuple[tuple[Path, int], ...]) -> Suite:
-    said: dict[str, Any] = {
+    said: Config = {
         "title": "Own datasets",
         "about": "datasets of your own that belong to no suite",
         "citation": "",
@@ -558,7 +600,7 @@ def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
         raise MedtasksError(
             "; ".join(_fault(item) for item in error.errors()),
             where=file,
-            remedy='docs/metadata.md, "A suite", lists the keys',
+            remedy="docs/keys.md lists the keys",
         ) from None
 
 

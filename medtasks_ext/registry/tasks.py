@@ -35,7 +35,7 @@ from medtasks_ext.registry.suites import (
     suites_below,
     vocabulary,
 )
-from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.registry.yamlfile import Config, read_yaml
 
 #: The hand-written file of a dataset folder.
 TASK_FILE = "task.yaml"
@@ -77,8 +77,8 @@ class Dataset:
             )
         return name
 
-    @property
-    def blocks(self) -> dict[str, Any]:
+    @cached_property
+    def blocks(self) -> Config:
         """Where rows come from, how they become prompts, how answers look and are judged."""
         said = {name: self.config[name] for name in BLOCKS if name in self.config}
         rows = said.get("rows", {})
@@ -88,6 +88,8 @@ class Dataset:
             about = (self if own else Dataset(self.folder)).config.get("about")
             if isinstance(about, dict):
                 said["rows"] = {"official_name": about.get("name"), **rows}
+        if isinstance(prompt := said.get("prompt"), dict):
+            said["prompt"] = {"instruction_role": self.suite.instruction_role, **prompt}
         return said
 
     @cached_property
@@ -169,7 +171,7 @@ class Dataset:
             raise MedtasksError(
                 "about: should be a mapping of keys",
                 where=self.file,
-                remedy="docs/metadata.md lists the keys and their values",
+                remedy="docs/keys.md lists the keys and their values",
             )
         facts = self.facts
         check_kind(facts.kind, where=self.file)
@@ -180,7 +182,7 @@ class Dataset:
             raise MedtasksError(
                 "; ".join(describe(item, "about", Metadata.model_fields) for item in error.errors()),
                 where=self.file,
-                remedy="docs/metadata.md lists the keys and their values",
+                remedy="docs/keys.md lists the keys and their values",
             ) from None
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
@@ -17,6 +17,8 @@ else:
     _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+#: What a YAML file says, or the configuration of a task or model as lm-eval keeps it: keys are any.
+Config: TypeAlias = dict[str, Any]
 #: Bytes of a file, values in it (aliases count each time), keys of a mapping with merges, levels.
 _BYTES, _VALUES, _MERGED, _DEPTH = 8 << 20, 1_000_000, 10_000, 100
 
@@ -56,7 +58,7 @@ def yaml_text(text: str) -> Any:
     return yaml.load(text, Loader=_Loader)
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> Config:
     """One YAML mapping, with `include` resolved as lm-eval does (top-level keys, local ones win).
 
     Raises:
@@ -65,12 +67,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return _resolved(path, ())
 
 
-def _resolved(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+def _resolved(path: Path, above: tuple[Path, ...]) -> Config:
     if path.resolve() in above:
         raise MedtasksError("include: the file includes itself", where=path, remedy="name another file there")
     config = read_mapping(path)
     includes = config.pop("include", [])
-    merged: dict[str, Any] = {}
+    merged: Config = {}
     for name in includes if isinstance(includes, list) else [includes]:
         if not isinstance(name, str):
             raise MedtasksError(
@@ -80,7 +82,7 @@ def _resolved(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     return {**merged, **config}
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> Config:
     """One YAML mapping, as it stands in the file.
 
     Raises:

@@ -16,6 +16,7 @@ from medtasks_ext.results.document_scores import document_scores, score_statisti
 from medtasks_ext.results.experiments import Experiment, Fault
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.runs.records import Sample
 
@@ -36,7 +37,7 @@ def examples(
     faults: list[Fault],
     *,
     include_text: bool,
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """One right, one wrong and one unreadable answer of each experiment, where there are some.
 
     Args:
@@ -46,7 +47,7 @@ def examples(
         faults: takes files that cannot be read.
         include_text: show text of gated and private datasets, too.
     """
-    found: list[dict[str, Any]] = []
+    found: list[Json] = []
     for entry, item in experiments[: max(1, budget // (3 * _TYPICAL))]:
         public = is_open(dataset, sample=item.sample)
         if item.read_samples is None or not (public or include_text):
@@ -91,7 +92,7 @@ def _chosen(item: Experiment) -> Iterator[tuple[Sample, float | None]]:
             yield sample, None if math.isnan(score) else round(score, 5)
 
 
-def _texts(sample: Sample, length: int) -> dict[str, Any]:
+def _texts(sample: Sample, length: int) -> Json:
     document, parsed = sample["doc"], sample["filtered_resps"][0]
     gold = document.get("gold")
     return {
@@ -108,5 +109,5 @@ def _short(value: Any, length: int) -> Any:
     return value if len(text) <= length else cut(text, length)
 
 
-def _size(example: dict[str, Any]) -> int:
+def _size(example: Json) -> int:
     return len(json.dumps(example, ensure_ascii=False, default=str).encode(errors="surrogatepass"))

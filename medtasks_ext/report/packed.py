@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
+from operator import ne
 from typing import Any
 
 #: A column is packed where that takes a third of its values at most; the page unpacks it.
@@ -22,12 +23,12 @@ def packed(values: Sequence[Any]) -> Sequence[Any] | dict[str, list[Any]]:
     if not values:
         return values
     most = len(values) // _WORTH
-    if len(runs := _runs(values)) <= most:
-        return {"runs": runs}
+    if _length_of_runs(values) <= most:
+        return {"runs": _runs(values)}
     if all(type(value) is int for value in values):
-        steps = _runs(other - one for one, other in pairwise([0, *values]))
-        if len(steps) <= most:
-            return {"steps": steps}
+        steps = [other - one for one, other in pairwise([0, *values])]
+        if _length_of_runs(steps) <= most:
+            return {"steps": _runs(steps)}
     place = {value: number for number, value in enumerate(dict.fromkeys(values))}
     if len(place) <= most and _length(place) > len(str(len(place))):
         return {"words": [*place], "at": [place[value] for value in values]}
@@ -36,6 +37,11 @@ def packed(values: Sequence[Any]) -> Sequence[Any] | dict[str, list[Any]]:
 
 def _runs(values: Iterable[Any]) -> list[Any]:
     return [item for value, same in groupby(values) for item in (value, sum(1 for _ in same))]
+
+
+def _length_of_runs(values: Sequence[Any]) -> int:
+    """How long `_runs` of some values is."""
+    return 2 * (1 + int(sum(map(ne, values, values[1:]))))
 
 
 def _length(words: Iterable[Any]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
@@ -15,7 +15,9 @@ from medtasks_ext.rows.expressions import UNFIT, Template
 from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.results.experiments import Experiment
     from medtasks_ext.rows.spec import Prompt
 
@@ -33,9 +35,7 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def task_page(
-    dataset: Dataset, strategies: Sequence[str], experiments: Iterable[Experiment]
-) -> dict[str, Any]:
+def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable[Experiment]) -> Json:
     """Prompts, rule, metrics and notes of a dataset.
 
     Args:
@@ -87,7 +87,7 @@ def _input(prompt: Prompt) -> str:
     return turns if prompt.input == _LAST_TURN else f"{turns}\n\n{prompt.input}"
 
 
-def _instruction(dataset: Dataset, text: str, answer: dict[str, Any]) -> str:
+def _instruction(dataset: Dataset, text: str, answer: Config) -> str:
     """The instruction as a model reads it, but for the strategy's line; as it is where it depends on rows."""
     if "{" not in text.replace(_LINE, ""):
         return text

@@ -23,6 +23,7 @@ from medtasks_ext.results.conditions import unlike_the_paper
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset, Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
@@ -41,7 +42,7 @@ _DIGITS = 5
 _MOST_FAULTS = 20
 
 
-def payload(report: Report, text: Text = "open") -> dict[str, Any]:
+def payload(report: Report, text: Text = "open") -> Json:
     """The object; faults that come up on the way are added to the report's.
 
     Args:
@@ -118,7 +119,7 @@ def _places(items: Iterable[Any]) -> dict[int, int]:
     return {id(item): index for index, item in enumerate(items)}
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Json:
     """Rows as packed columns; what is missing at the end of a column is left out."""
     columns = {name: [row.get(name) for row in rows] for name in names}
     for values in columns.values():
@@ -138,7 +139,7 @@ def _title(report: Report) -> str:
     return f"Medical evaluation of {some(models, 3)}"
 
 
-def _entry(report: Report, place: int) -> dict[str, Any]:
+def _entry(report: Report, place: int) -> Json:
     entry, cost = report.entries[place], report.costs[place]
     return {
         "label": entry.label,
@@ -157,7 +158,7 @@ def _entry(report: Report, place: int) -> dict[str, Any]:
     }
 
 
-def _dataset(tasks: Registry, dataset: Dataset) -> dict[str, Any]:
+def _dataset(tasks: Registry, dataset: Dataset) -> Json:
     record, suites = dataset.metadata, tasks.suites_of(dataset)
     assigned = [name for name in ("specialties", "stage", "access") if record.assigned_by(name) == "medtasks"]
     return {
@@ -214,7 +215,7 @@ _RESULTS = (
 )
 
 
-def _results(report: Report, place: Mapping[str, int]) -> dict[str, Any]:
+def _results(report: Report, place: Mapping[str, int]) -> Json:
     settings: dict[tuple[tuple[str, str], ...], int] = {}
     reasons: dict[str, int] = {}
     rows = []
@@ -241,7 +242,7 @@ def _results(report: Report, place: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _more(report: Report, index: int, entry: Entry, item: Experiment) -> dict[str, Any]:
+def _more(report: Report, index: int, entry: Entry, item: Experiment) -> Json:
     """What published scores do not have."""
     if entry.kind == "published":
         return {}
@@ -277,7 +278,7 @@ _LABELS = (
 )
 
 
-def _labels(report: Report) -> dict[str, Any] | None:
+def _labels(report: Report) -> Json | None:
     """Scores by label, axes with their labels in the order of display; None where no document has one.
 
     Of departments the primary ones: a table by secondary ones is no help on a page.
@@ -323,7 +324,7 @@ _GROUPS = (
 )
 
 
-def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> Json:
     entries = _places(report.entries)
     axis = {key: number for number, key in enumerate(axes)}
     value = {(key, one): number for key, values in axes.items() for number, one in enumerate(values)}
@@ -348,7 +349,7 @@ def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]
     return _columns(rows, _GROUPS)
 
 
-def _standings(report: Report) -> list[dict[str, Any]]:
+def _standings(report: Report) -> list[Json]:
     """Where own entries stand, with the published models by their places."""
     places = _places(report.entries)
     return [
@@ -382,7 +383,7 @@ def _shown_rows(report: Report) -> list[GroupScore]:
     ]
 
 
-def _comparison(item: Compared, place: Mapping[str, int]) -> dict[str, Any]:
+def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
     pairs, ranking = item.pairs, item.ranking
     return {
         "suite": item.suite,
@@ -405,7 +406,7 @@ def _comparison(item: Compared, place: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _judges(report: Report, place: Mapping[str, int]) -> list[dict[str, Any]]:
+def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
     entries = _places(report.entries)
     return [
         {
@@ -421,7 +422,7 @@ def _judges(report: Report, place: Mapping[str, int]) -> list[dict[str, Any]]:
     ]
 
 
-def _coverage(report: Report, place: Mapping[str, int]) -> dict[str, Any]:
+def _coverage(report: Report, place: Mapping[str, int]) -> Json:
     entries, reasons = _places(report.entries), dict[str, int]()
     rows = [
         {
@@ -442,7 +443,7 @@ def _coverage(report: Report, place: Mapping[str, int]) -> dict[str, Any]:
 # ---------------------------------------------------------------------- pages of tasks
 
 
-def _tasks(report: Report, datasets: Sequence[Dataset], text: Text, room: int) -> dict[str, Any]:
+def _tasks(report: Report, datasets: Sequence[Dataset], text: Text, room: int) -> Json:
     """Pages of the datasets, with examples as far as there is room for them."""
     answered: dict[str, list[tuple[int, Experiment]]] = {}
     for index, entry in enumerate(report.entries):

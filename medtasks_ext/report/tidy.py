@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from medtasks_ext.csvfile import plain
 from medtasks_ext.report.axes import suite_axes, title
-from medtasks_ext.results.conditions import beside_the_paper, unlike_the_paper
+from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +43,7 @@ _CONDITIONS = ("wording", "source", "documents_asked", "decoding", "template", "
 
 
 def _condition(name: str) -> Callable[[Experiment], str | None]:
-    return lambda item: getattr(item.asked, name.removesuffix("_asked"))
+    return attrgetter(f"asked.{name.removesuffix('_asked')}")
 
 
 def _axes() -> list[str]:
@@ -96,7 +97,7 @@ _OF_EXPERIMENT: _Columns = {
     "budget": ("int64", lambda item: item.asked.budget),
     "context": ("int64", lambda item: item.asked.context),
     "seed": ("int64", lambda item: item.asked.seed),
-    "grade": ("string", lambda item: getattr(beside_the_paper(item), "grade", None)),
+    "grade": ("string", lambda item: getattr(item.beside_the_paper, "grade", None)),
     "otherwise": ("string", lambda item: "; ".join(unlike_the_paper(item)) or None),
     "sample": ("bool", lambda item: item.sample),
 }
@@ -346,9 +347,19 @@ def csv_lines(table: pa.Table) -> list[str]:
     lines: list[str] = []
     writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\n")
     writer.writerow(table.column_names)
-    cells = zip(*(map(plain, column.to_pylist()) for column in columns), strict=True)
-    writer.writerows(cells)
+    writer.writerows(zip(*map(_cells, columns), strict=True))
     return lines
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    """The cells of a column; a text that stands in many rows is looked at once."""
+    import pyarrow as pa
+
+    if column.type != pa.string():
+        return list(column.to_pylist())
+    words = column.combine_chunks().dictionary_encode()
+    cells = [plain(word) for word in words.dictionary.to_pylist()]
+    return [None if place is None else cells[place] for place in words.indices.to_pylist()]
 
 
 def standing_record(item: Standing) -> dict[str, Any]:

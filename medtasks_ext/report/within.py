@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.groups import Group, groups_of
@@ -16,6 +16,7 @@ from medtasks_ext.results.ways import Pair, Question, prompt_pairs, strategy_pai
 from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.stats.comparison import Comparison
@@ -39,7 +40,7 @@ class Within:
     p_holm: float = 1.0  # adjusted by Holm, over all suites and pairs of the model
     p_bh: float = 1.0  # adjusted by Benjamini and Hochberg
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As JSON holds it."""
         found = self.comparison
         return {
@@ -70,8 +71,10 @@ def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: R
     """
     suites = [group for group in groups_of(tasks) if group.axis == "suite"]
     found: list[Within] = []
-    for model in dict.fromkeys((entry.model, entry.sample) for entry in entries):
-        own = [entry for entry in entries if (entry.model, entry.sample) == model]
+    by_model: dict[tuple[str, bool], list[Entry]] = {}
+    for entry in entries:
+        by_model.setdefault((entry.model, entry.sample), []).append(entry)
+    for own in by_model.values():
         pairs = [pair for entry in own for pair in strategy_pairs(entry)] + prompt_pairs(own)
         found += _adjusted([line for pair in pairs for line in _lines(pair, draws, suites)])
     return found

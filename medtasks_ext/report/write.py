@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from medtasks_ext import __version__
 from medtasks_ext.atomic import atomic_file
@@ -18,6 +18,7 @@ from medtasks_ext.report.tidy import csv_lines, groups_table, labels_table, resu
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.gather import Report
 
 MARK = "medtasks-report.json"
@@ -45,7 +46,7 @@ def check_folder(folder: Path) -> None:
         raise MedtasksError("cannot be written to", where=folder, remedy=remedy)
 
 
-def write_report(folder: Path, report: Report, data: dict[str, Any]) -> list[Path]:
+def write_report(folder: Path, report: Report, data: Json) -> list[Path]:
     """Write the files; those of an earlier report stay until all new ones are complete.
 
     Args:
@@ -84,4 +85,4 @@ def _parquet(table: pa.Table, file: BinaryIO) -> None:
 
 
 def _lines(lines: Iterable[str], file: BinaryIO) -> None:
-    file.writelines(line.encode() for line in lines)
+    file.writelines(map(str.encode, lines))

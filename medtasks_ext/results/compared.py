@@ -23,6 +23,7 @@ from medtasks_ext.results.labels import Labels, labelled, restricted
 from medtasks_ext.results.ways import Pair, pairs_to_compare
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.reading import Results
 
@@ -44,7 +45,7 @@ class Line:
         """Whether it stands after Holm's adjustment."""
         return self.p_holm < ALPHA
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As files hold it."""
         change = self.change
         found = change.comparison
@@ -90,7 +91,7 @@ class Compared:
         """Whether the rows are synthetic."""
         return self.pairs[0].before.sample
 
-    def flipped(self) -> list[dict[str, Any]]:
+    def flipped(self) -> list[Json]:
         """The documents whose score changed, as files hold them."""
         return [
             {
@@ -104,7 +105,7 @@ class Compared:
             for flip in change.flips
         ]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As files hold it."""
         return {
             "pairs": [

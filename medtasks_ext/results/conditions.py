@@ -16,6 +16,7 @@ from medtasks_ext.prompts.instructions import OWN_LINE
 from medtasks_ext.registry.strategies import shots_of, strategy_title
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
 
@@ -64,7 +65,7 @@ class Asked:
     engine: str | None = None  # what generated the answers
     versions: str | None = None  # of the packages that did
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As files hold it; what is unknown is left out."""
         return {"schema": SCHEMA, **{key: value for key, value in asdict(self).items() if value is not None}}
 
@@ -310,7 +311,7 @@ def of_run(settings: Mapping[str, str]) -> Asked:
 
 def unlike_the_paper(item: Experiment) -> list[str]:
     """What differs from how the suite's paper asked, and can move a score; empty where it prints none."""
-    found = beside_the_paper(item)
+    found = item.beside_the_paper
     return [] if found is None else found.reasons
 
 
@@ -329,7 +330,6 @@ def beside_the_paper(item: Experiment) -> Comparability | None:
     return comparable(item.asked, of_the_paper(item.dataset, strategy))
 
 
-@lru_cache(maxsize=2048)
 def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Asked:
     """How the suite's paper asked a dataset, as far as it says (`published.conditions` of `suite.yaml`).
 
@@ -338,6 +338,12 @@ def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Asked:
         strategy: of the published score.
         model: some may be asked otherwise than the others.
     """
+    said = dataset.suite.published.conditions if dataset.suite.published else None
+    return _of_the_paper(dataset, strategy, said.decoding_of(model) if said else None)
+
+
+@lru_cache(maxsize=2048)
+def _of_the_paper(dataset: Dataset, strategy: str, decoding: str | None) -> Asked:
     said = dataset.suite.published.conditions if dataset.suite.published else None
     return Asked(
         strategy,
@@ -348,7 +354,7 @@ def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Asked:
         n_of_suite=dataset.n_documents or None,
         budget=dataset.metadata.official_budget,
         answers_cut=False,  # budgets of suites are made for their answers
-        decoding=said.decoding_of(model) if said else None,
+        decoding=decoding,
         jury=said.jury if said and dataset.blocks.get("judge") else None,
     )
 

@@ -16,7 +16,17 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from medtasks_ext.results.conditions import Asked, Difference, asked, kept_apart, of_run
+from medtasks_ext.prompts.documents import LoadedRecord
+from medtasks_ext.registry.yamlfile import Config
+from medtasks_ext.results.conditions import (
+    Asked,
+    Comparability,
+    Difference,
+    asked,
+    beside_the_paper,
+    kept_apart,
+    of_run,
+)
 from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
@@ -98,12 +108,12 @@ class Experiment:
     #: asked; the latter not of published scores
     settings: dict[str, str]
     #: the record of what was loaded (origin, revision, hashes, counts)
-    loaded: dict[str, Any] = field(default_factory=dict)
+    loaded: LoadedRecord = field(default_factory=LoadedRecord)
     cut: dict[str, int] = field(default_factory=dict)  # counts of answers and prompts that did not fit
     tokens: dict[str, int] | None = None  # input and output tokens, where they were counted
     sample: bool = False  # whether its rows are synthetic
     #: lm-eval's record of the task's configuration; empty for published scores
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Config = field(default_factory=dict)
     #: the conditions as a run recorded them (`runs.conditions`); empty where nobody did
     recorded: dict[str, Any] = field(default_factory=dict)
     #: what is known of its conditions; its entry gives them
@@ -147,6 +157,11 @@ class Experiment:
             of_suite=None if self.sample or published or not stated else stated,
             judged=self.covered,
         )
+
+    @cached_property
+    def beside_the_paper(self) -> Comparability | None:
+        """How far it can stand beside what the suite's paper prints; None where that prints no scores."""
+        return beside_the_paper(self)
 
     @property
     def whole(self) -> bool:
@@ -197,6 +212,7 @@ class Entry:
         """Tell the experiments under which conditions they came about: a part of these is the entry's."""
         for item in self.experiments.values():
             item.asked = asked(item, self.settings)
+            vars(item).pop("beside_the_paper", None)  # follows from it
 
     def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
         """The entry with some of its experiments alone; under which conditions these came about is known.
@@ -221,7 +237,7 @@ class Entry:
 
 
 def task_settings(
-    version: str, loaded: Mapping[str, Any], *, examples: str | None = None, jury: str | None = None
+    version: str, loaded: LoadedRecord, *, examples: str | None = None, jury: str | None = None
 ) -> dict[str, str]:
     """What decides whether two scores of one task can be compared.
 

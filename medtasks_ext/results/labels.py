@@ -343,6 +343,7 @@ def _scores(
     found: Sequence[Labelled],
     parts: _Parts,
 ) -> Iterator[LabelScore]:
+    sample = entry.sample
     for value in dict.fromkeys(value for one in found for value in one.labels.values):
         some = [part for one in found if (part := parts.get((id(one), value)))]
         if not some:
@@ -360,7 +361,7 @@ def _scores(
             of_all=float(np.mean([part.whole.score for part in some])),
             interval_of_all=_interval([part.resampled_whole for part in some]),
             documents_of_all=sum(part.whole.n for part in some),
-            sample=entry.sample,
+            sample=sample,
             sources=tuple(
                 sorted({source for one in found if value in one.places for source in one.labels.sources})
             ),

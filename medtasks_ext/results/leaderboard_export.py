@@ -17,6 +17,7 @@ from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
 from medtasks_ext.results.conditions import GREEDY, decoding_words
+from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import iter_samples
@@ -114,7 +115,13 @@ def _check_rows(run: Path, name: str, choice: Choice, stored: TaskRecord, *, own
 def _export_task(
     run: Path, out: Path, name: str, dataset: Dataset, model: str, mode: str, loaded: Mapping[str, Any]
 ) -> Exported:
-    official = dataset.blocks["rows"]["official_name"]
+    official = dataset_spec(dataset.blocks, where=dataset.file).rows.official_name
+    if official is None:
+        raise MedtasksError(
+            f"{name} is none of the leaderboard's tasks: it was added to the suite",
+            where=run,
+            remedy="run tasks of the paper: the leaderboard takes no others",
+        )
     path = out / "result" / official / model / f"{official}-{mode}.result.json"
     notes = "" if loaded["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
     rows = [

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
@@ -40,7 +40,9 @@ from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import Interval, task_intervals
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample
 
 #: model arguments that say where or how fast a model runs, not what it answers
@@ -226,9 +228,9 @@ def _medtasks_task(
         version=stored["version"],
         metrics=metrics,
         intervals={
-            metric: Interval(item["interval_low"], item["interval_high"])
+            metric: Interval(low, high)
             for metric, item in stored.get("intervals", {}).items()
-            if item["interval_low"] is not None
+            if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
         },
         n=stored["n"],
         settings=task_settings(
@@ -342,7 +344,8 @@ def _lm_eval_task(
     config = without_login(content["configs"][name])
     dataset, strategy = asked_task(tasks, name, config)
     version = str(content.get("versions", {}).get(name, ""))
-    loaded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
+    recorded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
+    loaded = cast("LoadedRecord", recorded)
     metrics, nan = without_nan(
         {
             key.partition(",")[0]: value
@@ -359,9 +362,9 @@ def _lm_eval_task(
     if samples is not None:
         records, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
         intervals = {
-            metric: Interval(item["interval_low"], item["interval_high"])
+            metric: Interval(low, high)
             for metric, item in records.items()
-            if item["interval_low"] is not None
+            if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
         }
     return Experiment(
         task=dataset.task(strategy),
@@ -406,7 +409,7 @@ def _moment(seconds: Any) -> str | None:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
 
 
-def _arguments(given: Any) -> dict[str, Any]:
+def _arguments(given: Any) -> Config:
     """Arguments as lm-eval records them: a mapping, or `key=value,key=value`."""
     if isinstance(given, dict):
         return given

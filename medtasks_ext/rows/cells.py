@@ -116,7 +116,7 @@ def table_rows(
                     where=where,
                     remedy=remedy,
                 )
-        row: dict[str, Any] = dict.fromkeys(named)
+        row: Row = dict.fromkeys(named)
         row.update((name, cell) for name, cell in zip(header, cells, strict=False) if name)
         rows.append(row)
     return rows

@@ -71,6 +71,8 @@ def _closed(spec: DatasetSpec, schema: RowSchema) -> dict[str, list[Any]]:
 
 def _maps(text: str) -> Iterator[tuple[str, list[Any]]]:
     """The columns by which constant maps are looked up, with the keys."""
+    if "[" not in text:  # most texts have none, and parsing takes a millisecond
+        return
     for item in parsed(text).find_all(nodes.Getitem):
         name = _column(item.arg)
         if name is None or not isinstance(item.node, nodes.Dict):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import model_validator
 
-from medtasks_ext.jsonfile import JsonError, parse_json
+from medtasks_ext.jsonfile import Json, JsonError, parse_json
 from medtasks_ext.privacy import excerpt
 from medtasks_ext.strict import Strict
 
@@ -37,7 +37,7 @@ ColumnType = Literal[
     "lines",
 ]
 Value = str | int
-_Nested = TypeVar("_Nested", list[dict[str, Any]], dict[str, Any])
+_Nested = TypeVar("_Nested", list[Json], Json)
 #: What each type is called in messages and templates.
 TYPES: dict[ColumnType, str] = {
     "text": "text",
@@ -63,13 +63,21 @@ _TRUTH = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0
 
 
 class Column(Strict):
-    """One column of a schema."""
+    """One column of a schema.
 
-    type: ColumnType = "text"  # of its values. In a CSV or Excel cell lists and objects are written as JSON
-    values: list[Value] | None = None  # the only ones that it may hold; of a list, its items
-    nullable: bool = False  # whether a row may lack a value
-    missing: list[str] = []  # texts that stand for no value in this source, besides NaN, null and blank cells
-    pattern: str | None = None  # regular expression that a text must match
+    Attributes:
+        type: of its values. In a CSV or Excel cell lists and objects are written as JSON.
+        values: the only ones that it may hold; of a list, its items.
+        nullable: whether a row may lack a value.
+        missing: texts that stand for no value in this source, besides NaN, null and blank cells.
+        pattern: regular expression that a text must match.
+    """
+
+    type: ColumnType = "text"
+    values: list[Value] | None = None
+    nullable: bool = False
+    missing: list[str] = []
+    pattern: str | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Column:
@@ -242,8 +250,9 @@ def _one_of(allowed: Mapping[str, str], value: Any) -> str:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _CellError
-    if (text := str(value).strip()) in allowed:
-        return text
+    text = str(value).strip()
+    if (found := allowed.get(text)) is not None:
+        return found
     folded = text.casefold()
     raise _CellError(
         "another case" if any(folded == item.casefold() for item in allowed) else "another value"
@@ -334,15 +343,15 @@ def _integers(value: Any) -> list[int]:
     return found
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = _from_json(value, list)
+def _objects(value: Any) -> list[Json]:
+    found: list[Json] = _from_json(value, list)
     if not all(isinstance(item, dict) for item in found):
         raise _CellError("a list with other items than objects")
     return _whole(found)
 
 
-def _object(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = _from_json(value, dict)
+def _object(value: Any) -> Json:
+    found: Json = _from_json(value, dict)
     return _whole(found)
 
 

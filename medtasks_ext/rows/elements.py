@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from typing import Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 
+if TYPE_CHECKING:
+    from medtasks_ext.rows.files import Row
 
-def element_rows(content: bytes, where: str) -> list[dict[str, Any]]:
+
+def element_rows(content: bytes, where: str) -> list[Row]:
     """A row per child of the root: its attributes, and its children by name.
 
     A child without attributes and children of its own is its text; others are lists of such
@@ -24,8 +27,8 @@ def element_rows(content: bytes, where: str) -> list[dict[str, Any]]:
     return [_fields(element) for element in root]
 
 
-def _fields(element: ElementTree.Element) -> dict[str, Any]:
-    fields: dict[str, Any] = dict(element.attrib)
+def _fields(element: ElementTree.Element) -> Row:
+    fields: Row = dict(element.attrib)
     for child in element:
         if len(child) or child.attrib:
             fields.setdefault(child.tag, []).append(_fields(child))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,10 +14,11 @@ from jinja2 import meta, nodes
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.docx import blocks
+from medtasks_ext.rows.inline_options import question_and_options
 from medtasks_ext.rows.masking import masked
 from medtasks_ext.rows.objects import json_objects, renamed
 from medtasks_ext.rows.options import as_letters, lettered, split_options
-from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
+from medtasks_ext.rows.sandbox import CHARACTERS, NO_TEMPLATE, REFUSED, Declared
 from medtasks_ext.rows.spans import spans
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 #: What evaluation raises where a row does not have what the Jinja reads.
 UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)
+#: A column that is printed as it is.
+_PRINTED_NAME = re.compile(r"\{\{ ([a-z_]+) \}\}")
+#: Names of Jinja's own values.
+_NO_COLUMNS = {"self", "true", "false", "none"}
 _REMEDY = "mend the Jinja there"
 
 
@@ -52,6 +58,7 @@ _environment = Declared(
         "json_objects": json_objects,
         "lettered": lettered,
         "masked": masked,
+        "question_and_options": question_and_options,
         "renamed": renamed,
         "spans": spans,
         "split_options": split_options,
@@ -84,7 +91,7 @@ def syntax_faults(text: str, *, expression: bool) -> Iterator[str]:
 
 
 class _Evaluate(Protocol):
-    def __call__(self, values: Row, /) -> Any: ...
+    def __call__(self, values: Mapping[str, Any], /) -> Any: ...
 
 
 # by the text alone: many datasets have the same `{{ input }}`, and compiling takes a millisecond or two
@@ -92,13 +99,25 @@ class _Evaluate(Protocol):
 
 @lru_cache(maxsize=2048)
 def _compiled(text: str) -> jinja2.Template:
-    compiled = _environment.from_string(text)
-    compiled.globals = dict(compiled.globals)  # a chain of maps would be copied slowly at each rendering
-    return compiled
+    return _environment.from_string(text)
+
+
+@lru_cache(maxsize=2048)
+def _pieces(text: str) -> tuple[str, ...] | None:
+    """Constant text, a column's name, constant text, and so on, where nothing else is Jinja; or None."""
+    pieces = _PRINTED_NAME.split(text.removesuffix("\n"))  # as Jinja leaves out a last line end
+    if "\r" in text or any("{" in constant for constant in pieces[::2]) or _NO_COLUMNS & set(pieces[1::2]):
+        return None
+    return tuple(pieces)
 
 
 @lru_cache(maxsize=2048)
 def _variables(text: str) -> frozenset[str]:
+    if "{" not in _PRINTED_NAME.sub("", text):  # the names stand there, and nothing else is Jinja
+        return frozenset(_PRINTED_NAME.findall(text))
+    if "{%" not in text:  # what binds no name reads all that it names
+        named = {node.name for node in parsed(text).find_all(nodes.Name)}
+        return frozenset(named - _environment.globals.keys())
     # a tree of its own: the search folds constants in place
     return frozenset(meta.find_undeclared_variables(_environment.parse(text)))
 
@@ -119,17 +138,19 @@ class Template:
     def __init__(self, text: str, where: object) -> None:
         self.text, self.where = text, where
         try:
-            self._compiled = _compiled(text)
+            self._compiled, self._pieces = _compiled(text), _pieces(text)
         except NO_TEMPLATE as error:
             raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
-    def render(self, values: Row) -> str:
+    def render(self, values: Mapping[str, Any]) -> str:
         """The text.
 
         Raises:
             MedtasksError: the template does what the sandbox forbids.
             Exception: one of `UNFIT`, or what a filter raises for a value that it was not made for.
         """
+        if self._pieces is not None and (joined := _joined(self._pieces, values)) is not None:
+            return joined
         try:
             return self._compiled.render(values)
         except REFUSED as error:
@@ -138,6 +159,21 @@ class Template:
     def variables(self) -> frozenset[str]:
         """The names that the template reads."""
         return _variables(self.text)
+
+
+def _joined(pieces: tuple[str, ...], values: Mapping[str, Any]) -> str | None:
+    """What rendering gives where all values are texts: most templates are a column or two, and rows are many.
+
+    None where Jinja has more to say: of a value that is missing or no text, of a text beyond all bounds.
+    """
+    texts = list(pieces)
+    for place in range(1, len(pieces), 2):
+        value = values.get(pieces[place])
+        if type(value) is not str:
+            return None
+        texts[place] = value
+    joined = "".join(filter(None, texts))  # one text alone stays the object that it is
+    return joined if len(joined) <= CHARACTERS else None
 
 
 class Expression:
@@ -155,7 +191,7 @@ class Expression:
         except NO_TEMPLATE as error:
             raise MedtasksError(f"expression {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
 
-    def value(self, values: Row) -> Any:
+    def value(self, values: Mapping[str, Any]) -> Any:
         """The value; it may be a `jinja2.Undefined`.
 
         Raises:

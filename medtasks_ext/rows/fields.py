@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jinja2
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.sources import Rows
     from medtasks_ext.rows.spec import DatasetSpec
 
+_Row = TypeVar("_Row")
 #: The schema of BRIDGE's own files. Rows with a blank gold are left out, or predicted if none has one.
 OFFICIAL = RowSchema(
     columns=["task", "split", "input", "output"],
@@ -119,7 +120,7 @@ class FieldReader:
         """
         if not rows:
             return ReadRows([])
-        rows = self._named(rows)
+        rows, n_source = self._named(rows), len(rows)
         where = (self.rows.fewshot_where if split == "few-shot" else None) or self.rows.where
         public = self.rows.origin in ("hub", "release")
         reader = _SchemaReader(
@@ -133,7 +134,7 @@ class FieldReader:
         )
         found: list[ReadRow] = []
         quarantine = Quarantine(self.source.exclude if self.rows.origin == "hub" else [], where)
-        for number, row in enumerate(_let_go(rows), start=1):
+        for number, row in enumerate(let_go(rows), start=1):
             if quarantine.holds(row, number, split):
                 continue
             place = f"{split} row {number}"
@@ -148,7 +149,7 @@ class FieldReader:
             self.faults.notes["left out, since the gold is blank"] += n_blank
         self._note_indices(schema, kept)
         rebuilt = schema.rebuilt and self.rows.origin != "sample"
-        return ReadRows(kept, n_blank, rebuilt, excluded, len(rows))
+        return ReadRows(kept, n_blank, rebuilt, excluded, n_source)
 
     def _note_indices(self, schema: RowSchema, rows: list[ReadRow]) -> None:
         """Indices that count from 1 are right indices of other options: only their distribution shows it."""
@@ -187,12 +188,11 @@ class FieldReader:
         )
 
 
-def _let_go(rows: list[Row]) -> Iterator[Row]:
-    """The rows, one after the other; each leaves the list."""
-    gone: Row = {}
-    for place, row in enumerate(rows):
-        rows[place] = gone
-        yield row
+def let_go(rows: list[_Row]) -> Iterator[_Row]:
+    """The rows, one after the other; each leaves the list, and memory, once what it is for is made."""
+    rows.reverse()
+    while rows:
+        yield rows.pop()
 
 
 def _without_blanks(rows: list[ReadRow], name: str | None) -> list[ReadRow]:
@@ -222,6 +222,7 @@ class _SchemaReader:
     ) -> None:
         self.schema, self.dataset, self.where, self.faults = schema, dataset, where, faults
         self.official, self.keep_split = schema is OFFICIAL, keep_split
+        self.other_languages = vocabulary()["languages"].keys() - {dataset.metadata.language}
         self.blank, self.n_blank = spec.rows.skip_blank, 0
         columns, optional = columns_of(spec, schema)
         self.cells = CellReader(columns, optional, keeps_blanks=keeps_blanks)
@@ -316,10 +317,10 @@ class _SchemaReader:
         )
 
     def _check_language(self, row: Row, place: str) -> None:
-        given, own = str(row.get("language") or "").lower(), self.dataset.metadata.language
-        if _OTHER_CODES.get(given, given) in vocabulary()["languages"].keys() - {own}:
+        given = str(row.get("language") or "").lower()
+        if _OTHER_CODES.get(given, given) in self.other_languages:
             raise RowError(
-                f"{place} is in language {given!r}, the task in {own!r}",
+                f"{place} is in language {given!r}, the task in {self.dataset.metadata.language!r}",
                 row=place,
                 column="language",
                 where=self.where,

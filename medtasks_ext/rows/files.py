@@ -152,6 +152,7 @@ def _streamed(path: Path, where: str) -> list[Row]:
 
 def _jsonl(lines: Iterable[str], where: str) -> list[Row]:
     rows: list[Row] = []
+    names: dict[str, str] = {}  # of columns: one text for all rows, which are many
     faults: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -162,7 +163,7 @@ def _jsonl(lines: Iterable[str], where: str) -> list[Row]:
             faults.append((number, _why(line, error)))
             continue
         if isinstance(row, dict):
-            rows.append(row)
+            rows.append({names.setdefault(name, name): value for name, value in row.items()})
         else:
             faults.append((number, "is not an object"))
     if faults:

@@ -10,13 +10,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from medtasks_ext.answers.formats import any_format
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import Metadata, Registry, Suite, registry
 from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.rows.spec import DatasetSpec
 
 _TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
 #: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
-TASK_KEYS: dict[str, dict[str, Any]] = {
+TASK_KEYS: dict[str, Json] = {
     "include": {"type": ["string", "array"], "description": "Another task file, whose keys are taken over."},
     "task": {**_TEXT, "pattern": "^[a-z0-9]+(_[a-z0-9]+)+$", "description": "SUITE_DATASET"},
     "task_alias": _TEXT,
@@ -68,7 +69,7 @@ _ANSWER = {"$ref": "#/$defs/Answer"}
 _DOCUMENTED = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
-def task_schema() -> dict[str, Any]:
+def task_schema() -> Json:
     """The schema of a hand-written task file (JSON Schema, draft 7), from the models that read it.
 
     A `!function NAME` counts as a string. What only running a task can show (that prompts render, that gold
@@ -78,11 +79,11 @@ def task_schema() -> dict[str, Any]:
 
 
 @lru_cache(maxsize=2)
-def _schema(tasks: Registry) -> dict[str, Any]:
+def _schema(tasks: Registry) -> Json:
     models: tuple[TypeAdapter[Any], ...] = (TypeAdapter(DatasetSpec), TypeAdapter(Metadata), any_format())
     named = [(str(place), "validation", model) for place, model in enumerate(models)]
     schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
-    definitions = {name: _described(_plain(part)) for name, part in shared["$defs"].items()}
+    definitions = {name: described(_plain(part)) for name, part in shared["$defs"].items()}
     _, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
     definitions["Answer"] = answer
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
@@ -114,14 +115,14 @@ def _schema(tasks: Registry) -> dict[str, Any]:
     }
 
 
-def _rows_unless_given_out(known: list[Suite]) -> dict[str, Any]:
+def _rows_unless_given_out(known: list[Suite]) -> Json:
     """`rows` may be left out in the suites whose authors give out a file for each dataset."""
     names = "|".join(re.escape(suite.id) for suite in known if suite.official_files)
     of_them = {"properties": {"dataset": {"pattern": f"^({names})/"}}}
     return {"if": of_them, "else": {"required": ["rows"]}} if names else {"required": ["rows"]}
 
 
-def _axes_needed(suite: Suite) -> dict[str, Any]:
+def _axes_needed(suite: Suite) -> Json:
     """The datasets of a suite that has axes of its own say their places on all of them."""
     places = {"properties": {"axes": _axes_of(suite)}, "required": ["axes"]}
     return {
@@ -130,7 +131,7 @@ def _axes_needed(suite: Suite) -> dict[str, Any]:
     }
 
 
-def _say_what_suites_say(definitions: dict[str, Any], known: list[Suite]) -> None:
+def _say_what_suites_say(definitions: Json, known: list[Suite]) -> None:
     """Offer the axes and words of the suites; which of them a file may use depends on its folder."""
     definitions["DatasetSpec"]["required"].remove("rows")
     record, words = definitions["Metadata"], definitions["SuiteWords"]
@@ -141,7 +142,7 @@ def _say_what_suites_say(definitions: dict[str, Any], known: list[Suite]) -> Non
     words["properties"]["access"]["enum"] = [*dict.fromkeys(word for suite in known for word in suite.access)]
 
 
-def _axes_of(suite: Suite) -> dict[str, Any]:
+def _axes_of(suite: Suite) -> Json:
     """The axes of one suite."""
     rules = [
         {
@@ -169,7 +170,7 @@ def known_keys() -> set[str]:
     return {"version"}.union(*(part.get("properties", ()) for part in parts))
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+def _closed(properties: Json) -> Json:
     return {
         **_MAPPING,
         "additionalProperties": False,
@@ -199,7 +200,7 @@ def _plain(part: Any) -> Any:
     return plain
 
 
-def _described(part: dict[str, Any]) -> dict[str, Any]:
+def described(part: Json) -> Json:
     """A model's schema with the lines under `Attributes:` of its docstring at the keys they describe."""
     text, _, attributes = part.get("description", "").partition("\n\nAttributes:\n")
     properties = {name: dict(value) for name, value in part.get("properties", {}).items()}

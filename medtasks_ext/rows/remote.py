@@ -26,7 +26,7 @@ _FIRST_USE = "first_use"  # folder of the cache: what files that are not pinned 
 _OTHERWISE = "put the files below MEDTASKS_DATA_DIR"
 _TERMS = "accept the terms on the dataset's page and run `hf auth login`"
 _SHA256, _GIT_SHA1 = 64, 40  # hexadecimal digits
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 _RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([0-9a-f]{40})/(.+)")
 _ARCHIVE = re.compile(r"https://github\.com/([^/]+/[^/]+)/archive/([0-9a-f]{40})\.zip")
 
@@ -62,7 +62,7 @@ class RemoteFile:
     @property
     def is_pinned(self) -> bool:
         """Whether its content is known before it is fetched; a commit of the hub names it, too."""
-        return bool(self.digest or (self.repo and _COMMIT.fullmatch(self.revision)))
+        return bool(self.digest or (self.repo and COMMIT.fullmatch(self.revision)))
 
     @property
     def urls(self) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, ClassVar, cast
 
 import jinja2
@@ -211,6 +211,10 @@ class Bounded(ImmutableSandboxedEnvironment):
         self.filters |= {"_steps": _steps, "_joined": _joined, "_held": _held}
         self.filters |= {"join": _join, "replace": _replace, "string": _string}
 
+    def make_globals(self, given: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """The names that a template sees besides its values: a chain of maps would be copied each time."""
+        return dict(super().make_globals(given))
+
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         _begin()  # constants are computed now
         return super()._generate(_Counted(self).visit(source), *args, **kwargs)
@@ -239,6 +243,7 @@ class Declared(Bounded):
         super().__init__(**settings)
         kept = {name: made for name, made in self.filters.items() if name in _FILTERS or name[0] == "_"}
         self.filters = {**kept, **filters}
+        self._safe: dict[tuple[type, str], bool] = {}  # of plain types, whose values are all alike in this
 
     def wrap_str_format(self, value: Any) -> None:
         """No method `format`: its text can ask for any width."""
@@ -247,7 +252,13 @@ class Declared(Bounded):
         """Whether a template may have it."""
         if isinstance(obj, _PLAIN) and callable(value) and attr not in _METHODS:
             return False
-        return super().is_safe_attribute(obj, attr, value)
+        kind = type(obj)
+        if kind not in _PLAIN:
+            return super().is_safe_attribute(obj, attr, value)
+        safe = self._safe.get((kind, attr))
+        if safe is None:
+            safe = self._safe[kind, attr] = super().is_safe_attribute(obj, attr, value)
+        return safe
 
 
 # ---------------------------------------------------------------------- what makes long texts

@@ -290,7 +290,9 @@ def _download(source: Source, download: Download, name: str) -> list[Row]:
     if download.reader is None:
         rows = read_rows(place, member or None)
     else:
-        rows = [record.fields for record in records(download.reader, files_below([place]), [member or "*"])]
+        rows = [
+            dict(record.fields) for record in records(download.reader, files_below([place]), [member or "*"])
+        ]
         if not rows:
             raise MedtasksError(
                 f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TypedDict
 
 from medtasks_ext.privacy import RowValueError
 
 
-def spans(
-    tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", joint: str = " "
-) -> list[dict[str, Any]]:
+class Span(TypedDict):
+    """An entity; start and end count tokens."""
+
+    type: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass
+class _Open:
+    kind: str
+    start: int
+    end: int
+    closed: bool = False  # whether no further token may belong to it
+
+
+def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", joint: str = " ") -> list[Span]:
     """The entities that tags mark, in order.
 
     Args:
@@ -20,31 +36,23 @@ def spans(
             tag as one entity. `O` and an empty tag are outside.
         joint: what stands between tokens.
 
-    Returns:
-        `{type, text, start, end}` per entity; start and end count tokens.
-
     Raises:
         ValueError: not one tag per token.
     """
     if len(tokens) != len(tags):
         raise RowValueError(f"{len(tokens)} tokens have {len(tags)} tags")
-    found: list[dict[str, Any]] = []
+    found: list[_Open] = []
     for index, tag in enumerate(tags):
         place, _, kind = tag.partition("-") if scheme == "iob" else ("I", "-", tag)
         if tag in ("O", ""):
             continue
-        goes_on = found and found[-1]["end"] == index and found[-1]["type"] == kind and place in ("I", "E")
-        if goes_on and not found[-1].get("closed"):
-            found[-1]["end"] = index + 1
+        last = found[-1] if found else None
+        if last and not last.closed and last.end == index and last.kind == kind and place in ("I", "E"):
+            found[-1].end = index + 1
         else:
-            found.append({"type": kind, "start": index, "end": index + 1})
-        found[-1]["closed"] = place in ("E", "S")
+            found.append(_Open(kind, index, index + 1))
+        found[-1].closed = place in ("E", "S")
     return [
-        {
-            "type": span["type"],
-            "text": joint.join(tokens[span["start"] : span["end"]]),
-            "start": span["start"],
-            "end": span["end"],
-        }
-        for span in found
+        Span(type=one.kind, text=joint.join(tokens[one.start : one.end]), start=one.start, end=one.end)
+        for one in found
     ]

@@ -11,8 +11,10 @@ from pydantic import Field, ValidationError, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.tasks import describe
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.rows.digests import PATTERN
+from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -349,6 +351,18 @@ class Exclusion(Strict):
         return self
 
 
+class DrawByClass(Strict):
+    """Few-shot rows drawn by class, as many of each class as of any other.
+
+    Attributes:
+        by: expression over a row's fields for its class, such as the column of the label.
+        seed: of the draw.
+    """
+
+    by: str
+    seed: int = SEED
+
+
 class Source(Strict):
     """Where rows come from.
 
@@ -374,7 +388,8 @@ class Source(Strict):
             few-shot pool, the five test rows that serve as one are never scored. Otherwise they are
             held out only where a prompt shows shots.
         draw_fewshot: draw the few-shot pool (seed 42) where the order of the source is no chance, since
-            its rows are sorted by label or document. Otherwise shots are its first rows.
+            its rows are sorted by label or document; or draw by class (`DrawByClass`), from the pool or the
+            test rows that are held out. Otherwise shots are its first rows.
         max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
         cut: which end of the longest column is cut where a prompt in one turn does not fit the context.
     """
@@ -392,7 +407,7 @@ class Source(Strict):
     runs: str | None = None
     option_trials: int | None = Field(default=None, ge=1)
     held_out: Literal["for_shots", "always"] = "for_shots"
-    draw_fewshot: bool = False
+    draw_fewshot: bool | DrawByClass = False
     max_test: int | None = None
     cut: Literal["start", "end"] = "end"
 
@@ -435,7 +450,7 @@ class Prompt(Strict):
             role and content, or the turns themselves. `input` then is the text of its last turn, and
             templates see the dialogue as one text, `transcript`.
         instruction: what is to be done.
-        instruction_role: the turn in which the instruction stands.
+        instruction_role: the turn in which the instruction stands; by default as the suite says.
         input: the row.
         cue: the last line of a prompt that asks for the answer at once, such as `Answer:`. A prompt that asks
             to reason first ends without one.
@@ -462,6 +477,24 @@ class Prompt(Strict):
         return self
 
 
+class LengthAdjustment(Strict):
+    """What the length of an answer takes off its score or adds to it (HealthBench Professional).
+
+    Attributes:
+        center: characters of an answer whose score stays as it is.
+        points: taken off the score, on 0-1, for every `per` characters more, and added for as many fewer.
+        per: characters.
+    """
+
+    center: int = Field(ge=0)
+    points: float = Field(gt=0, le=1)
+    per: int = Field(ge=1)
+
+    def adjusted(self, score: float, answer: str) -> float:
+        """The score of one answer; it may lie outside 0-1, as the mean over answers may not."""
+        return score - self.points * (len(answer) - self.center) / self.per
+
+
 class Judging(Strict):
     """How models judge the answers of an open-ended task (`medtasks judge`).
 
@@ -481,6 +514,7 @@ class Judging(Strict):
         tags: what tags begin with that are reported by themselves: `axis` for `axis:accuracy`.
         row_tags: expression for a list of tags of the whole row, besides those of its points.
         total: expression for what the weights of a row's points must add up to; a row may have none.
+        length_adjustment: gives the metric `score_length_adjusted` beside the score.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
         official: the released file that holds the suite's own words for judges, below the folder that
             `official.juries` of `suite.yaml` names.
@@ -498,6 +532,7 @@ class Judging(Strict):
     tags: list[str] = []
     row_tags: str | None = None
     total: str | None = None
+    length_adjustment: LengthAdjustment | None = None
     show_gold: bool = True
     official: InsidePath | None = None
 
@@ -517,7 +552,7 @@ class DatasetSpec(Strict):
 
     rows: Source
     prompt: Prompt
-    answer: dict[str, Any]
+    answer: Config
     judge: Judging | None = None
     official: Official | None = None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import AnswerBudget, Dataset, Registry
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.choice import Choice
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.runs.records import Sample
 
 
@@ -35,7 +37,7 @@ class Settings:
     data: str | None = None  # origin of the rows; None: the first that is there
     prompts: str | None = None
     #: settings of generation in place of the tasks' own
-    gen_kwargs: dict[str, Any] = field(default_factory=dict)
+    gen_kwargs: Config = field(default_factory=dict)
     seed: int | None = 1234  # of lm-eval's shots
     #: whether answers have the tokens that they have in the suites' own runs of models that do not reason
     #: (`official_budget`), where `gen_kwargs` do not say
@@ -64,8 +66,8 @@ class TaskResult:
     version: str
     metrics: dict[str, float]  # metric -> value, without lm-eval's filter suffix
     samples: list[Sample]  # lm-eval's records, one per document
-    config: dict[str, Any]  # lm-eval's record of the task's configuration
-    loaded: dict[str, Any]  # what was loaded (origin, revision, prompt hash, counts)
+    config: Config  # lm-eval's record of the task's configuration
+    loaded: LoadedRecord  # what was loaded (origin, revision, prompt hash, counts)
 
 
 def official_budget(dataset: Dataset, strategy: str) -> AnswerBudget | None:

@@ -15,7 +15,7 @@ import yaml
 
 from medtasks_ext.batching import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.registry.yamlfile import Config, read_yaml
 from medtasks_ext.runner.model_configs import bundled_configs, find_config
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class PlannedModel:
 
     name: str  # on the hub, of the provider, or a path
     config: str | None  # `--config` that runs it; None where no file names it
-    content: dict[str, Any]  # of that file
+    content: Config  # of that file
 
     @property
     def engine(self) -> str:
@@ -43,17 +43,17 @@ class PlannedModel:
         return str(self.content.get("model", "vllm"))
 
     @property
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> Config:
         """The file's `model_args`."""
         return self.content.get("model_args") or {}
 
     @property
-    def decoding(self) -> dict[str, Any]:
+    def decoding(self) -> Config:
         """The file's `gen_kwargs`."""
         return self.content.get("gen_kwargs") or {}
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> Config:
         """The file's `metadata`."""
         return self.content.get("metadata") or {}
 
@@ -252,7 +252,7 @@ class Tokenizer:
         return apply
 
 
-def _switches(model: PlannedModel) -> dict[str, Any]:
+def _switches(model: PlannedModel) -> Config:
     """What lm-eval hands to a chat template."""
     switches = dict(model.arguments.get("chat_template_args") or {})
     # lm-eval's vllm model always sets this one, to None where nothing is said

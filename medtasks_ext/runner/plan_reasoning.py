@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from medtasks_ext.batching import BATCHING_MODELS
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, known_to_think, ready_files
 
 _PROBE = [{"role": "user", "content": "user probe"}]
@@ -21,10 +22,10 @@ class Way:
 
     model: PlannedModel  # with the file that runs it
     thinks: bool  # whether it reasons then
-    changes: dict[str, Any] = field(default_factory=dict)  # of the file's `model_args`; None takes a key out
+    changes: Config = field(default_factory=dict)  # of the file's `model_args`; None takes a key out
 
     @property
-    def switches(self) -> dict[str, Any]:
+    def switches(self) -> Config:
         """The changes that a chat template sees."""
         return {key: value for key, value in self.changes.items() if key == _SWITCH}
 
@@ -112,7 +113,7 @@ def _of_model(model: PlannedModel, tokenizer: Tokenizer) -> Reasoning:
         )
     if sure and not has_switch:
         return Reasoning(Way(model, thinks), None, why)
-    changes: dict[str, Any] = {}
+    changes: Config = {}
     if has_switch and model.engine in BATCHING_MODELS:
         changes = {_SWITCH: False} if thinks else {_SWITCH: None} if switched_off else _ON
     return Reasoning(Way(model, thinks), Way(model, not thinks, changes), why)

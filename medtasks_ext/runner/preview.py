@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.chat import Chat
     from medtasks_ext.runs.records import Sample
 
@@ -58,7 +60,7 @@ class Preview:
 
     task: str  # with the strategy's suffix
     strategy: str  # zero_shot, cot or five_shot
-    loaded: dict[str, Any]  # what was loaded (origin, file, counts, prompt hash)
+    loaded: LoadedRecord  # what was loaded (origin, file, counts, prompt hash)
     place: int  # of the document in the test file, from 0
     id: str  # of the document
     own_text: str  # the document's own turn, with which the prompt ends
@@ -66,7 +68,7 @@ class Preview:
     target: str  # the gold answer as it is written in prompts; empty where there is none
     gold: Any  # the gold answer as it is compared
     shots: int  # examples in the prompt
-    generation: dict[str, Any]  # lm-eval's settings of the request
+    generation: Config  # lm-eval's settings of the request
     judged: bool  # whether judges give the score
     #: tokens for a model that does not reason, in words; empty where they are those of `generation`
     official_budget: str = ""
@@ -141,6 +143,8 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
     document = task.eval_docs[seen.place]
     try:
         prompt = rendered_prompt(task, document, templated, chat.render)
+    except MedtasksError:
+        raise
     except Exception as error:  # templates refuse in their own ways
         raise MedtasksError(
             f"the template cannot be applied: {error}",

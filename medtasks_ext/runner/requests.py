@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.folder import RunFolder
 
@@ -121,7 +122,7 @@ class RequestBuilder:
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
         self._task, self._identity, self._text = task, identity, text_of(task)
         self._fitter = PromptFitter(model, task, settings)
-        self.settings: dict[str, Any] = dict(task.config.generation_kwargs or {})
+        self.settings: Config = dict(task.config.generation_kwargs or {})
 
     def build(self, place: int) -> Asked:
         """The prompt for the document at a place of the test file, and the key of its request."""

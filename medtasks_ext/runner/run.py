@@ -61,6 +61,7 @@ from medtasks_ext.stats.bootstrap import interval_record, task_intervals
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import Sample, TaskRecord
@@ -694,9 +695,9 @@ def versions() -> dict[str, str]:
     return found
 
 
-def loaded_record(task: Task) -> dict[str, Any]:
+def loaded_record(task: Task) -> LoadedRecord:
     """What was loaded for a built task, as results record it."""
-    loaded: dict[str, Any] = task.config.metadata["medtasks"]["loaded"]
+    loaded: LoadedRecord = task.config.metadata["medtasks"]["loaded"]
     return loaded
 
 

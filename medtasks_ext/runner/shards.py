@@ -35,6 +35,7 @@ from medtasks_ext.runs.sent import SentLog, read_sent
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import ShardRecord
@@ -448,7 +449,7 @@ def _shared_choice(name: str, shards: Sequence[_Folder], task: Task) -> Choice:
     return choice
 
 
-def _same_anywhere(loaded: dict[str, Any]) -> dict[str, Any]:
+def _same_anywhere(loaded: LoadedRecord) -> dict[str, Any]:
     return {key: value for key, value in loaded.items() if key != "where"}
 
 

@@ -247,7 +247,7 @@ class Stream:
             if isinstance(outcome, Answer):
                 work.generated += 1
             else:
-                work.faults[outcome.kind, outcome.reason] += 1
+                work.faults[outcome.kind, outcome.in_words] += 1
             self._fresh.append((request, outcome))
             if work.complete:
                 self._complete.append(work)

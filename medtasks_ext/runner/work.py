@@ -84,7 +84,7 @@ class Work(TaskOutcomes):
                     keys.discard(item.key)
                 elif isinstance(item.entry, Fault):
                     last[item.key] = item.entry
-        self.faults = Counter((last[key].kind, last[key].reason) for key in keys if key in last)
+        self.faults = Counter((last[key].kind, last[key].in_words) for key in keys if key in last)
 
     def entry(self, state: TaskState) -> TaskEntry:
         """What the manifest says of the task now; failed, if its requests could not all be built."""

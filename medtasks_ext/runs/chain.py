@@ -18,7 +18,7 @@ from typing import Any
 
 from medtasks_ext.atomic import cannot_write, sync_folder
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.jsonfile import Json, json_bytes
 from medtasks_ext.secret_values import Secrets
 
 _DIGITS = 32  # hexadecimal
@@ -43,7 +43,7 @@ def _next(head: str, body: bytes) -> str:
     return sha256(head.encode() + body).hexdigest()[:_DIGITS]
 
 
-def _checked(path: Path, number: int, line: bytes, head: str) -> tuple[dict[str, Any], str]:
+def _checked(path: Path, number: int, line: bytes, head: str) -> tuple[Json, str]:
     body, mark = line[:-_TAIL], line[-_TAIL:]
     try:
         record = json.loads(line)
@@ -84,7 +84,7 @@ class ChainedFile:
         self._file: int | None = None
         self._secrets: Secrets | None = None  # known when the first record is added
 
-    def read(self) -> Iterator[dict[str, Any]]:
+    def read(self) -> Iterator[Json]:
         """The records that are there; to be read to their end before the first `add`.
 
         Raises:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from medtasks_ext.jsonfile import Json
+
 #: Schema of the record.
 SCHEMA = 1
 
@@ -77,6 +79,6 @@ class Conditions:
     served: tuple[str, ...]  # models that answered, as servers call them
     versions: Mapping[str, str]  # of the packages that answers and scores depend on
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As it is stored."""
         return {"schema": SCHEMA, **asdict(self)}

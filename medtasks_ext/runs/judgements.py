@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from medtasks_ext.atomic import sync_folder
 from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.runs.chain import ChainedFile, ChainedLog
 from medtasks_ext.runs.outcomes import Intent
 
@@ -46,7 +47,7 @@ class Usage:
     batch: bool = False  # the reply came from a batch, which may cost less
     cost: float | None = None  # US dollars, at the price of the jury file at the time; None where it had none
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As it is stored."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: value for name, value in found.items() if value or name not in ("batch", "cost")}
@@ -78,6 +79,7 @@ class Judgement:
     requests: int = 0  # that it took
     settles: float | None = None  # US dollars of the intent that is settled
     decisions: str = ""  # the file that a physician's decision came from
+    served: str = ""  # model that answered, as its server calls it; empty where that is the one asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,11 @@ class Said:
     entry: Entry
     at: float = 0.0  # seconds since 1970
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As it is stored; what is empty is left out."""
         about = _filled(self.about)
         if isinstance(self.entry, Intent):
-            what: dict[str, Any] = {"intent": self.entry.cost}
+            what: Json = {"intent": self.entry.cost}
         else:
             what = _filled(self.entry, "kind", "ratings")
             if isinstance(self.entry, Failure):
@@ -132,7 +134,7 @@ class Said:
         return cls(about, _entry(record), record.get("at", 0.0))
 
 
-def _filled(item: About | Judgement | Failure, *but: str) -> dict[str, Any]:
+def _filled(item: About | Judgement | Failure, *but: str) -> Json:
     values = {part.name: getattr(item, part.name) for part in fields(item) if part.name not in but}
     always = ("key", "judge", "document", "reason", "settles")
     return {
@@ -142,7 +144,7 @@ def _filled(item: About | Judgement | Failure, *but: str) -> dict[str, Any]:
     }
 
 
-def _known(kind: type[About | Judgement | Failure], record: Mapping[str, Any], *but: str) -> dict[str, Any]:
+def _known(kind: type[About | Judgement | Failure], record: Mapping[str, Any], *but: str) -> Json:
     return {
         item.name: record[item.name] for item in fields(kind) if item.name in record and item.name not in but
     }
@@ -294,7 +296,7 @@ def _plain(path: Path) -> Iterator[Said]:
             ) from None
 
 
-def _renewed(record: dict[str, Any]) -> dict[str, Any]:
+def _renewed(record: Json) -> Json:
     """A line of an older version as this one has it."""
     if "chain" in record:
         raise ValueError("older versions wrote no chain")

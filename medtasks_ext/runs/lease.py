@@ -15,11 +15,10 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 from medtasks_ext.atomic import cannot_write, is_private, make_private, private_files
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.jsonfile import Json, json_bytes
 
 FILE = ".lease"
 #: Seconds between two signs of life, and after which a lease without one is stale.
@@ -99,7 +98,7 @@ class Lease:
             own.unlink()
         return True
 
-    def _record(self) -> dict[str, Any]:
+    def _record(self) -> Json:
         return {
             "host": socket.gethostname(),
             "place": _place(),

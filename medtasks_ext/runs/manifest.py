@@ -15,6 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.secrets import dropped_secrets
@@ -81,8 +82,8 @@ class Identity(_Record):
     Which documents are asked changes none: tasks have a choice of their own (`TaskEntry.choice`).
     """
 
-    model: dict[str, Any]  # `model` (lm-eval's type) and `model_args`
-    settings: dict[str, Any]
+    model: Config  # `model` (lm-eval's type) and `model_args`
+    settings: Config
     shard: str | None = None  # `I/N` of a shard
 
     @property
@@ -112,7 +113,7 @@ class Session(_Record):
 
     started: str  # local time
     host: str  # name of the machine
-    model_args: dict[str, Any] = Field(default_factory=dict)  # all of them, secrets as digests
+    model_args: Config = Field(default_factory=dict)  # all of them, secrets as digests
     #: of Python and of the packages that answers and scores depend on
     versions: dict[str, str] = Field(default_factory=dict)
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.runs.chain import ChainedFile, ChainedLog, Seal
 
 __all__ = ["Intent", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outcomes"]
@@ -40,9 +41,9 @@ class Stored:
     entry: Entry
     at: float = 0.0
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """As it is stored; what is empty is left out."""
-        about: dict[str, Any] = {"key": self.key, "document": self.document}
+        about: Json = {"key": self.key, "document": self.document}
         if isinstance(self.entry, Answer):
             about["response"] = self.entry.text
             rest = _filled(self.entry, "text", "usage")
@@ -68,12 +69,12 @@ class Stored:
         return cls(key, document, _entry(record), at)
 
 
-def _filled(entry: Answer | Fault, *but: str) -> dict[str, Any]:
+def _filled(entry: Answer | Fault, *but: str) -> Json:
     values = {item.name: getattr(entry, item.name) for item in fields(entry) if item.name not in but}
     return {name: value for name, value in values.items() if value not in ("", None)}
 
 
-def _usage_record(usage: Usage) -> dict[str, Any]:
+def _usage_record(usage: Usage) -> Json:
     found = {name: value for name, value in asdict(usage).items() if value is not None}
     if found["counted"]:
         del found["counted"]
@@ -94,7 +95,7 @@ def _entry(record: Mapping[str, Any]) -> Entry:
     return Intent(float(record["intent"]))
 
 
-def _known(kind: type[Answer] | type[Fault], record: Mapping[str, Any], *but: str) -> dict[str, Any]:
+def _known(kind: type[Answer] | type[Fault], record: Mapping[str, Any], *but: str) -> Json:
     return {
         item.name: record[item.name] for item in fields(kind) if item.name not in but and item.name in record
     }

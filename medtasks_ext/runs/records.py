@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
     from medtasks_ext.prompts.dialogue import Turn
+    from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.rows.points import Point
+    from medtasks_ext.stats.bootstrap import IntervalRecord
 
 
 class _Document(TypedDict):
@@ -77,16 +80,16 @@ class _AnyTask(TypedDict):
     task: str
     version: str
     n: int
-    loaded: dict[str, Any]
+    loaded: LoadedRecord
     cut: dict[str, int]
     tokens: dict[str, int] | None
 
 
 class _TaskRecord(_AnyTask):
     metrics: dict[str, Any]
-    intervals: dict[str, dict[str, Any]]
+    intervals: dict[str, IntervalRecord]
     conditions: dict[str, Any]
-    config: dict[str, Any]
+    config: Config
 
 
 class TaskRecord(_TaskRecord, total=False):

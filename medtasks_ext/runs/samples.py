@@ -7,7 +7,9 @@ from array import array
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
 
 from medtasks_ext.errors import MedtasksError
 
@@ -38,9 +40,16 @@ def iter_samples(path: Path, *, remedy: str = RESCORE) -> Iterator[Sample]:
         raise MedtasksError("no such file", where=path, remedy=remedy) from None
 
 
+def _read(line: bytes) -> Any:
+    try:
+        return from_json(line)  # in half the time
+    except ValueError:  # what it refuses, such as half of a surrogate pair, may be sound
+        return json.loads(line)
+
+
 def _sample(line: bytes, number: int, path: Path, remedy: str) -> Sample:
     try:
-        sample: Sample = json.loads(line)
+        sample: Sample = _read(line)
         sound = isinstance(sample["doc"], dict) and isinstance(sample["doc_id"], int)
     except (ValueError, KeyError, TypeError):
         sound = False

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from medtasks_ext.egress import shown_url
+from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.secret_values import note
 
 #: Parts of names whose values are secrets, whole words between `_`, `-` and changes of case.
@@ -87,7 +88,7 @@ def dropped_secrets(content: Any) -> Any:
     return content
 
 
-def without_login(config: dict[str, Any]) -> dict[str, Any]:
+def without_login(config: Config) -> Config:
     """lm-eval's record of a task's configuration, which holds all model arguments under `metadata`."""
     parts = ("generation_kwargs", "metadata")
     return {**config, **{name: dropped_secrets(config[name]) for name in parts if name in config}}
@@ -113,7 +114,7 @@ def _bare(url: str, salt: str) -> str:
     )
 
 
-def model_arguments(arguments: Mapping[str, Any], salt: str) -> dict[str, Any]:
+def model_arguments(arguments: Mapping[str, Any], salt: str) -> Config:
     """Model arguments as they are recorded: plain JSON without secrets."""
-    plain: dict[str, Any] = json.loads(json.dumps(without_secrets(dict(arguments), salt), default=str))
+    plain: Config = json.loads(json.dumps(without_secrets(dict(arguments), salt), default=str))
     return plain

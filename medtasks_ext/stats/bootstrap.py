@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -200,13 +200,32 @@ def mean_over_tasks(values: Sequence[Array]) -> Array:
     return means
 
 
+class OfficialInterval(TypedDict):
+    """BRIDGE's own interval: of the mean of the resamples."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class IntervalRecord(TypedDict):
+    """The interval of a metric, as results record it."""
+
+    interval_low: float | None  # None where there are fewer than two units
+    interval_high: float | None
+    interval_method: str  # how it was taken, in words
+    resamples: int
+    clusters: NotRequired[int]  # how many there are, where several questions share what they are about
+    t_interval_of_bootstrap_mean: NotRequired[OfficialInterval]
+
+
 def task_intervals(
     samples: Sequence[Mapping[str, Any]],
     aggregations: Mapping[str, Callable[..., Any]],
     dataset: str,
     *,
     official: bool,
-) -> tuple[dict[str, dict[str, Any]], Array | None]:
+) -> tuple[dict[str, IntervalRecord], Array | None]:
     """The intervals of one task as results record them, and its score on each resample.
 
     Args:
@@ -216,9 +235,8 @@ def task_intervals(
         official: add BRIDGE's own interval.
 
     Returns:
-        Metric -> `interval_low`, `interval_high`, `interval_method`, `resamples`, and `clusters` where
-        several questions share what they are about; low and high are None where there are fewer than two
-        units. The score on the resamples is None then, or without gold.
+        Metric -> its interval. The score on the resamples is None where there are fewer than two units, or
+        without gold.
     """
     counts = counts_of(samples, aggregations)
     resampled = resample(counts, dataset)
@@ -233,7 +251,7 @@ def task_intervals(
     return records, resampled["score"].values if "score" in resampled else None
 
 
-def interval_record(interval: Interval | None, clusters: int | None = None) -> dict[str, Any]:
+def interval_record(interval: Interval | None, clusters: int | None = None) -> IntervalRecord:
     """A percentile interval, or that there is none, as results record it.
 
     Args:
@@ -241,15 +259,17 @@ def interval_record(interval: Interval | None, clusters: int | None = None) -> d
         clusters: how many there are, if clusters of documents were drawn.
     """
     method, drawn = (METHOD, "documents") if clusters is None else (METHOD_OF_CLUSTERS, "clusters")
-    return {
-        "interval_low": interval and interval.low,
-        "interval_high": interval and interval.high,
+    record: IntervalRecord = {
+        "interval_low": interval.low if interval else None,
+        "interval_high": interval.high if interval else None,
         "interval_method": method if interval else f"none: fewer than two {drawn}",
         "resamples": RESAMPLES if interval else 0,
-        **({} if clusters is None else {"clusters": clusters}),
     }
+    if clusters is not None:
+        record["clusters"] = clusters
+    return record
 
 
-def _official(values: Array) -> dict[str, float]:
+def _official(values: Array) -> OfficialInterval:
     interval = t_interval_of_bootstrap_mean(values)
     return {"mean": float(np.mean(values)), "low": interval.low, "high": interval.high}

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lm_eval.api.metrics import mean as lm_eval_mean
 
 from medtasks_ext.stats.statistic import Statistic, mean
 
@@ -48,6 +47,8 @@ def statistic_of(aggregation: Callable[..., Any]) -> Statistic | None:
     """The statistic of an aggregation of a task; None for a plain function, which cannot be resampled."""
     if isinstance(aggregation, Statistic):
         return aggregation
+    from lm_eval.api.metrics import mean as lm_eval_mean  # loads all of its metrics
+
     return mean if aggregation is lm_eval_mean else None
 
 

@@ -33,18 +33,28 @@ class Ranking:
 def ranks(scores: ArrayLike) -> Array:
     """Ranks in each column, 1 for the highest score, ties with their mean rank.
 
+    As `scipy.stats.rankdata` gives them; the import of `scipy.stats` takes longer than all ranks of a report.
+
     Args:
         scores: (models,) or (models, resamples).
 
     Raises:
         ValueError: a score is not finite.
     """
-    from scipy.stats import rankdata
-
     scores = np.asarray(scores, dtype=float)
     if not np.isfinite(scores).all():
         raise ValueError("a score is missing; rank models on what all of them have")
-    ranks: Array = rankdata(-np.round(scores, _DIGITS), axis=0)
+    losses = -np.round(scores, _DIGITS)
+    order = np.argsort(losses, axis=0)
+    ordered = np.take_along_axis(losses, order, axis=0)
+    place = np.arange(len(losses)).reshape(-1, *[1] * (losses.ndim - 1))
+    begins = np.ones(losses.shape, dtype=bool)  # whether a place is the first of its score
+    begins[1:] = ordered[1:] != ordered[:-1]
+    ends = np.roll(begins, -1, axis=0)  # the place before the first of the next score; the last place
+    first = np.maximum.accumulate(np.where(begins, place, 0), axis=0)
+    last = np.minimum.accumulate(np.where(ends, place, len(losses))[::-1], axis=0)[::-1]
+    ranks = np.empty(losses.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=0)
     return ranks
 
 

@@ -22,6 +22,7 @@ from medtasks_ext.runs.samples import RESCORE
 from medtasks_ext.stats.counts import counts_of, question_of, statistic_of
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.runs.records import Sample
 
 Method = Literal["right_or_wrong", "micro_f1", "judged"]
@@ -137,7 +138,7 @@ def _grade_task(name: str, runs: Sequence[RunResults], registry: Registry) -> Gr
 # ---------------------------------------------------------------------- what the runs say
 
 
-def _check_alike(task: str, runs: Sequence[RunResults]) -> dict[str, Any]:
+def _check_alike(task: str, runs: Sequence[RunResults]) -> LoadedRecord:
     """What the runs loaded for a task, after making sure that it is the same and complete."""
     for run in runs:
         if task not in run.tasks:
@@ -153,7 +154,7 @@ def _check_alike(task: str, runs: Sequence[RunResults]) -> dict[str, Any]:
                 where=run.folder,
                 remedy="run the whole task with this model, without --limit and --samples",
             )
-    first: dict[str, Any] = runs[0].tasks[task]["loaded"]
+    first = runs[0].tasks[task]["loaded"]
     for run in runs[1:]:
         loaded = run.tasks[task]["loaded"]
         if loaded["rows_hash"] != first["rows_hash"]:
@@ -166,7 +167,7 @@ def _check_alike(task: str, runs: Sequence[RunResults]) -> dict[str, Any]:
     return first
 
 
-def _same_documents(name: str, loaded: Mapping[str, Any], registry: Registry) -> list[str]:
+def _same_documents(name: str, loaded: LoadedRecord, registry: Registry) -> list[str]:
     """Strategies with the same documents in the same order.
 
     Rows that are held out as shots are missing among the documents. Where the source has a pool, none are.

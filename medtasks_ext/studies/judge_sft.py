@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, 
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes, numbered_lines, write_json
+from medtasks_ext.jsonfile import Json, json_bytes, numbered_lines, write_json
 from medtasks_ext.judge.protocol import AXIS
 from medtasks_ext.judge.scoring_point import FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.registry.tasks import describe
@@ -180,7 +180,7 @@ def point_texts(case: Case, point: Point) -> dict[str, str]:
     return shown_for_point(case.question, point.text, case.answer)
 
 
-def training_row(case: Case, point: Point, met: bool) -> dict[str, Any]:
+def training_row(case: Case, point: Point, met: bool) -> Json:
     """One row of TRL's conversational prompt-completion format; `case` and `point` say where it is from."""
     rubric, texts = point_rubric(), point_texts(case, point)
     return {
@@ -231,7 +231,7 @@ class Split:
     #: side -> its cases with the decisions of experts alone, in random order
     cases: dict[Side, list[Case]] = field(default_factory=dict)
     #: side -> its training rows, in random order
-    rows: dict[Side, list[dict[str, Any]]] = field(default_factory=dict)
+    rows: dict[Side, list[Json]] = field(default_factory=dict)
     n_questions: dict[Side, int] = field(default_factory=dict)  # side -> distinct questions
 
 
@@ -295,7 +295,7 @@ def _rank(seed: int, name: str) -> bytes:
     return sha256(f"{seed} {name}".encode()).digest()
 
 
-def write_split(folder: Path, split: Split, test_share: float, seed: int) -> dict[str, Any]:
+def write_split(folder: Path, split: Split, test_share: float, seed: int) -> Json:
     """Write `train.jsonl`, `test.jsonl`, `test_cases.jsonl` and `split.json`; returns what the last holds."""
     folder.mkdir(parents=True, exist_ok=True)
     for side, rows in split.rows.items():

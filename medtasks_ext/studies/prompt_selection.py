@@ -22,7 +22,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.suites import TERMS, vocabulary
 from medtasks_ext.registry.tasks import describe
-from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.registry.yamlfile import Config, read_yaml
 from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.sources import find_origin, load_rows
@@ -57,7 +57,7 @@ class Candidate(Strict):
     """One wording: what differs from the task's own prompt."""
 
     name: str = Field(pattern=r"^[a-z0-9]+$")  # how tasks and tables name it
-    prompt: dict[str, Any] = {}  # keys of the task file's `prompt`; none for the task's own words
+    prompt: Config = {}  # keys of the task file's `prompt`; none for the task's own words
 
 
 class Candidates(Strict):

@@ -13,6 +13,7 @@ from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.files import Row
     from medtasks_ext.studies.difficulty import Grading
 
 #: The label that documents carry themselves (MLB's 64 secondary departments).
@@ -58,7 +59,7 @@ def strata_of(grading: Grading, dataset: Dataset, column: str, file: Path | None
     return found
 
 
-def _own_rows(grading: Grading, dataset: Dataset) -> tuple[Sequence[dict[str, Any]], str]:
+def _own_rows(grading: Grading, dataset: Dataset) -> tuple[Sequence[Row], str]:
     spec = dataset_spec(dataset.blocks, where=dataset.file)
     if any(schema.each or "id" in schema.fields for schema in spec.rows.schemas):
         raise MedtasksError(

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.browser.axe import LOOKS, violations
 from tests.human.conftest import MODELS, TASK, key_of, read
 
 HOSTILE = (
@@ -168,6 +169,24 @@ def test_nothing_is_wider_than_the_screen(export, browse):
             assert len(set(tops)) == 3 - columns
             ink = browser.js("getComputedStyle(document.body).color.match(/\\d+/g).map(Number)")
             assert (sum(ink) > 384) == dark
+
+
+def test_axe_finds_no_barrier_in_any_form(export, queue, runs, browse, medtasks):
+    pages = [export("-n", 2, "--experts", 1) / "expert_1.html"]
+    rated = ("--kind", "likert", "--tasks", TASK, "-n", 2, "--experts", 1, "-o", "ratings")
+    assert medtasks("human", "export", MODELS[0], *rated).code == 0
+    assert medtasks("human", "export", "--kind", "points", queue, "-o", "points").code == 0
+    assert medtasks("human", "export", "medhelm", "--kind", "survey", "-o", "survey").code == 0
+    pages += [
+        page for folder in ("ratings", "points", "survey") for page in sorted((runs / folder).glob("*.html"))
+    ]
+    assert len(pages) >= 4
+    browser = browse()
+    for page in pages:
+        for width, dark in LOOKS:
+            browser.screen(width, 900, dark=dark, phone=width < 500)
+            browser.open(page)
+            assert violations(browser) == [], (page, width, dark)
 
 
 def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.browser.axe import LOOKS, violations
 from tests.browser.report_page import PARTS, address_of, go, leaderboard, on_all, open_tables, texts, whole
 
 HOSTILE = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> &amp; 中文 "\'\\'
@@ -440,3 +441,18 @@ def test_scores_by_label_are_drawn_counted_and_said_whose_labels_they_are(show, 
 def test_a_report_without_labels_has_no_part_for_them(show):
     browser = show("")
     assert "Labels" not in texts(browser, "#views a")
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_axe_finds_no_barrier_in_any_part(show, report, width, dark):
+    browser = show("", of=labelled(report), width=width, dark=dark)
+    label = report["entries"][0]["label"]
+    for address in (
+        *PARTS,
+        "labels?suite=mlb",
+        "task/bridge_mie",
+        f"model/{label}",
+        "leaderboard?suite=&strategy=",
+    ):
+        go(browser, address)
+        assert violations(browser) == [], address

@@ -9,6 +9,7 @@ import pytest
 from medtasks_ext.registry import registry
 from medtasks_ext.report.site.gather import gather_site
 from medtasks_ext.report.site.write import write_site
+from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import Chromium, find_chromium
 from tests.submissions.made import write_submission
 
@@ -105,6 +106,13 @@ def test_every_kind_of_page_is_drawn_without_network_complaint_or_overflow(opene
         assert browser.complaints() == [] and browser.requests() == [], name
         assert browser.js("document.documentElement.scrollWidth <= innerWidth"), name
         assert "INVENTED" in browser.js("document.querySelector('.banner').innerText")
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_axe_finds_no_barrier_on_any_page(opened, site, width, dark):
+    model = next((site / "models").glob("org-best-8b-*")).name
+    for name in ("index.html", "bridge.html", "mlb.html", "across.html", "about.html", f"models/{model}"):
+        assert violations(opened(name, width=width, dark=dark)) == [], name
 
 
 def test_only_what_was_asked_alike_is_ranked_together(opened):

@@ -9,6 +9,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.view.bundle import write_bundle
 from medtasks_ext.report.view.server import ViewServer
 from medtasks_ext.report.view.viewer import Viewer
+from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import Chromium, find_chromium
 from tests.browser.report_page import address_of, on_all, texts, whole
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
@@ -308,6 +309,14 @@ def test_nothing_is_wider_than_the_screen_and_nothing_overlaps(show, width, dark
         assert browser.js("document.documentElement.scrollWidth <= innerWidth"), address
         overlapping = browser.js(OVERLAPPING)
         assert overlapping == [], address
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_axe_finds_no_barrier_in_any_view(show, width, dark):
+    browser = show(width=width, dark=dark)
+    for address in VIEWS:
+        go(browser, address)
+        assert violations(browser) == [], address
 
 
 def test_on_a_phone_a_document_takes_the_place_of_the_list(show):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 
 import pytest
@@ -55,6 +56,13 @@ def run(medtasks, ran, monkeypatch):
         (("data", "where", "bridge_mednli"), "medtasks data check"),
         (("data", "template", "bridge_mednli", "-o", "own"), "medtasks data check own"),
         (("prompts", "status"), "medtasks prompts"),
+        (("data", "status", "bridge_zh"), "medtasks data"),
+        (("ls", "--groups", "bridge"), "medtasks ls NAME"),
+        (("ls", "--taxonomy"), "medtasks ls GROUP"),
+        (("judge-eval", "--published"), "medtasks judge-eval CASES"),
+        (("view", "a", "-o", "answers"), "open this file"),
+        (("reproduce", "bridge:tables3"), "medtasks reproduce bridge:tables3 RUN -o atlas"),
+        (("reproduce", "bridge:tables3", "-o", "atlas"), "medtasks reproduce"),
         (("reproduce",), "medtasks reproduce NAME"),
     ],
     ids=lambda part: " ".join(part)[:40] if isinstance(part, tuple) else "",
@@ -96,3 +104,15 @@ def test_no_row_of_a_list_breaks_at_80_columns(medtasks, monkeypatch, command):
     assert len(rows) == 16 and max(map(len, rows)) <= 80
     monkeypatch.delenv("COLUMNS")
     assert max(map(len, medtasks("ls", "bridge_zh").out.splitlines())) > 80
+
+
+@pytest.mark.parametrize("columns", ["70", "80"])
+@pytest.mark.parametrize("command", [("--groups",), ("--tags",), ("--taxonomy",)])
+def test_lists_of_names_fit_the_terminal(medtasks, monkeypatch, command, columns):
+    whole = medtasks("ls", *command)
+    monkeypatch.setenv("COLUMNS", columns)
+    narrow = medtasks("ls", *command)
+    lines = narrow.out.splitlines()
+    assert whole.code == narrow.code == 0 and max(map(len, lines)) <= int(columns)
+    assert set(re.sub(r"\S*…\S*", "", narrow.out).split()) <= set(whole.out.split())
+    assert "…" not in whole.out and ("…" in narrow.out) == ("a wider terminal" in narrow.err)

@@ -171,6 +171,7 @@ def test_fetch_from_no_folder(medtasks, small):
 def test_diff_shows_official_beside_own(medtasks, helm):
     shown = medtasks("prompts", "diff", "medhelm_medec")
     assert shown.code == 0 and "official of crfm_helm-0.5.16" in shown.out
+    assert shown.err.endswith("next: medtasks preview medhelm_medec\n")
     assert any(line.startswith("- ") for line in shown.out.splitlines())
     assert any(line.startswith("+ ") for line in shown.out.splitlines())
     assert "judges:" not in shown.out
@@ -182,7 +183,7 @@ def test_diff_shows_official_beside_own(medtasks, helm):
 
 def test_verify_prints_counts(medtasks, helm):
     shown = medtasks("prompts", "verify", "medhelm")
-    assert shown.code == 0
+    assert shown.code == 0 and shown.err == "next: medtasks prompts diff TASK\n"
     all_of = r"([1-9]\d*) of \1 message lists, ([1-9]\d*) of \2 of judges, 37 of 37 budgets, 37 of 37 stop"
     assert re.search(all_of, shown.out)
     assert medtasks("prompts", "verify", "medhelms").code == 2

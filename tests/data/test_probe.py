@@ -82,4 +82,6 @@ def test_datasets_with_terms_are_not_tried_and_others_have_no_line(served, tmp_p
 
 def test_the_workflow_calls_the_module():
     text = Path(ROOT / ".github/workflows/sources.yml").read_text()
-    assert "python -m medtasks_ext.data.probe docs/catalogue/sources.csv" in text and "schedule:" in text
+    assert (
+        "python -m medtasks_ext.data.probe --pin docs/catalogue/sources.csv" in text and "schedule:" in text
+    )

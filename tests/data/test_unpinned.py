@@ -1,6 +1,7 @@
 """Files that nobody has pinned: said so, recorded at first use, refused with other content later."""
 
 import csv
+import hashlib
 import io
 import json
 import shutil
@@ -9,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from medtasks_ext.data import probe
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.tasks import forget
 from medtasks_ext.rows.missing import source_of
 from tests.conftest import declare_suites
 from tests.rows.hub_server import Hub
@@ -141,8 +144,38 @@ def test_fetch_says_it_and_status_counts_it(medtasks, hub):
     assert said == {URL: True, BRANCH: True, COMMIT: False}
     status = json.loads(medtasks("data", "status", URL, BRANCH, COMMIT, "--json").out)
     assert all(item["here"] for item in status)
+    assert [item["pinned"] for item in status] == [False, False, True]
+    printed = medtasks("data", "status", URL, BRANCH, COMMIT).out
+    assert printed.count("unpinned: ") == 2 and "; 2 not pinned, recorded at first use" in printed
 
 
 def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks, hub):
     outcome = medtasks("data", "fetch", PINNED)
     assert outcome.code == 1 and "sends other content than is pinned" in outcome.err
+
+
+def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
+    root = tmp_path / "tasks"
+    files = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "task.yaml" for key in KEYS), strict=True))
+    before = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
+    names, commit = [URL, BRANCH, COMMIT], "d" * 40
+    hub.commits = {"main": commit}
+    hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
+    assert probe.main([str(tmp_path / "sources.csv"), *names]) == 0
+    assert {name: file.read_text(encoding="utf-8") for name, file in files.items()} == before  # not asked for
+    assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
+    after = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
+    assert {name for name in names if after[name] != before[name]} == {URL, BRANCH}
+    assert set(after[BRANCH].splitlines()) - set(before[BRANCH].splitlines()) == {f"    revision: {commit}"}
+    digest = hashlib.sha256(as_csv(rows_of(URL))).hexdigest()
+    new = [line for line in after[URL].splitlines() if line not in before[URL].splitlines()]
+    assert new[0] == "    digests:" and new[1].endswith(f": sha256:{digest}") and len(new) == 2
+    forget()
+    assert UNPINNED not in medtasks("data", "where", *names).out
+    assert "not pinned" not in medtasks("data", "status", *names).out
+    assert medtasks("validate", URL, BRANCH).code == 0
+    assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
+    assert {name: file.read_text(encoding="utf-8") for name, file in files.items()} == after
+    shutil.rmtree(tmp_path / "cache")
+    change(hub, "sct_cleaned_full.csv", lambda text: text.replace(b" the ", b" a "))
+    assert "sends other content than is pinned" in medtasks("data", "fetch", URL).err

@@ -66,7 +66,7 @@ def test_verdicts_become_rates_agreement_and_outcomes(review, medtasks, tmp_path
             lambda row, question, rows=rows, number=number: opinion(number, rows[row]["about"]),
         )
     done = medtasks("human", "ingest", *folder.glob("*.csv"), "--key", folder / "key.json", "-o", "out")
-    assert done.code == 0, done.text
+    assert done.code == 0 and "  read out/items.csv and mend the items\n" in done.err, done.text
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     found = {(row["task"], row["criterion"]): row for row in results["criteria"]}
     answer = found[CHOICE, "answer"]

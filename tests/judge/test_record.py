@@ -324,3 +324,24 @@ def test_the_lease_of_a_judge_that_was_killed_is_taken_over(run, jury, medtasks,
 def test_a_folder_that_holds_no_run_stays_as_it_is(jury, medtasks, tmp_path):
     outcome = medtasks("judge", "nowhere", "--jury", jury("one"))
     assert outcome.code == 2 and "no such file" in outcome.err and not (tmp_path / "nowhere").exists()
+
+
+def test_another_model_than_was_asked_for_is_named(run, jury, medtasks, server):
+    folder = run("qa")
+
+    def script(asked, seen):
+        message = {"content": verdict(asked.axes, 4)}
+        model = "small-one" if asked.model == "two" else "one"
+        return Reply(body=json.dumps({"model": model, "choices": [{"message": message}]}))
+
+    server.script = script
+    outcome = medtasks("judge", "run", "--jury", jury("one", "two", "three"))
+    assert outcome.code == 0
+    said = [line for line in outcome.text.splitlines() if "answered as" in line]
+    assert [line.split(":")[0] for line in said] == ["! judge two", "! judge three"]
+    assert "asked for two" in said[0] and "answered as small-one" in said[0]
+    kept = {(item["judge"], item.get("served", "")) for item in judgements(folder)}
+    assert kept == {("one", ""), ("two", "small-one"), ("three", "one")}
+    scores = json.loads((folder / "judgements" / f"{TASK}.json").read_text())
+    assert scores["served"] == {"two": ["small-one"], "three": ["one"]}
+    assert "answered as small-one" in medtasks("judge", "run", "--jury", jury("one", "two", "three")).text

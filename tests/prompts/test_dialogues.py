@@ -195,7 +195,7 @@ def test_a_template_that_refuses_the_turns_is_named(line):
         raise jinja2.TemplateError("Conversation roles must alternate user/assistant")
 
     task = line(TALK)
-    with pytest.raises(MedtasksError, match=r"refuses the turns of document 0: Conversation roles"):
+    with pytest.raises(MedtasksError, match=r"refuses the turns of test row 1: Conversation roles"):
         task.fewshot_context(task.eval_docs[0], 0, apply_chat_template=True, chat_template=refuse)
 
 

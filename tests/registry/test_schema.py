@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 from dataclasses import fields
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from jsonschema import Draft7Validator
 from lm_eval.config.task import TaskConfig
 
+from medtasks_ext.judge.jury import Judge
 from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.yamlfile import yaml_text
@@ -64,16 +66,16 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
     assert explained["max_test"]["description"].startswith("evaluate at most this many test rows")
 
 
-def test_the_documentation_names_every_key_of_the_record():
-    text = (
-        (ROOT / "docs" / "metadata.md")
-        .read_text(encoding="utf-8")
-        .split("## Tasks and suites of your own")[0]
-    )
-    for model, part in zip((Metadata, Suite), text.split("## A suite"), strict=True):
-        rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
-        documented = {key for row in rows for key in row.replace("`", "").replace(" ", "").split(",")}
-        assert documented == set(model.model_fields)
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [("`about` of a task file", Metadata), ("`suite.yaml`", Suite), ("A jury file", Judge)],
+)
+def test_the_documentation_explains_every_key(heading, model):
+    text = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
+    part = re.split(r"\n#{2,3} ", text.split(f"\n## {heading}\n")[1].lstrip("\n #"))[0]
+    rows = [line.split(" | ") for line in part.splitlines() if re.match(r"\| \**`", line)]
+    explained = {row[0].strip("| *`") for row in rows if row[1].strip()}
+    assert explained == set(model.model_fields)
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def test_every_block_has_figures_and_those_that_are_printed_come_out(suite, name
     item = atlases()[suite].items[name]
     cells = cells_of(item, data_of(suite))
     assert holds(item, cells), largest_deviation(cells)
-    assert bool(cells) == (item.statistic != "departments")  # which own runs alone have
+    assert bool(cells) == (item.statistic not in ("departments", "levels"))  # which own runs alone have
     if item.printed and item.statistic in ("group_scores", "win_rates"):
         printed = [cell for cell in cells if cell.printed is not None]
         with_row = {row[item.printed.row] for row in read(item.printed.file)}
@@ -189,7 +189,9 @@ def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path, mo
     table = pl.read_csv(folder / "bridge_tables4.csv")
     assert (table["printed"] - table["recomputed"]).abs().max() < 0.051
     everything = pl.read_parquet(folder / "atlas.parquet")
-    assert set(everything["item"]) == {f"{suite}:{name}" for suite, name in BLOCKS} - {"mlb:table2"}
+    assert set(everything["item"]) == {f"{suite}:{name}" for suite, name in BLOCKS} - {
+        *("mlb:table2", "mlb:difficulty"),  # of own runs alone
+    }
     claim = everything.filter((pl.col("item") == "bridge:claims") & (pl.col("row") == "best in French"))
     assert claim["printed_words"].item() == claim["recomputed_words"].item() == "Qwen2.5-72B-Instruct"
     tex = (folder / "medhelm_table1.tex").read_text()
@@ -282,6 +284,26 @@ def two_runs(medtasks, data_dir):
     for model in ("oracle", "random-label"):
         command = ("run", "--model", model, "--tasks", REFERRALS, "--output_path", model)
         assert medtasks(*command).code == 0
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+OWN = "Qwen/Qwen2.5-7B-Instruct"
+
+
+def texts_of(picture):
+    """The texts of an SVG, each once, in their order."""
+    nodes = ElementTree.parse(picture).getroot().iter(f"{SVG}text")
+    return dict.fromkeys("".join(node.itertext()) for node in nodes)
+
+
+def marks_of(picture, kind):
+    """The paths of an SVG's marks of a kind, those of the legend left out."""
+    return [
+        path
+        for group in ElementTree.parse(picture).getroot().iter(f"{SVG}g")
+        if group.get("class", "").startswith(f"mark-{kind} role-mark")
+        for path in group.findall(f"{SVG}path")
+    ]
 
 
 def own_figures(folder, block):
@@ -423,6 +445,89 @@ def test_own_questions_have_dimensions_and_departments(medtasks, data_dir, tmp_p
     found = own_figures(tmp_path / "out", "mlb_table2")
     assert found["Internal Medicine, Cardiology", "oracle"] == (1, "1 tasks, 5 documents")
     assert found["Pediatrics", "oracle"] == (1, "1 tasks, 3 documents")
+
+
+def test_own_runs_are_scored_and_drawn_by_level_of_difficulty(medtasks, data_dir, tmp_path):
+    pytest.importorskip("vl_convert")
+    levels = ["easy"] * 6 + ["hard"] * 2
+    rows = [
+        {
+            "question": f"第{n}题：首选哪一项？",
+            "options": ["甲", "乙", "丙", "丁", "戊"],
+            "answer": [n % 5],
+            "difficulty": level,
+        }
+        for n, level in enumerate(levels)
+    ]
+    write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", rows)
+    for model in ("oracle", "random-label"):
+        run = ("run", "--model", model, "--tasks", "mlb_maguidance", "--output_path", model)
+        assert medtasks(*run).code == 0
+    assert medtasks("reproduce", "mlb:difficulty", "oracle", "random-label", "-o", "out").code == 0
+    found = own_figures(tmp_path / "out", "mlb_difficulty")
+    # each question is asked in three orders of its options
+    assert found["oracle", "easy"] == (100, "1 tasks, 18 documents") and found["oracle", "hard"][0] == 100
+    shown = texts_of(tmp_path / "out" / "mlb_difficulty.svg")
+    assert {"oracle", "random-label", "easy", "hard"} <= shown.keys()
+    assert {f"{value:.1f}" for value, _ in found.values()} <= shown.keys()
+    # as the report has it
+    medtasks("report", "oracle", "random-label", "--published", "none", "-o", "page")
+    table = pl.read_csv(tmp_path / "page" / "labels.csv").filter(pl.col("axis") == "difficulty")
+    assert {(row["entry"], row["value"]): pytest.approx(100 * row["score"]) for row in table.to_dicts()} == {
+        place: value for place, (value, _) in found.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"), [("tables5", {"English", "Russian"}), ("tables3", {"zero-shot"})]
+)
+def test_own_rows_are_drawn_with_the_figures_of_the_table(medtasks, tmp_path, name, columns):
+    """A heat map and dots: what was asked of a part of the tasks alone carries a mark."""
+    pytest.importorskip("vl_convert")
+    write_run(tmp_path / "run", OWN, {TASK: [1.0, 0.0, 1.0, 1.0], OTHER: [1.0, 0.0, 0.0, 0.0]})
+    assert medtasks("reproduce", f"bridge:{name}", "run", "-o", "out").code == 0
+    found = own_figures(tmp_path / "out", f"bridge_{name}")
+    assert {row for row, _ in found} == {OWN} and {column for _, column in found} >= columns
+    shown = texts_of(tmp_path / "out" / f"bridge_{name}.svg")
+    assert f"{OWN} *" in shown and any("* see the table's note" in text for text in shown)
+    if name == "tables5":
+        assert {f"{value:.1f}" for value, _ in found.values()} <= shown.keys()
+        table = pl.read_csv(tmp_path / "out" / "bridge_tables5.csv", infer_schema_length=None)
+        columns = table["column"].unique(maintain_order=True).to_list()
+        assert [text for text in shown if text in columns] == columns  # whatever the run lacks
+
+
+def test_an_own_point_stands_at_its_score_and_beats_nobody_that_was_asked_more(medtasks, tmp_path):
+    pytest.importorskip("vl_convert")
+    write_run(tmp_path / "run", OWN, {TASK: [1.0, 1.0, 1.0, 0.0], OTHER: [1.0, 0.0, 1.0, 1.0]})
+    assert medtasks("reproduce", "bridge:fig3b", "run", "-o", "out").code == 0
+    assert medtasks("reproduce", "bridge:fig3b", "-o", "without").code == 0
+    score, note = own_figures(tmp_path / "out", "bridge_fig3b")[OWN, "score"]
+    assert (score, note) == (75, "2/87 tasks, asked otherwise")
+    picture = tmp_path / "out" / "bridge_fig3b_size.svg"
+    assert f"{OWN} ({note})" in texts_of(picture)
+    points = [
+        (float(path.get("transform").removesuffix(")").partition(",")[2]), path.get("fill"))
+        for path in marks_of(picture, "symbol")
+    ]
+    table = pl.read_csv(tmp_path / "out" / "bridge_fig3b.csv", infer_schema_length=None).filter("point")
+    sized = set(table.filter((pl.col("column") == "size") & pl.col("recomputed").is_not_null())["row"])
+    known = table.filter((pl.col("column") == "score") & pl.col("row").is_in(sized) & (pl.col("row") != OWN))
+    fills = [fill for _, fill in points]
+    [own] = [height for height, fill in points if fills.count(fill) == 1]
+    heights = sorted((height for height, fill in points if fills.count(fill) > 1), reverse=True)
+    scores = sorted(known["recomputed"].to_list())
+    assert len(heights) == len(scores)
+    step, start = np.polyfit(scores, heights, 1)  # the height on the page is linear in the score
+    assert start + step * 75 == pytest.approx(own, abs=0.01)
+    assert np.polyval([step, start], scores) == pytest.approx(heights, abs=0.01)
+    # the line of those that nothing smaller beats is that of the published models
+    corners = [
+        path.get("d").count("L")
+        for folder in ("out", "without")
+        for path in marks_of(tmp_path / folder / picture.name, "line")
+    ]
+    assert len(corners) == 2 and corners[0] == corners[1] > 4
 
 
 def test_a_figure_that_does_not_come_out_is_an_error(medtasks, tmp_path, monkeypatch):

@@ -237,7 +237,8 @@ def test_what_is_not_there_is_named_with_what_is_near(viewer, runs):
         Viewer([runs[0].parent / "onee"], registry())
     (runs[0] / f"samples_{LABEL}.jsonl").unlink()
     viewer = Viewer([runs[0]], registry())
-    assert any("samples" in fault.where and "rescore" in fault.remedy for fault in viewer.faults)
+    missing = f"samples_{LABEL}.jsonl is missing"
+    assert any(missing in fault.what and "rescore" in fault.remedy for fault in viewer.faults)
     assert LABEL not in viewer.datasets and EVENTS in viewer.datasets
 
 

@@ -24,6 +24,7 @@ class Hub:
         self.faults: dict[str, str | int | list] = {}
         self.asked: Counter[str] = Counter()  # downloads by path, HEAD requests aside
         self.headers: list[dict[str, str]] = []  # of downloads
+        self.commits: dict[str, str] = {}  # branch -> its commit
         self.done = threading.Event()  # connections that stall end with the server
         hub = self
 
@@ -86,7 +87,8 @@ class Hub:
             start = 0
         request.send_response(206 if start else 200)
         if "/resolve/" in request.path:
-            request.send_header("X-Repo-Commit", request.path.split("/resolve/")[1].split("/")[0])
+            revision = request.path.split("/resolve/")[1].split("/")[0]
+            request.send_header("X-Repo-Commit", self.commits.get(revision, revision))
             request.send_header("ETag", f'"{self._etag(request.path, content)}"')
         if start:
             request.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")

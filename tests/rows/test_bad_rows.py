@@ -156,7 +156,11 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("instruction_role: system", "instruction_rol: system", "prompt.instruction_rol: unknown key"),
+        (
+            "  instruction: |-",
+            "  instruction_rol: system\n  instruction: |-",
+            "prompt.instruction_rol: unknown key",
+        ),
         ("    {{ strategy }}\n", "", "place {{ strategy }}"),
         ("answer_format.labels", "answer_formt.labels", "'answer_formt' is undefined"),
         ("{{ answer_format", "{% answer_format", " template "),

@@ -1,8 +1,11 @@
 """`medtasks export bridge`: the folder that the leaderboard takes."""
 
 import json
+import shutil
 
 import pytest
+
+from medtasks_ext.registry.folders import tasks_folder
 
 RUN = ("run", "--model", "oracle", "--output_path", "run", "--tasks")
 
@@ -61,3 +64,20 @@ def test_what_is_no_full_run_on_official_rows_is_refused(medtasks, chip_ctc, mor
 def test_a_folder_that_is_no_run_is_named(medtasks):
     assert "no such file" in medtasks("export", "bridge", "nowhere").err
     assert "use: bridge" in medtasks("export", "mlb", "nowhere").err
+
+
+def test_a_dataset_that_is_not_the_papers_is_named(medtasks, data_dir, tmp_path, monkeypatch):
+    built_in, root = tasks_folder() / "bridge", tmp_path / "tasks" / "bridge"
+    shutil.copytree(built_in / "mednli", root / "later")
+    shutil.copy(built_in / "suite.yaml", root)
+    file = root / "later" / "task.yaml"
+    said = file.read_text().replace("mednli\n", "later\n")
+    columns = "rows:\n  schemas:\n    - columns: [id, input, output]\n"
+    file.write_text(said.replace("rows:\n", columns, 1))
+    rows = data_dir / "bridge" / "later" / "test.jsonl"
+    rows.parent.mkdir(parents=True)
+    shutil.copy(built_in / "mednli" / "sample.jsonl", rows)
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root.parent))
+    medtasks(*RUN, "bridge_later")
+    outcome = medtasks("export", "bridge", "run", "-o", "out", "--own-words")
+    assert outcome.code == 2 and "bridge_later is none of the leaderboard's tasks" in outcome.err

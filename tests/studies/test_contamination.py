@@ -245,6 +245,7 @@ def test_models_side_by_side(medtasks, rows, tmp_path, monkeypatch):
     probe("b", "--model_args", "pretrained=org/b,tokens=22")
     outcome = medtasks("contamination", "--table", "all")
     assert outcome.code == 0 and "org/a" in outcome.out and "org/b" in outcome.out
+    assert outcome.err == "next: medtasks report RUN --by all/a\n"
     assert cells(outcome.out)[1:] == ["100.0%", "(8/8)", "0.0%", "(0/8)"]
     assert medtasks("contamination", "--table", "all/b", "all/a").out.index("org/b") < 200
     probe("c", "--model_args", "pretrained=org/c", "--limit", "4")

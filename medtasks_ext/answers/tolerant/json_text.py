@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from medtasks_ext.answers.tolerant.reply import Reply, Span
-from medtasks_ext.jsonfile import MAX_DEPTH, is_deep
+from medtasks_ext.jsonfile import MAX_DEPTH, Json, is_deep
 
 #: nesting of what is read forgivingly, beginnings that turn out to be none, and digits of a number
 MAX_NESTED, MAX_FALSE_STARTS, MAX_DIGITS = 20, 50, 400
@@ -148,8 +148,8 @@ class _Parser:
                 break
         return items
 
-    def _object(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _object(self, depth: int) -> Json:
+        found: Json = {}
         while self.tokens > 0:
             mark = self._peek()
             if mark == "}":

@@ -21,6 +21,8 @@ from medtasks_ext.errors import MedtasksError
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+    from medtasks_ext.registry.yamlfile import Config
+
 DROP: Final = "drop"
 END: Final = "end"
 #: how often to see whether the other side lives, where nothing comes from it
@@ -186,7 +188,7 @@ class PipeFeed:
                 self._next = self._ready.get(timeout=seconds)
 
 
-def _serve(connection: Connection, model_args: dict[str, Any], extra: dict[str, Any]) -> None:
+def _serve(connection: Connection, model_args: Config, extra: Config) -> None:
     """Load the model, then answer until told to end. The target of the process."""
 
     def done(request: Request, outcome: Outcome) -> None:

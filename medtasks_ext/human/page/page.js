@@ -112,7 +112,8 @@ document.getElementById("top").append(
   state,
 );
 
-const about = make("div", { className: "about" });
+const about = make("section", { className: "about" });
+about.setAttribute("aria-label", words.about);
 for (const notice of form.notices) about.append(make("p", { className: "notice", textContent: notice }));
 const introduction = make(
   "details",

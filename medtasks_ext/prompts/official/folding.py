@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import string
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -111,7 +112,7 @@ class Source:
 
     @cached_property
     def _functions(self) -> list[ast.FunctionDef]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
+        return [node for node in _statements(self.tree) if isinstance(node, ast.FunctionDef)]
 
     def taken(self, place: Place, slots: Collection[str]) -> Template:
         """The text at a place, with slots for what rows fill in.
@@ -188,7 +189,7 @@ class Source:
         """
         value: Any = None
         try:
-            for node in ast.walk(self.tree):
+            for node in _statements(self.tree):
                 if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                     if isinstance(target, ast.Name) and target.id == name:
@@ -358,6 +359,16 @@ class Source:
 
     def _error(self, what: str) -> MedtasksError:
         return MedtasksError(what, where=self.where, remedy=_REMEDY)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements of a module, in the order of `ast.walk`, which also goes through their expressions."""
+    todo: deque[ast.AST] = deque([tree])
+    while todo:
+        node = todo.popleft()
+        for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+            todo.extend(getattr(node, block, ()))
+        yield node
 
 
 def _taken(function: ast.FunctionDef | ast.Module, take: str) -> Iterator[ast.expr]:

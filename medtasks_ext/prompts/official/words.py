@@ -22,6 +22,7 @@ from medtasks_ext.registry.official import Adapters, Artefact, Official, Place, 
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.rows.files import Row
 
 _RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
@@ -117,7 +118,7 @@ class AdapterWords:
             if isinstance(block.references, Place)
             else []
         )
-        self.tables: dict[str, Any] = {}
+        self.tables: Json = {}
         if block.tables and home:
             file = source_of(artefact, path, f"{adapters.folder}/{home}")
             self.tables = {name: file.table(name) for name in block.tables}

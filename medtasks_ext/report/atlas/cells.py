@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.atlas.models import Model
     from medtasks_ext.report.atlas.spec import Printed
     from medtasks_ext.results.experiments import Entry
+    from medtasks_ext.results.labels import LabelScore
     from medtasks_ext.results.prices import Price
 
 
@@ -50,6 +51,7 @@ class Data:
     entries: Sequence[Entry] = ()  # own ones
     prices: Mapping[str, Price] = field(default_factory=dict)  # label of an own one -> of its model
     compared: Sequence[ExpertRate] = ()  # by experts of one's own
+    labels: Sequence[LabelScore] = ()  # own ones' scores on documents with a label
 
 
 def printed_figures(given: Printed | None) -> dict[tuple[str, str], float | str]:

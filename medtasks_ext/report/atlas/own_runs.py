@@ -1,4 +1,4 @@
-"""Detectable effects and departments: of own runs, since published models' answers are not at hand."""
+"""Detectable effects, departments and levels of own runs, since published models' answers are not at hand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from medtasks_ext.report.atlas.cells import Cell, printed_figures
 from medtasks_ext.results.departments import score_by_department
 from medtasks_ext.results.document_scores import score_statistic
+from medtasks_ext.results.labels import DIFFICULTY
 from medtasks_ext.results.suite_figures import minimum_detectable_effect
 
 if TYPE_CHECKING:
@@ -82,3 +83,11 @@ def departments(item: Item, data: Data) -> Iterator[Cell]:
             row = f"{line.primary}, {line.name}" if line.primary else line.name
             note = f"{line.n_tasks} tasks, {line.n_documents} documents"
             yield Cell(row, entry.label, None, line.score, own=True, note=note)
+
+
+def levels(item: Item, data: Data) -> Iterator[Cell]:
+    """Zero-shot scores of own runs by level of difficulty, where files or rows name one."""
+    for line in data.labels:
+        if (line.axis, line.suite, line.strategy) == (DIFFICULTY, data.suite.id, "zero_shot"):
+            note = f"{line.tasks} tasks, {line.documents} documents"
+            yield Cell(line.entry.label, line.value, None, item.scale * line.score, own=True, note=note)

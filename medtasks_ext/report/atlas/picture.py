@@ -13,6 +13,7 @@ from medtasks_ext.report.pictures.spec import Value, picture, themes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.atlas.cells import Cell
     from medtasks_ext.report.atlas.spec import Drawn, Item
 
@@ -28,7 +29,7 @@ _OWN, _REST = "own run", "published"
 Table = dict[str, dict[str, "Cell"]]
 
 
-def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> dict[str, Any] | None:
+def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
     """The spec of a picture; None where there is nothing to draw, such as a block of own runs without one."""
     if how.kind == "scatter":
         return _scatter(item, how, cells)
@@ -57,6 +58,19 @@ def _is_own(line: Mapping[str, Cell]) -> bool:
     return any(cell.own for cell in line.values())
 
 
+def _note(line: Mapping[str, Cell]) -> str:
+    """What keeps an own line from standing beside published ones as if alike; empty where nothing does."""
+    return next((cell.note for cell in line.values() if cell.own and cell.note), "")
+
+
+def _marked(how: Drawn, rows: Table) -> tuple[list[str], str]:
+    """Names of lines and the measure; own lines with a note are marked, where published ones stand beside."""
+    noted = {name for name, line in rows.items() if _note(line)}
+    if not noted or len(_own_places(rows)) == len(rows):
+        return list(rows), how.measure
+    return [f"{name} *" if name in noted else name for name in rows], f"{how.measure}; * see the table's note"
+
+
 def _lines(how: Drawn, cells: Sequence[Cell]) -> Table:
     """Own lines first, then the others, by their first figure or as they stand."""
     table = _table(cells)
@@ -80,7 +94,10 @@ def _lines(how: Drawn, cells: Sequence[Cell]) -> Table:
 
 def _columns(how: Drawn, rows: Table) -> list[str]:
     known = dict.fromkeys(
-        column for line in rows.values() for column, cell in line.items() if figure(cell) is not None
+        column
+        for line in sorted(rows.values(), key=_is_own)  # own lines last: a run may lack columns
+        for column, cell in line.items()
+        if figure(cell) is not None
     )
     named = how.columns or [
         column for column in known if column != how.spread and not column.endswith((", low", ", high"))
@@ -92,7 +109,7 @@ def _own_places(rows: Table) -> list[int]:
     return [place for place, line in enumerate(rows.values()) if _is_own(line)]
 
 
-def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[str, Any]:
+def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     for y, (name, line) in enumerate(rows.items()):
         for x, column in enumerate(columns):
@@ -108,11 +125,12 @@ def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[s
     letters = (step - 6) // 6
     level = max(len(word) for column in columns for word in column.split()) <= letters
     names: list[Any] = [_wrapped(column, letters) for column in columns] if level else list(columns)
+    lines, measure = _marked(how, rows)
     return picture(
         "heat",
         found,
         columns=names,
-        lines=list(rows),
+        lines=lines,
         own=_own_places(rows),
         step=step,
         height=18 if len(rows) > 30 else 24,
@@ -125,7 +143,7 @@ def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[s
         numbers=True,
         domain=[min(values), max(values)],
         colours=themes()["light"]["sequential"],
-        measure=how.measure,
+        measure=measure,
         format=f".{how.digits}f",
     )
 
@@ -141,7 +159,7 @@ def _wrapped(name: str, letters: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[str, Any]:
+def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, (name, line) in enumerate(rows.items()):
@@ -157,10 +175,11 @@ def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[s
                 {"line": place, "series": column, "value": value, "low": low, "high": high, "tip": tip}
             )
     room = 0.03 * (max(ends) - min(ends) or 1)
+    lines, measure = _marked(how, rows)
     return picture(
         "dots",
         found,
-        lines=list(rows),
+        lines=lines,
         own=_own_places(rows),
         series=list(columns),
         width=_WIDTH,
@@ -168,7 +187,7 @@ def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[s
         size=45 if len(rows) > 40 else 65,
         room=_ROOM,
         domain=[min(ends) - room, max(ends) + room],
-        measure=how.measure,
+        measure=measure,
         format=f".{max(how.digits - 1, 0)}f" if max(ends) > 10 else f".{how.digits}f",
         legend={"title": None} if len(columns) > 1 else None,
         zero=min(ends) < 0,
@@ -176,7 +195,7 @@ def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[s
     )
 
 
-def _bars(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> dict[str, Any]:
+def _bars(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
@@ -211,13 +230,19 @@ class _Point:
     x: float | str  # an ISO date, or a figure
     y: float
     kind: str
+    note: str  # what keeps it from standing beside the others as if alike
+
+    @property
+    def label(self) -> str:
+        """Its name, with its note."""
+        return f"{self.name} ({self.note})" if self.note else self.name
 
 
-def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> dict[str, Any] | None:
+def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
     points = _points(how, [cell for cell in cells if cell.point] or list(cells))
     if not points:
         return None
-    front = _front(points) if how.cheap else []
+    front = _front([point for point in points if not point.note]) if how.cheap else []
     wanted = points if len(points) <= _FEW else _apart(front, points)
     spelled = {point.name for point in _legible(how, wanted)}
     rows: list[dict[str, Value]] = [
@@ -225,8 +250,8 @@ def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> dict[str, Any] | 
             "x": point.x,
             "value": point.y,
             "group": point.kind,
-            "label": point.name if point.kind == _OWN or point.name in spelled else None,
-            "tip": f"{point.name}\n{point.x}: {point.y:.{how.digits}f}",
+            "label": point.label if point.kind == _OWN or point.name in spelled else None,
+            "tip": f"{point.label}\n{point.x}: {point.y:.{how.digits}f}",
         }
         for point in points
     ]
@@ -259,7 +284,8 @@ def _points(how: Drawn, cells: Sequence[Cell]) -> list[_Point]:
             continue
         group = figure(line.get(how.group)) if how.group else None
         kind = _REST if group is None else how.groups[0 if group else 1]
-        found.append(_Point(name, _readable(how.x, x), y, _OWN if _is_own(line) else kind))
+        own = _is_own(line)
+        found.append(_Point(name, _readable(how.x, x), y, _OWN if own else kind, _note(line)))
     return found
 
 

@@ -26,6 +26,7 @@ Statistic = Literal[
     "detectable_effects",
     "costs",
     "departments",
+    "levels",
     "joined",
     "experts",
     "clinician_agreement",

@@ -12,7 +12,7 @@ from medtasks_ext.report.atlas.claims import claimed
 from medtasks_ext.report.atlas.costs import costs
 from medtasks_ext.report.atlas.jury import clinician_agreement, judges_by_axis, jury_robustness
 from medtasks_ext.report.atlas.models import covariate, marks
-from medtasks_ext.report.atlas.own_runs import departments, detectable_effects, experts
+from medtasks_ext.report.atlas.own_runs import departments, detectable_effects, experts, levels
 from medtasks_ext.report.atlas.spec import atlases
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
@@ -269,6 +269,7 @@ _STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
     "detectable_effects": detectable_effects,
     "costs": costs,
     "departments": departments,
+    "levels": levels,
     "joined": _joined,
     "experts": experts,
     "clinician_agreement": clinician_agreement,

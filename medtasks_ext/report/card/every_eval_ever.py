@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.report.card.facts import hub_dataset, scored, setting_words
 from medtasks_ext.results.experiments import Entry, Experiment
@@ -17,7 +18,7 @@ SCHEMA_VERSION = "0.3.0"
 _OWN_ENGINES = ("vllm", "hf", "sglang")
 
 
-def every_eval_ever(entry: Entry) -> dict[str, Any]:
+def every_eval_ever(entry: Entry) -> Json:
     """One record of a model's evaluation: each task with its score, interval and settings."""
     now = str(int(time.time()))
     versions = entry.manifest.get("versions") or {}
@@ -53,10 +54,10 @@ def every_eval_ever(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _result(item: Experiment) -> dict[str, Any]:
+def _result(item: Experiment) -> Json:
     record, interval = item.dataset.metadata, item.intervals.get("score")
     generation = item.config.get("generation_kwargs") or {}
-    uncertainty: dict[str, Any] = {"num_samples": item.n}
+    uncertainty: Json = {"num_samples": item.n}
     if interval:
         uncertainty["confidence_interval"] = {
             "lower": interval.low,
@@ -91,7 +92,7 @@ def _result(item: Experiment) -> dict[str, Any]:
     }
 
 
-def _source(item: Experiment) -> dict[str, Any]:
+def _source(item: Experiment) -> Json:
     record = item.dataset.metadata
     details = _strings(item.settings)
     if hub := hub_dataset(item):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from huggingface_hub import EvalResult
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry, Experiment
 
@@ -81,7 +82,7 @@ def _groups(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
 def _group_result(suite: Suite, words: str, row: Row) -> EvalResult:
     from huggingface_hub import EvalResult
 
-    arguments: dict[str, Any] = {"tasks": f"{row.n_scored} of {row.n_tasks}"}
+    arguments: Json = {"tasks": f"{row.n_scored} of {row.n_tasks}"}
     if row.interval:
         arguments["interval_95"] = [round(row.interval.low, DIGITS), round(row.interval.high, DIGITS)]
     return EvalResult(
@@ -112,7 +113,7 @@ def _result(item: Experiment) -> EvalResult:
 
     record, hub = item.dataset.metadata, hub_dataset(item)
     interval = item.intervals.get("score")
-    arguments: dict[str, Any] = {"task": item.task, **item.settings, "documents": item.n}
+    arguments: Json = {"task": item.task, **item.settings, "documents": item.n}
     if interval:
         arguments["interval_95"] = [round(interval.low, DIGITS), round(interval.high, DIGITS)]
     return EvalResult(

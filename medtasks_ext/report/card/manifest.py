@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.report.card.facts import command
 from medtasks_ext.results.reading import choice_of
@@ -11,13 +11,14 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.runs.choice import Choice
 
 SCHEMA = 1
 
 
-def manifest(entry: Entry) -> dict[str, Any]:
+def manifest(entry: Entry) -> Json:
     """The record of a run. Paths of this machine are left out."""
     made = entry.manifest
     identity = made.get("identity") or {}
@@ -46,7 +47,7 @@ def manifest(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _task(item: Experiment, choice: Choice) -> dict[str, Any]:
+def _task(item: Experiment, choice: Choice) -> Json:
     loaded = {key: value for key, value in item.loaded.items() if key not in ("task", "where")}
     if item.loaded.get("origin") == "hub":
         loaded["where"] = item.loaded.get("where")

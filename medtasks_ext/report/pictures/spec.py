@@ -12,6 +12,8 @@ from medtasks_ext.registry.yamlfile import read_yaml
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from medtasks_ext.jsonfile import Json
+
 Kind = Literal["heat", "states", "dots", "scatter", "places", "percentiles", "bars"]
 #: what a cell of a row may hold
 Value = str | float | bool | None
@@ -22,15 +24,15 @@ FONT = '"Helvetica Neue", Arial, "Noto Sans", "Noto Sans CJK SC", "PingFang SC",
 
 
 @lru_cache(maxsize=1)
-def kinds() -> dict[str, Any]:
+def kinds() -> Json:
     """Kind -> its spec with places to fill; `config` is what all of them share."""
     return {path.stem: read_yaml(path) for path in sorted((_HERE / "kinds").glob("*.yaml"))}
 
 
 @lru_cache(maxsize=1)
-def themes() -> dict[str, Any]:
+def themes() -> Json:
     """Colours of the `light` and the `dark` theme, and `shapes` of series."""
-    content: dict[str, Any] = json.loads((_HERE / "theme.json").read_text(encoding="utf-8"))
+    content: Json = json.loads((_HERE / "theme.json").read_text(encoding="utf-8"))
     return content
 
 
@@ -44,7 +46,7 @@ def licences() -> str:
     return (_HERE / "vendor" / "LICENSES.txt").read_text(encoding="utf-8")
 
 
-def picture(kind: Kind, rows: Sequence[Mapping[str, Value]], **words: Any) -> dict[str, Any]:
+def picture(kind: Kind, rows: Sequence[Mapping[str, Value]], **words: Any) -> Json:
     """The Vega-Lite spec of a picture, in light colours.
 
     Args:
@@ -57,7 +59,7 @@ def picture(kind: Kind, rows: Sequence[Mapping[str, Value]], **words: Any) -> di
     known |= {"shapes": themes()["shapes"], "colours": colours["series"], "beside": 12, **words}
     for name in ("line", "column"):
         known[f"{name}_places"] = [*range(len(known.get(f"{name}s", ())))]
-    spec: dict[str, Any] = _filled({**kinds()["config"], **kinds()[kind]}, known)
+    spec: Json = _filled({**kinds()["config"], **kinds()[kind]}, known)
     return {**spec, "datasets": {"rows": list(rows)}, "data": {"name": "rows"}}
 
 

@@ -13,6 +13,7 @@ from medtasks_ext.report.groups import ALL, Group, GroupScore, group_scores, gro
 from medtasks_ext.report.site.classes import Classes, classes_of
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.report.site.gather import Line, Site
 
@@ -107,19 +108,19 @@ def interval_of(line: Line, row: GroupScore) -> tuple[float, float, bool] | None
 # ---------------------------------------------------------------------- for the page
 
 
-def front_board(scores: Scores) -> dict[str, Any]:
+def front_board(scores: Scores) -> Json:
     """All suites side by side."""
     groups = [group for suite, group in scores.whole.items() if suite is not None and group in scores.groups]
     return _board(scores, groups)
 
 
-def suite_board(scores: Scores, suite: str | None) -> dict[str, Any]:
+def suite_board(scores: Scores, suite: str | None) -> Json:
     """A suite with all its axes; None: the axes on which tasks of all suites lie."""
     groups = [group for group in scores.groups if group.suite == suite]
     return _board(scores, groups)
 
 
-def _board(scores: Scores, groups: Sequence[Group]) -> dict[str, Any]:
+def _board(scores: Scores, groups: Sequence[Group]) -> Json:
     tasks, titles = scores.site.tasks, axis_titles()
     suites = list(dict.fromkeys(group.suite for group in groups))
     groups = sorted(groups, key=lambda group: _place_of(group, list(titles)))

@@ -11,6 +11,7 @@ from medtasks_ext.report.site.boards import Scores, interval_of
 from medtasks_ext.report.standing import Standing, standings
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.groups import Group
     from medtasks_ext.report.site.gather import Line
     from medtasks_ext.results.experiments import Experiment
@@ -47,7 +48,7 @@ class ModelPages:
             for group in groups
         }
 
-    def page(self, lines: Sequence[Line]) -> dict[str, Any]:
+    def page(self, lines: Sequence[Line]) -> Json:
         """The page of one model.
 
         Args:
@@ -67,7 +68,7 @@ class ModelPages:
             "lines": [self._line(line) for line in lines],
         }
 
-    def _line(self, line: Line) -> dict[str, Any]:
+    def _line(self, line: Line) -> Json:
         entry, record = line.entry, line.record
         reasons: dict[str, int] = {}
         items = sorted(
@@ -103,7 +104,7 @@ class ModelPages:
             [f"Digest of {len(line.record.heads)} sealed heads", digest],
         ]
 
-    def _of_suites(self, line: Line) -> Iterator[dict[str, Any]]:
+    def _of_suites(self, line: Line) -> Iterator[Json]:
         place = self._places[id(line)]
         for group in self._groups:
             for strategy in self._scores.strategies:
@@ -131,7 +132,7 @@ def _rounded(found: tuple[float, float, bool] | None) -> list[int] | None:
     return None if found is None else [round(found[0] * _UNIT), round(found[1] * _UNIT), int(found[2])]
 
 
-def _standing(item: Standing) -> dict[str, Any]:
+def _standing(item: Standing) -> Json:
     return {
         "suite": item.suite.id,
         "strategy": strategy_title(item.strategy),

@@ -19,6 +19,7 @@ from medtasks_ext.report.site.models import ModelPages
 from medtasks_ext.report.site.tables import TABLES, write_tables
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.site.gather import Site
 
 MARK = "medtasks-site.json"
@@ -105,7 +106,7 @@ def _suites(scores: Scores) -> dict[str | None, str]:
     return {suite: suite or _ACROSS for suite in [*scores.site.tasks.suites, None] if suite in used}
 
 
-def _frame(site: Site, scores: Scores) -> dict[str, Any]:
+def _frame(site: Site, scores: Scores) -> Json:
     """What every page says."""
     links = [["index.html", "Leaderboard"]]
     for suite, name in _suites(scores).items():
@@ -121,7 +122,7 @@ def _frame(site: Site, scores: Scores) -> dict[str, Any]:
     }
 
 
-def _about(site: Site) -> dict[str, Any]:
+def _about(site: Site) -> Json:
     suites = list(site.tasks.suites.values())
     cited = cited_by([], suites)
     entries = entries_of([], suites)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file, cannot_write, make_private, private_files
 from medtasks_ext.errors import MedtasksError
@@ -16,6 +16,7 @@ from medtasks_ext.report.view.dataset_page import DatasetPage, view_record
 from medtasks_ext.report.view.page import render
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.view.viewer import Viewer
 
 MARK = "medtasks-view.json"
@@ -58,7 +59,7 @@ def write_bundle(
     return files
 
 
-def _overview(viewer: Viewer) -> dict[str, Any]:
+def _overview(viewer: Viewer) -> Json:
     """The overview without the folders of the machine that it was made on."""
     found = viewer.overview()
     runs = [{**run, "place": Path(run["place"]).name, "going_on": False} for run in found["runs"]]
@@ -66,7 +67,7 @@ def _overview(viewer: Viewer) -> dict[str, Any]:
     return {**found, "live": False, "runs": runs, "faults": faults}
 
 
-def _dataset(viewer: Viewer, page: DatasetPage, documents: int) -> dict[str, Any]:
+def _dataset(viewer: Viewer, page: DatasetPage, documents: int) -> Json:
     held = range(min(documents, len(page.keys)))
     return {
         "overview": {**_overview(viewer), "datasets": []},
@@ -79,7 +80,7 @@ def _dataset(viewer: Viewer, page: DatasetPage, documents: int) -> dict[str, Any
     }
 
 
-def _write(file: Path, data: dict[str, Any], title: str) -> Path:
+def _write(file: Path, data: Json, title: str) -> Path:
     with atomic_file(file) as opened:
         opened.write(render({"live": False, **data}, title).encode(errors="replace"))
     return file

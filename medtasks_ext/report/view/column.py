@@ -38,6 +38,7 @@ from medtasks_ext.runs.samples import RESCORE, SampleFile
 from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.runs.records import Sample
 
 #: Mean ratings of two judges that disagree differ by as much.
@@ -259,7 +260,7 @@ def _pair(document: Mapping[str, Any], parsed: Mapping[str, Any]) -> tuple[str, 
     return gold, answer if isinstance(answer, str) and parsed.get("valid") else ""
 
 
-def _judged(answers: Answers) -> dict[str, dict[str, Any]] | None:
+def _judged(answers: Answers) -> dict[str, Json] | None:
     if answers.folder is None:
         return None
     file = RunFolder(answers.folder).judged_file(answers.task)
@@ -290,7 +291,7 @@ def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> froz
 # ---------------------------------------------------------------------- outcomes
 
 
-def _outcome_records(answers: Answers, holds: str = "") -> Iterator[dict[str, Any]]:
+def _outcome_records(answers: Answers, holds: str = "") -> Iterator[Json]:
     """The lines of a task's outcomes, or those that hold a text.
 
     `medtasks verify` checks their chain; here a damaged line is left out.
@@ -301,7 +302,7 @@ def _outcome_records(answers: Answers, holds: str = "") -> Iterator[dict[str, An
         yield from _json_lines(path, holds.encode())
 
 
-def _json_lines(path: Path, holds: bytes = b"") -> Iterator[dict[str, Any]]:
+def _json_lines(path: Path, holds: bytes = b"") -> Iterator[Json]:
     with path.open("rb") as lines:
         for line in lines:
             if holds not in line:
@@ -331,7 +332,7 @@ def _live_samples(answers: Answers) -> list[Sample]:
         for record in _json_lines(path)
         if "key" in record and "prompt" in record
     }
-    found: dict[str, Any] = {}
+    found: Json = {}
     for record in _outcome_records(answers):
         if not {"key", "document", "response"} <= record.keys():
             continue

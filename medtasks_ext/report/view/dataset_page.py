@@ -17,6 +17,7 @@ from medtasks_ext.report.view.document import DocumentView, document_view
 from medtasks_ext.results.error_clusters import MEANING, TEXTS
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.report.view.runs import Answers, Viewed
 
@@ -82,7 +83,7 @@ class DatasetPage:
 
     # ------------------------------------------------------------------ what is shown
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> Json:
         """How far the answers are read, and what would change if the page were drawn anew."""
         return {
             "complete": self.complete,
@@ -92,7 +93,7 @@ class DatasetPage:
             ],
         }
 
-    def head(self) -> dict[str, Any]:
+    def head(self) -> Json:
         """The dataset and its columns, and for each document what the filters need."""
         metadata = self.dataset.metadata
         return {
@@ -113,7 +114,7 @@ class DatasetPage:
             "documents": self.keys,
         }
 
-    def _column(self, number: int) -> dict[str, Any]:
+    def _column(self, number: int) -> Json:
         column = self.columns[number]
         answers = column.answers
         places = [row[number] for row in self._rows]
@@ -151,7 +152,7 @@ class DatasetPage:
             if flag.name is not None
         }
 
-    def errors(self) -> dict[str, Any]:
+    def errors(self) -> Json:
         """The clusters of errors of each column, with the score if each were mended."""
         return {
             "complete": self.complete,
@@ -177,7 +178,7 @@ class DatasetPage:
             for number, column in enumerate(self.columns)
         ]
 
-    def row(self, place: int) -> dict[str, Any]:
+    def row(self, place: int) -> Json:
         """A line of the list of documents: what was asked, the gold answer and the answers, in short."""
         gold = asked = ""
         answers: list[str | None] = []
@@ -212,7 +213,7 @@ class DatasetPage:
         return sorted(found)
 
 
-def view_record(view: DocumentView) -> dict[str, Any]:
+def view_record(view: DocumentView) -> Json:
     """A document as JSON."""
     return asdict(view)
 

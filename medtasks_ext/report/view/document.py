@@ -18,6 +18,7 @@ from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import Judgement, JudgementLog
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.runs.records import Sample
 
 #: Characters of a text that are shown unless the whole is asked for, half of them from its end.
@@ -239,7 +240,7 @@ def _turn(role: str, text: str, whole: bool) -> Turn:
 
 def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool) -> list[Stretch]:
     """The response cut where reasoning ends and where readings begin and end."""
-    spans: dict[str, Any] = {
+    spans: Json = {
         "official": parsed.get("span"),
         "repaired": (parsed.get("repaired") or {}).get("span"),
     }

@@ -132,7 +132,8 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
                 answers.append(item)
         else:
             remedy = f"medtasks rescore {folder}"
-            faults.append(Fault(str(item.samples), "no such file: its answers are not shown", remedy))
+            what = f"{item.samples.name} is missing: its answers are not shown"
+            faults.append(Fault(str(folder), what, remedy))
     waits = (TaskState.WAITING, TaskState.ANSWERED)
     going_on = any(entry.state in waits for entry in manifest.tasks.values())
     return Viewed(manifest.identity.model_name, str(folder), answers, going_on)

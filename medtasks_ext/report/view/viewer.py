@@ -18,6 +18,7 @@ from medtasks_ext.report.view.runs import Answers, Viewed, chosen_answers, open_
 from medtasks_ext.results.experiments import Fault
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
 
 #: Seconds that one answer may read on in a large file, before it says what it has.
@@ -99,7 +100,7 @@ class Viewer:
 
     # ------------------------------------------------------------------ answers to the page
 
-    def overview(self) -> dict[str, Any]:
+    def overview(self) -> Json:
         """The runs and the datasets, with the scores that the runs say."""
         found: dict[str, list[Answers]] = {}
         for run in self.runs:
@@ -120,7 +121,7 @@ class Viewer:
             "withheld": self.withheld,
         }
 
-    def _line(self, items: Sequence[Answers]) -> dict[str, Any]:
+    def _line(self, items: Sequence[Answers]) -> Json:
         dataset = items[0].dataset
         return {
             "id": dataset.id,

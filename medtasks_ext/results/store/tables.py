@@ -26,6 +26,7 @@ from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample
 
 #: rows of a file that are compressed together
@@ -262,12 +263,12 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 @lru_cache(maxsize=4096)
-def _config(text: str) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads(text)  # one object for all models of a task: some 30 kB each
+def _config(text: str) -> Config:
+    config: Config = json.loads(text)  # one object for all models of a task: some 30 kB each
     return config
 
 
-def _without_loaded(config: Mapping[str, Any]) -> dict[str, Any]:
+def _without_loaded(config: Mapping[str, Any]) -> Config:
     """A task's configuration; what was loaded differs from run to run and has a column of its own."""
     metadata = dict(config.get("metadata") or {})
     metadata.pop("medtasks", None)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.strategies import suffix_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.conditions import Asked
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.results.submissions.record import RealOrigin
 
 #: sums of other versions of NumPy differ in their last digits
 TOLERANCE = 1e-9
@@ -237,7 +238,7 @@ def _task(item: Experiment, documents: PublicScores) -> TaskResult:
         if draws is None
         else Spread(**dict(zip(("low", "high", "sd"), spread_of(draws), strict=True))),
         rows=RowFacts(
-            origin=loaded["origin"],
+            origin=cast("RealOrigin", loaded["origin"]),  # no run on sample rows gets here
             rebuilt=bool(loaded.get("rebuilt")),
             here=loaded.get("n_test", item.n),
             held_out=loaded.get("n_held_out", 0),

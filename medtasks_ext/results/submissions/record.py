@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AliasChoices, Field, ValidationError, model_validator
 
@@ -68,6 +68,10 @@ def _is_date(text: str) -> bool:
         return False
 
 
+#: Where rows come from that are no sample rows.
+RealOrigin: TypeAlias = Literal["local", "hub", "release"]
+
+
 class Spread(Strict):
     """How sure a score is: documents resampled."""
 
@@ -79,7 +83,7 @@ class Spread(Strict):
 class RowFacts(Strict):
     """Which rows a score stands on, as `results.experiments.Coverage` counts them."""
 
-    origin: Literal["local", "hub", "release"]
+    origin: RealOrigin
     rebuilt: bool  # from the original source
     here: Count  # documents of the test file
     held_out: Count = 0  # test rows that serve as examples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt
@@ -16,20 +16,49 @@ _ID = re.compile(r"[TRAM#]\d")
 _SPAN = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 
 
-def read_brat(text_file: SourceFile, annotation_file: SourceFile, encoding: str) -> dict[str, Any]:
-    """One document with its entities in the order of the text.
+class _Placed(TypedDict):
+    type: str
+    start: int
+    end: int
 
-    Returns:
-        `{id, text, entities, relations}`. An entity has `id, type, text, start, end, parts` (its
-        text piece by piece), `note`, `attributes` (name -> value) and `relations`, those that go out
-        from it; a relation has `type, source, target`, both entities. Offsets count characters.
+
+class Entity(_Placed, total=False):
+    """An entity; of a file that is not brat, its type and place alone. Offsets count characters."""
+
+    id: str
+    text: str
+    parts: list[str]  # the text piece by piece
+    note: str
+    attributes: dict[str, str]
+    relations: list[Relation]  # those that go out from it
+
+
+class Relation(TypedDict):
+    """A relation of two entities."""
+
+    type: str
+    source: Entity
+    target: Entity
+
+
+class Annotated(TypedDict):
+    """A text with what is annotated in it."""
+
+    id: str
+    text: str
+    entities: list[Entity]
+    relations: NotRequired[list[Relation]]
+
+
+def read_brat(text_file: SourceFile, annotation_file: SourceFile, encoding: str) -> Annotated:
+    """One document with its entities in the order of the text.
 
     Raises:
         MedtasksError: a line that is not brat, an annotation outside the text or with other words
             than the text has there, a reference to nothing.
     """
     text = text_file.text(encoding)
-    entities: dict[str, dict[str, Any]] = {}
+    entities: dict[str, Entity] = {}
     later: list[tuple[int, list[str]]] = []
     for number, line in enumerate(annotation_file.text(encoding).split("\n"), start=1):
         cells = line.rstrip("\r").split("\t")
@@ -49,7 +78,7 @@ def read_brat(text_file: SourceFile, annotation_file: SourceFile, encoding: str)
             source, target = (
                 _known(entities, argument.partition(":")[2], where) for argument in _two(arguments, where)
             )
-            relation = {"type": kind, "source": source, "target": target}
+            relation = Relation(type=kind, source=source, target=target)
             relations.append(relation)
             source["relations"].append(relation)
         elif arguments and arguments[0] in entities:  # notes may be on relations, which nothing here needs
@@ -61,14 +90,14 @@ def read_brat(text_file: SourceFile, annotation_file: SourceFile, encoding: str)
     return {"id": text_file.path.stem, "text": text, "entities": ordered, "relations": relations}
 
 
-def lines_of(document: dict[str, Any], words: int | None = None) -> list[dict[str, Any]]:
+def lines_of(document: Annotated, words: int | None = None) -> list[Annotated]:
     """The document cut into its lines that are not blank, each with the annotations that begin in it.
 
     Args:
-        document: `{id, text, entities}`, with `relations` or without.
+        document: the whole one.
         words: join lines that follow each other, as long as they have no more words than this.
     """
-    lines = []
+    lines: list[Annotated] = []
     start = 0
     for number, line in enumerate(_joined(document["text"].split("\n"), words), start=1):
         end = start + len(line)
@@ -102,7 +131,7 @@ def _joined(lines: list[str], words: int | None) -> list[str]:
     return found
 
 
-def _entity(cells: list[str], text: str, where: str) -> dict[str, Any]:
+def _entity(cells: list[str], text: str, where: str) -> Entity:
     match = _SPAN.fullmatch(cells[1].strip()) if len(cells) > 2 else None
     if not match:
         raise MedtasksError("is not a brat annotation", where=where, remedy=_REMEDY)
@@ -144,7 +173,7 @@ def _two(arguments: list[str], where: str) -> list[str]:
     return arguments
 
 
-def _known(entities: dict[str, dict[str, Any]], name: str, where: str) -> dict[str, Any]:
+def _known(entities: dict[str, Entity], name: str, where: str) -> Entity:
     if name not in entities:
         raise MedtasksError(f"refers to {excerpt(name)}, which is not annotated", where=where, remedy=_REMEDY)
     return entities[name]

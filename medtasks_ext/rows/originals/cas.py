@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import parse_json
-from medtasks_ext.rows.originals.brat import lines_of
+from medtasks_ext.rows.originals.brat import Annotated, Entity, lines_of
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.originals.tree import SourceFile
     from medtasks_ext.rows.spec import CasReader
 
 
-def read_cas(reader: CasReader, file: SourceFile) -> list[dict[str, Any]]:
-    """The document of a file, or its passages, each `{id, text, entities}` as brat has them.
+def read_cas(reader: CasReader, file: SourceFile) -> list[Annotated]:
+    """The document of a file, or its passages, without relations.
 
     Raises:
         MedtasksError: the file is no CAS, or an annotation lies outside the text.
@@ -23,7 +23,7 @@ def read_cas(reader: CasReader, file: SourceFile) -> list[dict[str, Any]]:
         features = parse_json(file.text("utf-8"))["%FEATURE_STRUCTURES"]
         text = next(item["sofaString"] for item in features if item["%TYPE"] == "uima.cas.Sofa")
         entities = [
-            {"type": item[reader.feature], "start": item["begin"], "end": item["end"]}
+            Entity(type=item[reader.feature], start=item["begin"], end=item["end"])
             for item in features
             if item["%TYPE"] == reader.type and item.get(reader.feature)
         ]
@@ -39,9 +39,6 @@ def read_cas(reader: CasReader, file: SourceFile) -> list[dict[str, Any]]:
         )
     for item in entities:
         item["text"] = " ".join(text[item["start"] : item["end"]].split())
-    document = {
-        "id": file.path.name.partition(".")[0],
-        "text": text,
-        "entities": sorted(entities, key=lambda item: (item["start"], item["end"])),
-    }
+    ordered = sorted(entities, key=lambda item: (item["start"], item["end"]))
+    document = Annotated(id=file.path.name.partition(".")[0], text=text, entities=ordered)
     return lines_of(document, reader.words) if reader.words else [document]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from medtasks_ext.rows.files import Row
 from medtasks_ext.rows.originals.readers import Record, lacks, records
 from medtasks_ext.rows.originals.tree import SourceFile
 from medtasks_ext.rows.spec import Join, RowsReader
@@ -16,7 +17,7 @@ def joined(found: Iterable[Record], join: Join, files: list[SourceFile]) -> Iter
     Raises:
         MedtasksError: the table cannot be read, or a record or row lacks a column.
     """
-    table: dict[str, list[dict[str, Any]]] = {}
+    table: dict[str, list[Row]] = {}
     for row in records(RowsReader(kind="rows"), files, join.files):
         rows = table.setdefault(_value(row, join.key), [])
         if join.every or not rows:

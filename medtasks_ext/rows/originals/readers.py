@@ -6,13 +6,13 @@ import csv
 import io
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import columns_found
-from medtasks_ext.rows.files import parse_rows
+from medtasks_ext.rows.files import Row, parse_rows
 from medtasks_ext.rows.originals.brat import lines_of, read_brat
 from medtasks_ext.rows.originals.cas import read_cas
 from medtasks_ext.rows.originals.sheet import sheet_cells
@@ -38,7 +38,7 @@ _TAG = re.compile(r"</?\w+>")
 class Record:
     """One record, its place for messages, and the name of its file without suffix."""
 
-    fields: dict[str, Any]
+    fields: Mapping[str, Any]
     where: str
     file: str = ""
 
@@ -58,7 +58,7 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
     for file in matching(files, patterns):
         match reader:
             case RowsReader():
-                found: Iterable[dict[str, Any]] = rows_of(file)
+                found: Iterable[Mapping[str, Any]] = rows_of(file)
             case TableReader():
                 found = _table(reader, file)
             case TokensReader():
@@ -95,7 +95,7 @@ def with_columns(found: Iterable[Record], columns: list[str]) -> Iterator[Record
         yield record
 
 
-def rows_of(file: SourceFile) -> Iterable[dict[str, Any]]:
+def rows_of(file: SourceFile) -> Iterable[Row]:
     """The rows of a JSON, JSON lines, CSV, Parquet or Feather file; those of a CSV file one by one.
 
     Raises:
@@ -106,7 +106,7 @@ def rows_of(file: SourceFile) -> Iterable[dict[str, Any]]:
     return parse_rows(file.read(), file.path.suffix, file.where)
 
 
-def _csv(file: SourceFile) -> Iterator[dict[str, Any]]:
+def _csv(file: SourceFile) -> Iterator[Row]:
     """Rows as they are read: the largest files hold gigabytes of notes."""
     with file.stream() as content:
         lines = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
@@ -178,7 +178,7 @@ def _cells(file: SourceFile, separator: str, encoding: str, *, quoted: bool) -> 
         yield from (line.rstrip("\r").split(separator) for line in text.split("\n"))
 
 
-def _table(reader: TableReader, file: SourceFile) -> Iterator[dict[str, Any]]:
+def _table(reader: TableReader, file: SourceFile) -> Iterator[Row]:
     columns = reader.columns
     for number, cells in enumerate(
         _cells(file, reader.separator, reader.encoding, quoted=reader.quoted), start=1
@@ -191,7 +191,7 @@ def _table(reader: TableReader, file: SourceFile) -> Iterator[dict[str, Any]]:
         yield _row(columns, cells, file, number)
 
 
-def _row(columns: list[str], cells: list[str], file: SourceFile, number: int) -> dict[str, Any]:
+def _row(columns: list[str], cells: list[str], file: SourceFile, number: int) -> Row:
     if len(cells) != len(columns):
         raise MedtasksError(
             f"line {number} has {len(cells)} cells, not {len(columns)} ({', '.join(columns)})",
@@ -201,8 +201,8 @@ def _row(columns: list[str], cells: list[str], file: SourceFile, number: int) ->
     return dict(zip(columns, cells, strict=True))
 
 
-def _tokens(reader: TokensReader, file: SourceFile) -> Iterator[dict[str, Any]]:
-    blocks: list[list[dict[str, Any]]] = [[]]
+def _tokens(reader: TokensReader, file: SourceFile) -> Iterator[Row]:
+    blocks: list[list[Row]] = [[]]
     for number, cells in enumerate(_cells(file, reader.separator, reader.encoding, quoted=False), start=1):
         if not any(cell.strip() for cell in cells):
             if reader.unit == "block" and blocks[-1]:
@@ -219,7 +219,7 @@ def _tokens(reader: TokensReader, file: SourceFile) -> Iterator[dict[str, Any]]:
         }
 
 
-def _xml(reader: XmlReader, file: SourceFile) -> Iterator[dict[str, Any]]:
+def _xml(reader: XmlReader, file: SourceFile) -> Iterator[Row]:
     try:
         root = ElementTree.fromstring(file.read())
     except ElementTree.ParseError as error:
@@ -237,7 +237,7 @@ def _child(element: ElementTree.Element, attribute: str | None) -> Any:
     return "".join(element.itertext()).strip()
 
 
-def _inline(reader: InlineReader, file: SourceFile) -> Iterator[dict[str, Any]]:
+def _inline(reader: InlineReader, file: SourceFile) -> Iterator[Row]:
     for number, line in enumerate(io.StringIO(file.text(reader.encoding), newline=None), start=1):
         if not line.strip():
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.engine import Engine, prepared
 from medtasks_ext.engines.feed import ListFeed
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from medtasks_ext.egress import Text
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.stream import Watcher
     from medtasks_ext.runs.outcomes import OutcomeLog
 
@@ -53,7 +54,7 @@ def ask(
     tokenizer: Tokenizer,
     *,
     identity: str,
-    fixed: dict[str, Any],
+    fixed: Config,
     text: Text,
     watcher: Watcher,
 ) -> Asked:
@@ -123,7 +124,7 @@ def _request(
     task: str,
     document: Document,
     completion: Completion,
-    fixed: dict[str, Any],
+    fixed: Config,
     text: Text,
 ) -> Request:
     settings = {**fixed, "until": [], "max_gen_toks": completion.n_tokens}

@@ -7,22 +7,23 @@ DIR/contamination_responses/TASK.jsonl  what the model wrote, appended as it com
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from medtasks_ext import __version__
 from medtasks_ext.atomic import write_text
 from medtasks_ext.csvfile import csv_text
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.jsonfile import Json, read_json, write_json
 from medtasks_ext.runs.manifest import Identity
 from medtasks_ext.studies.contamination.probe import CUTS, N_PREDICTED, THRESHOLD, tally
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Loaded
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.studies.contamination.ask import Asked
 
 FILE, TABLE, RESPONSES = "contamination.json", "contamination.csv", "contamination_responses"
@@ -32,12 +33,39 @@ RULE = {"cuts": list(CUTS), "predicted": N_PREDICTED, "threshold": THRESHOLD}
 _COLUMNS = ("n_documents", "n_too_short", "n_probed", "n_cuts_moved", "n_leaked", "share")
 
 
+class ProbedDocument(TypedDict):
+    """The verdict on a document."""
+
+    id: str
+    n_matches: int | None  # None where it is too short for a verdict
+    leaked: bool | None
+
+
+class ProbedTask(TypedDict):
+    """The results of a task."""
+
+    benchmark: str
+    language: str
+    version: str
+    origin: str
+    revision: str | None
+    rows_hash: str
+    n_documents: int
+    n_too_short: int
+    n_probed: int
+    n_cuts_moved: int
+    n_leaked: int
+    share: float | None
+    interval_95: tuple[float, float] | None
+    documents: list[ProbedDocument]
+
+
 class ProbeFolder:
     """The probe of one model; continued when the same model is probed again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.content: dict[str, Any] = {}
+        self.content: Json = {}  # of the file: `tasks`, `name`, whose model it is
 
     @property
     def file(self) -> Path:
@@ -56,9 +84,9 @@ class ProbeFolder:
         return name
 
     @property
-    def tasks(self) -> dict[str, dict[str, Any]]:
+    def tasks(self) -> dict[str, ProbedTask]:
         """Task -> its results, for finished tasks."""
-        tasks: dict[str, dict[str, Any]] = self.content["tasks"]
+        tasks: dict[str, ProbedTask] = self.content["tasks"]
         return tasks
 
     @property
@@ -151,15 +179,18 @@ class ProbeFolder:
         self._write_table()
 
     def _write_table(self) -> None:
-        rows = [["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]]
+        rows: list[list[object]] = [
+            ["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]
+        ]
         for name, task in self.tasks.items():
             facts = [task["benchmark"], task["language"], task["origin"]]
             bounds = task["interval_95"] or (None, None)
-            rows.append([self.model, name, *facts, *(task[key] for key in _COLUMNS), *bounds])
+            stored: Mapping[str, object] = task
+            rows.append([self.model, name, *facts, *(stored[key] for key in _COLUMNS), *bounds])
         write_text(self.folder / TABLE, csv_text(rows))
 
 
-def _one_line(identity: dict[str, Any]) -> str:
+def _one_line(identity: Config) -> str:
     return " ".join(
         [identity["model"], ",".join(f"{key}={value}" for key, value in identity["model_args"].items())]
     ).strip()

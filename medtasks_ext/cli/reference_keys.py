@@ -1,0 +1,119 @@
+"""`docs/keys.md` and `docs/metric_names.md`: what files of users may say, and what metrics mean.
+
+Both follow from what the code says of itself: the docstrings of the models that read these files, the
+glossary of metrics, and the task files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from medtasks_ext.answers.formats import any_format
+from medtasks_ext.judge.jury import Adjudicator, Judge
+from medtasks_ext.metrics.glossary import meanings, rules
+from medtasks_ext.registry import Registry, Suite
+from medtasks_ext.rows.json_schema import described, task_schema
+from medtasks_ext.rows.spec import dataset_spec
+
+_SPLITS = {"official": "the source's", "drawn": "drawn"}
+#: heading -> models of `task.yaml` whose keys stand below it
+_BLOCKS = {
+    "about": ("Metadata", "SuiteWords"),
+    "rows": ("Source", "RowSchema", "Column", "Download", "Terms", "Exclusion", "Database"),
+    "rows.original": ("Original", "Join", "RowsReader", "TableReader", "LinesReader", "TokensReader",
+                      "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
+    "prompt": ("Prompt", "TurnTemplate", "OwnLines"),
+    "judge": ("Judging",),
+    "official": ("Official", "Place", "Passage"),
+}  # fmt: skip
+
+
+def pages(tasks: Registry) -> dict[str, str]:
+    """File below the documentation -> its text."""
+    return {"keys.md": _text(_keys(tasks)), "metric_names.md": _text(_metrics())}
+
+
+def _text(lines: Iterator[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _keys(tasks: Registry) -> Iterator[str]:
+    models = task_schema()["$defs"]
+    yield from (
+        "<!-- written by `medtasks build` from the models that read the files -->",
+        "# Keys of the files that you write",
+        "",
+        "[tasks/README.md](../tasks/README.md) shows a task file, [metadata](metadata.md#a-suite) a suite,",
+        "[judging](judging.md#the-jury-file) a jury. A key in **bold** is required.",
+    )
+    for block, names in _BLOCKS.items():
+        yield from ("", f"## `{block}` of a task file")
+        for name in names:
+            yield from _section(models[name], f"`{name}`" if name != names[0] else "")
+    yield from ("", "## `answer` of a task file", "", "| kind | suites | an answer |", "| --- | --- | --- |")
+    kinds = any_format().json_schema()["discriminator"]["mapping"]
+    kinds = {kind: models[place.rpartition("/")[2]] for kind, place in sorted(kinds.items())}
+    own = [suite for suite in tasks.suites.values() if suite.file.is_relative_to(tasks.root)]
+    for kind, model in kinds.items():
+        suites = ", ".join(suite.title for suite in own if kind in suite.answers) or "–"
+        yield f"| `{kind}` | {suites} | {_cell(model['description'].partition(chr(10) * 2)[0])} |"
+    for kind, model in kinds.items():
+        yield from _section(model, f"`{kind}`", skip=("kind",))
+    yield from ("", "## `suite.yaml`", *_section(described(Suite.model_json_schema()), ""))
+    yield from ("", "## A jury file", *_section(described(Judge.model_json_schema()), "An entry of `judges`"))
+    own_keys = set(Judge.model_fields)
+    yield from _section(
+        described(Adjudicator.model_json_schema()), "`adjudicator`: besides", skip=tuple(own_keys)
+    )
+    yield from ("", "## Sources of which rows are made", *_sources(tasks))
+
+
+def _section(model: Mapping[str, Any], title: str, *, skip: tuple[str, ...] = ()) -> Iterator[str]:
+    """What a model says of itself, and a table of its keys."""
+    yield from ("", f"### {title}") if title else ()
+    yield from ("", model["description"])
+    properties = {key: part for key, part in model.get("properties", {}).items() if key not in skip}
+    if not properties:
+        return
+    yield from ("", "| key | meaning | default |", "| --- | --- | --- |")
+    for key, part in properties.items():
+        name = f"**`{key}`**" if key in model.get("required", ()) else f"`{key}`"
+        yield f"| {name} | {_cell(part.get('description', ''))} | {_default(part)} |"
+
+
+def _default(part: Mapping[str, Any]) -> str:
+    default = part.get("default")
+    plain = isinstance(default, str | int | float) and default != ""
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`" if plain else ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _sources(tasks: Registry) -> Iterator[str]:
+    yield from ("", "| task | files | test part | pinned download |", "| --- | --- | --- | --- |")
+    for name, dataset in sorted(tasks.datasets.items()):
+        if not dataset.folder.is_relative_to(tasks.root):
+            continue
+        layouts = dataset_spec(dataset.blocks, where=dataset.file).rows.original
+        if layouts:
+            files = " or ".join(", ".join(f"`{file}`" for file in layout.patterns) for layout in layouts)
+            pinned = "yes" if dataset.blocks["rows"].get("download") else "no"
+            yield f"| {name} | {files} | {_SPLITS[layouts[0].split]} | {pinned} |"
+
+
+def _metrics() -> Iterator[str]:
+    yield from (
+        "<!-- written by `medtasks build` from the glossary of the metrics -->",
+        "# Metrics by name",
+        "",
+        "[metrics.md](metrics.md) has the rules and their sources.",
+        "",
+        "| metric | meaning |",
+        "| --- | --- |",
+    )
+    yield from (f"| `{name}` | {_cell(text)} |" for name, text in meanings().items())
+    yield from ("", "## How an answer is scored", "")
+    yield from (f"- {_cell(text)}" for text in rules())

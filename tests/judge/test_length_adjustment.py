@@ -1,0 +1,131 @@
+"""What the length of an answer takes off its score or adds to it, as a task file says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.tasks import forget
+from medtasks_ext.rows.spec import LengthAdjustment
+from tests.conftest import rewrite_answers
+from tests.judge.server import Reply, Server, coded
+
+TASK = "healthbench_professional"
+RULE = LengthAdjustment(center=2000, points=0.0147, per=500)
+
+
+@pytest.mark.parametrize(
+    ("score", "characters", "adjusted"),
+    [
+        (0.6, 2000, 0.6),
+        (0.6, 2500, 0.5853),
+        (0.6, 1500, 0.6147),
+        (0.6, 12_000, 0.306),  # 20 steps of 0.0147
+        (1.0, 913, 1.0319578),  # a document may have more than 1; this one is printed by others' code
+        (-0.6, 3000, -0.6294),
+        (0.0, 0, 0.0588),
+    ],
+)
+def test_scores_that_are_worked_by_hand(score, characters, adjusted):
+    assert RULE.adjusted(score, "ä" * characters) == pytest.approx(adjusted, abs=1e-12)
+
+
+@given(
+    st.floats(-3, 1), st.integers(0, 9_000), st.integers(0, 5_000), st.floats(0.001, 1), st.integers(1, 2_000)
+)
+def test_the_rule_is_a_straight_line_through_its_center(score, length, center, points, per):
+    rule = LengthAdjustment(center=center, points=points, per=per)
+    assert rule.adjusted(score, "x" * center) == score
+    step = rule.adjusted(score, "x" * (length + per)) - rule.adjusted(score, "x" * length)
+    assert step == pytest.approx(-points, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"center": 1, "points": 0, "per": 1},
+        {"center": -1, "points": 1, "per": 1},
+        {"center": 1, "points": 1, "per": 0},
+    ],
+)
+def test_a_rule_that_is_none_is_refused(said):
+    with pytest.raises(ValidationError):
+        LengthAdjustment(**said)
+
+
+def rows():
+    lines = registry().datasets[TASK].sample_file.read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["_split"] == "test"]
+
+
+@pytest.fixture
+def judged(medtasks, tmp_path):
+    """The stored results of a run whose answers have these lengths; criteria above 6 points are met."""
+
+    def run(lengths: list[int]) -> dict:
+        command = ("run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", "run")
+        assert medtasks(*command).code == 0
+        ids = [row["id"] for row in rows()]
+        rewrite_answers(tmp_path / "run", TASK, dict(zip(ids, ("x" * n for n in lengths), strict=True)))
+        assert medtasks("rescore", "run").code == 0
+        with Server(says) as server:
+            jury = tmp_path / "jury.yaml"
+            jury.write_text(
+                yaml.safe_dump({"judges": [{"name": "one", "model": "m", "base_url": server.url}]})
+            )
+            done = medtasks("judge", "run", "--jury", jury, "--prompts", "own")
+            assert done.code == 0, done.text
+        return json.loads((tmp_path / "run/tasks" / f"{TASK}.json").read_text(encoding="utf-8"))
+
+    return run
+
+
+def says(asked, seen):
+    points = float(asked.texts["item"].partition("]")[0].removeprefix("["))
+    return Reply(coded({"decision": {"explanation": "as told", "criteria_met": points > 6}}))
+
+
+def raw(row):
+    """The rule of HealthBench's authors, written anew."""
+    points = [item["points"] for item in row["rubric_items"]]
+    return sum(p for p in points if p > 6) / sum(p for p in points if p > 0)
+
+
+def test_the_adjusted_score_stands_beside_the_score(judged):
+    lengths = [100 + 900 * place for place in range(len(rows()))]
+    stored = judged(lengths)
+    scores = [raw(row) for row in rows()]
+    adjusted = [score - 0.0147 * (n - 2000) / 500 for score, n in zip(scores, lengths, strict=True)]
+    assert stored["metrics"]["score"] == pytest.approx(np.mean(scores))
+    assert stored["metrics"]["score_length_adjusted"] == pytest.approx(np.mean(adjusted))
+    interval = stored["intervals"]["score_length_adjusted"]
+    assert interval["interval_low"] < np.mean(adjusted) < interval["interval_high"]
+
+
+def test_the_mean_is_cut_at_nothing(judged):
+    metrics = judged([60_000] * len(rows()))["metrics"]
+    assert metrics["score_length_adjusted"] == 0 < metrics["score"]
+
+
+def test_a_mistake_in_the_rule_is_one_message(medtasks, tmp_path, monkeypatch):
+    folder = registry().datasets[TASK].folder
+    own = tmp_path / "mine" / "professional"
+    own.mkdir(parents=True)
+    text = (folder / "task.yaml").read_text(encoding="utf-8")
+    text = text.replace("task: healthbench_professional", "task: professional")
+    text = text.replace("dataset: healthbench/professional", "dataset: own/professional")
+    (own / "task.yaml").write_text(text.replace("per: 500", "per: 500, beyond: 1"), encoding="utf-8")
+    (own / "sample.jsonl").write_bytes((folder / "sample.jsonl").read_bytes())
+    monkeypatch.setenv("MEDTASKS_TASKS", str(own.parent))
+    forget()
+    outcome = medtasks("validate", "professional")
+    assert outcome.code != 0 and outcome.text.count("judge.length_adjustment.beyond") == 1
+    forget()
