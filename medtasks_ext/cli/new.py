@@ -16,6 +16,10 @@ from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.new import Question, draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
 from medtasks_ext.registry.tasks import Dataset, forget
+from medtasks_ext.rows.json_schema import task_schema
+
+#: What may be typed in place of an answer.
+_HELP, _BACK = "?", "<"
 
 
 def new(
@@ -122,19 +126,11 @@ def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, 
         MedtasksError: a wrong value, a flag that does not belong to this suite, or, where nothing is asked,
             flags that are missing.
     """
-    answers: dict[str, Any] = {}
     missing: list[Question] = []
-    try:
-        for question in questions(tasks, answers):
-            value = flags.get(question.key)
-            if value is not None:
-                answers[question.key] = question.read(value)
-            elif ask:
-                answers[question.key] = _asked(question)
-            elif question.required:
-                missing.append(question)
-    except KeyError:  # what else is missing depends on an answer that is missing, too
-        pass
+    if ask:
+        answers = _from_terminal(tasks, flags)
+    else:
+        answers, missing = _from_flags(tasks, flags)
     if missing:
         raise MedtasksError(
             f"{len(missing)} answers are missing",
@@ -159,13 +155,53 @@ def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, 
     return {**kept, **answers}
 
 
+def _from_flags(tasks: Registry, flags: dict[str, Any]) -> tuple[dict[str, Any], list[Question]]:
+    """The answers that flags give, and the questions that must be answered and are not."""
+    answers: dict[str, Any] = {}
+    missing: list[Question] = []
+    try:
+        for question in questions(tasks, answers):
+            value = flags.get(question.key)
+            if value is not None:
+                answers[question.key] = question.read(value)
+            elif question.required:
+                missing.append(question)
+    except KeyError:  # what else is missing depends on an answer that is missing, too
+        pass
+    return answers, missing
+
+
+def _from_terminal(tasks: Registry, flags: dict[str, Any]) -> dict[str, Any]:
+    """The answers of flags, and of the terminal to what no flag says. Going back forgets what came after."""
+    answers: dict[str, Any] = {}
+    asked: list[str] = []
+    while question := next((item for item in questions(tasks, answers) if item.key not in answers), None):
+        value = flags.get(question.key)
+        if value is not None:
+            answers[question.key] = question.read(value)
+            continue
+        if not asked:
+            say(f"{_HELP} explains a question, {_BACK} goes back to the one before")
+        reply = _asked(question)
+        if reply != _BACK:
+            answers[question.key] = reply
+            asked.append(question.key)
+        elif asked:
+            given = list(answers)
+            for key in given[given.index(asked.pop()) :]:
+                del answers[key]
+        else:
+            say("  this is the first question")
+    return answers
+
+
 def _flag(question: Question) -> str:
     values = ", ".join(question.shown) if question.choices else question.text
     return f"{question.flag.rstrip()}: {values}"
 
 
 def _asked(question: Question) -> Any:
-    """Ask until the answer is one; a choice may be given by its number."""
+    """Ask until the answer is one, or `_BACK`; a choice may be given by its number."""
     typer.echo()
     values = question.shown
     width = max(map(len, values), default=0)
@@ -175,16 +211,30 @@ def _asked(question: Question) -> Any:
     while True:
         try:
             reply = typer.prompt(
-                text if question.required else f"{text} (Enter: later)",
-                default=None if question.required else "",
-                show_default=False,
-            )
+                text if question.required else f"{text} (Enter: later)", default="", show_default=False
+            ).strip()
         except typer.Abort:
             raise KeyboardInterrupt from None
+        if reply == _BACK:
+            return reply
+        if reply == _HELP:
+            say(f"  {question.key}: {_meaning(question)} As a flag: {question.flag}VALUE")
+            continue
+        if question.required and not reply:
+            say(f"  this cannot wait; {_HELP} explains it")
+            continue
         try:
             return question.read(_numbers_as_values(reply, values))
         except MedtasksError as error:
             say(f"  {error.what}")
+
+
+def _meaning(question: Question) -> str:
+    """What belongs there, in a sentence."""
+    if question.help:
+        return question.help
+    said = str(task_schema()["$defs"]["Metadata"]["properties"][question.key]["description"])
+    return said if said.endswith(".") else f"{said}."
 
 
 def _numbers_as_values(reply: str, values: list[str]) -> str:

@@ -55,6 +55,7 @@ class Question:
     required: bool = True  # whether the file cannot be written without it
     offered: tuple[str, ...] | None = None  # values that are shown, where there are too many choices
     axis: bool = False  # whether it is an axis of the suite's own
+    help: str = ""  # what else there is to know; else what the key means in the file
 
     @property
     def flag(self) -> str:
@@ -95,12 +96,23 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
     Args:
         answers: key -> answer, filled by the caller before the next question is taken.
     """
-    yield Question("id", "Name of the dataset in lower case, such as falls_clinic")
+    yield Question(
+        "id",
+        "Name of the dataset in lower case, such as falls_clinic",
+        help="names the folder and the tasks; a name that begins with SUITE_ joins this suite.",
+    )
     if suite_of(tasks, answers["id"]) is None:
         suites = {name: suite.about for name, suite in tasks.suites.items()}
-        yield Question("suite", "Suite that it joins", suites)
+        yield Question(
+            "suite", "Suite that it joins", suites, help="decides the folder, the groups and the axes."
+        )
     suite = tasks.suites[suite_of(tasks, answers["id"]) or answers["suite"]]
-    yield Question("kind", "How an answer is written (docs/answers.md)", kinds(suite))
+    yield Question(
+        "kind",
+        "How an answer is written (docs/answers.md)",
+        kinds(suite),
+        help="decides how answers are read, and the metrics; docs/keys.md has the keys of each kind.",
+    )
     yield _language(tasks, suite)
     for key, text, many in (
         ("task_type", "What is done with a document", False),
@@ -112,7 +124,10 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
         yield Question(key, text, suite.terms(TERMS[key]), many=many)
     for key, axis in suite.axes.items():
         known = axis.known(answers[axis.within] if axis.within else None)
-        yield Question(key, f"{key.replace('_', ' ').capitalize()} ({suite.title})", known, axis=True)
+        text = f"{key.replace('_', ' ').capitalize()} ({suite.title})"
+        yield Question(
+            key, text, known, axis=True, help=f"an axis of this suite; {suite.where} has all values."
+        )
     yield Question("name", "The dataset's own name", required=False)
     yield Question("summary", "What goes in and what comes out, in one sentence", required=False)
 

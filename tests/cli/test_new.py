@@ -208,6 +208,48 @@ def test_a_question_is_asked_only_if_no_flag_answers_it(medtasks, tree, monkeypa
     assert outcome.code == 0 and "Language" not in outcome.out
 
 
+def test_a_question_is_explained_and_taken_back(medtasks, tree, monkeypatch):
+    replies = [
+        "<",
+        "?",
+        "wrong_name",
+        "2",
+        "<",
+        "<",
+        "medhelm_falls_clinic",
+        "?",
+        "",
+        "exact_letter",
+        "?",
+        "de",
+    ]
+    replies += ["<", "en", "1", "1", "general", "1", "private"]
+    replies += [
+        "administration",
+        "<",
+        "administration",
+        "scheduling_resources_and_staff",
+        "?",
+        "Falls",
+        "",
+        "",
+    ]
+    monkeypatch.setattr(sys, "stdin", Terminal("\n".join(replies) + "\n"))
+    outcome = medtasks("new")
+    assert outcome.code == 0, outcome.text
+    assert "? explains a question, < goes back to the one before" in outcome.err
+    assert "  this is the first question" in outcome.err
+    assert "  id: names the folder and the tasks;" in outcome.err
+    assert "  kind: decides how answers are read" in outcome.err and "As a flag: --kind VALUE" in outcome.err
+    assert "  this cannot wait; ? explains it" in outcome.err
+    assert "  language: of the documents, a code of ISO 639." in outcome.err
+    found = Registry(tree).datasets
+    assert "medhelm_wrong_name" not in found
+    record = found["medhelm_falls_clinic"].metadata
+    assert (record.language, record.name) == ("en", "Falls")
+    assert record.axes == {"category": "administration", "subcategory": "scheduling_resources_and_staff"}
+
+
 def test_an_interrupted_question_leaves_nothing(medtasks, tree, monkeypatch):
     before = sorted(tree.rglob("*"))
     monkeypatch.setattr(sys, "stdin", Terminal("falls_clinic\n2\n"))  # then the input ends
