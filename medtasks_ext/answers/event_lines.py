@@ -23,16 +23,16 @@ from medtasks_ext.answers.repaired_events import EventReader
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
 
 
-Reader = Callable[[str], "tuple[str, ...] | None"]
+Reader = Callable[[str], "Sequence[str] | None"]
 
 
-#: plain lines are read in one pass where one of so many lines may be one
-_PLAIN_FROM = 8
+#: plain lines are read in one pass where most of so many lines are some
+_LOOKED_AT = 16
 _NONE = "the reply says that there is none"
 _BY_PATTERN = "lines that match the suite's patterns"
 
@@ -63,10 +63,10 @@ class _EventLines(AnswerFormat):
         spaced = [f"{names[0]}: ", *(f", {name}: " for name in names[1:])]
         match pattern:
             case "strict":
-                return [lambda line: anchored(line, spaced, ";")]
+                return [anchored(spaced, ";")]
             case "nospace":
                 tight = [f"{names[0]}:", *(f", {name}:" for name in names[1:])]
-                return [lambda line: anchored(line, tight, ";")]
+                return [anchored(tight, ";")]
             case "loose":
                 return [lambda line: loose(line, n)]
             case "bare":
@@ -74,11 +74,11 @@ class _EventLines(AnswerFormat):
             case "bracketed":
                 subject, description, location, status = names
                 marks = [f"{subject}: ", f", {description}: [", f"], {location}: [", f"], {status}: "]
-                exact: Reader = lambda line: anchored(line, marks, ";", least=(1, 0, 0, 0))  # noqa: E731
+                exact = anchored(marks, ";", least=(1, 0, 0, 0))
                 return [exact, bracketed_loose, bracketed_bare]
             case "open_line":
                 return [
-                    lambda line: anchored(line, spaced, ""),
+                    anchored(spaced, ""),
                     lambda line: loose(line, n, open_end=True),
                     lambda line: commas(line, n),
                 ]
@@ -95,11 +95,11 @@ class _EventLines(AnswerFormat):
     def _closed(self) -> dict[str, frozenset[str]]:
         return {field: frozenset(map(fold, values)) for field, values in self.closed_values.items()}
 
-    def _event(self, line: str, readers: list[Reader]) -> list[str] | None:
+    def _event(self, line: str, readers: list[Reader]) -> tuple[str, ...] | None:
         for reader in readers:
             slots = reader(line)
             if slots is not None:
-                return [slot.strip() for slot in slots[: len(self.fields)]]
+                return tuple(map(str.strip, slots[: len(self.fields)]))
         return None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
@@ -123,7 +123,7 @@ class _EventLines(AnswerFormat):
             events.append(event)
         if not events:
             raise GoldError("no event")
-        return _distinct(events)
+        return list(map(list, dict.fromkeys(events)))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events of the lines that match a pattern; a response without any is invalid."""
@@ -138,26 +138,36 @@ class _EventLines(AnswerFormat):
         """The distinct events of a text, in the order in which they are written."""
         events: dict[tuple[str, ...], None] = {}
         seen: set[str] = set()
-        colons, commas = self._least
+        readers, (colons, commas) = self._readers, self._least
         for values, line in self._rows(text):
             if values:
                 events[values] = None
                 continue
-            for part in _split_events(line.strip()):
-                if part not in seen and part.count(":") >= colons and part.count(",") >= commas:
-                    seen.add(part)
-                    if (event := self._event(part, self._readers)) is not None:
-                        events[tuple(event)] = None
+            whole = line.strip()
+            parts = [whole]
+            if whole.count(";") > 1:
+                parts = [part for part in _split_events(whole) if part not in seen]
+                seen.update(parts)
+            for part in parts:
+                may_match = part.count(":") >= colons and part.count(",") >= commas
+                if may_match and (event := self._event(part, readers)) is not None:
+                    events[event] = None
         return list(map(list, events))
 
     def _rows(self, text: str) -> list[tuple[tuple[str, ...], str]]:
         """The distinct lines that may match a pattern: the values of a plain one, or the line."""
-        if self._plain and text.count(f"{fold(self.fields[0])}: ") * _PLAIN_FROM > text.count("\n"):
+        lines = text.split("\n")
+        some = lines[:: len(lines) // _LOOKED_AT + 1]
+        if self._plain and sum(self._is_plain(line) for line in some) * 2 > len(some):
             rows = dict.fromkeys(self._plain.findall(text))
             return [(row[:-1] if row[0] else (), row[-1]) for row in rows]
         colons, commas = self._least
         one, other = ":"[:colons], ","[:commas]
-        return [((), line) for line in dict.fromkeys(text.split("\n")) if one in line and other in line]
+        return [((), line) for line in dict.fromkeys(lines) if one in line and other in line]
+
+    def _is_plain(self, line: str) -> bool:
+        found = self._plain and self._plain.match(line)
+        return bool(found and found[1])
 
     @cached_property
     def _plain(self) -> re.Pattern[str] | None:
@@ -359,9 +369,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _split_events(line: str) -> list[str]:
-    """A line with two or more semicolons holds several events, each of which keeps one."""
-    if line.count(";") < 2:
-        return [line]
+    """The events of a line with two or more semicolons, each of which keeps one."""
     return [f"{part};" for piece in dict.fromkeys(line.split(";")) if (part := piece.strip())]
 
 
@@ -369,31 +377,39 @@ def _distinct(events: list[list[str]]) -> list[list[str]]:
     return [list(event) for event in dict.fromkeys(map(tuple, events))]
 
 
-def anchored(line: str, marks: list[str], end: str, *, least: tuple[int, ...] = ()) -> tuple[str, ...] | None:
-    """The slots between literal marks: `mark1(.+)mark2(.+) ... end`, searched for anywhere in the line.
+def anchored(marks: list[str], end: str, *, least: tuple[int, ...] = ()) -> Reader:
+    """Reads the slots between literal marks: `mark1(.+)mark2(.+) ... end`, searched for anywhere in a line.
 
     Args:
-        line: one line, lower-cased.
-        marks: the text before each slot.
+        marks: the text before each slot, in small letters as lines are.
         end: the text after the last slot; empty: the slot runs to the end of the line.
         least: how many characters each slot has at least (by default one).
     """
-    # the official search ignores case, to which the long s is an s
-    text = line.replace("ſ", "s")
-    first = text.find(marks[0])
-    if first < 0:
-        return None
-    stop = line.rfind(end) if end else len(line)
-    slots: tuple[str, ...] = ()
-    least = least or (1,) * len(marks)
-    for mark, room in zip(reversed(marks[1:]), reversed(least), strict=False):
-        place = text.rfind(mark, 0, max(stop - room, 0))
-        if place < 0:
+    rooms = least or (1,) * len(marks)
+    first, begin = marks[0], len(marks[0])
+    others = [(mark, len(mark), room) for mark, room in zip(marks[:0:-1], rooms[::-1], strict=False)]
+
+    def read(line: str) -> list[str] | None:
+        # the official search ignores case, to which the long s is an s
+        text = line.replace("ſ", "s")
+        start = text.find(first)
+        if start < 0:
             return None
-        slots, stop = (line[place + len(mark) : stop], *slots), place
-    if first + len(marks[0]) + least[0] > stop:
-        return None
-    return (line[first + len(marks[0]) : stop], *slots)
+        stop = line.rfind(end) if end else len(line)
+        slots = []
+        for mark, size, room in others:
+            place = text.rfind(mark, 0, stop - room) if stop > room else -1
+            if place < 0:
+                return None
+            slots.append(line[place + size : stop])
+            stop = place
+        if start + begin + rooms[0] > stop:
+            return None
+        slots.append(line[start + begin : stop])
+        slots.reverse()
+        return slots
+
+    return read
 
 
 def bracketed_loose(line: str) -> tuple[str, ...] | None:
