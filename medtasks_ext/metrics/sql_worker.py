@@ -12,6 +12,7 @@ import math
 import os
 import sqlite3
 import struct
+from random import Random
 from typing import Any, TypedDict
 
 _LENGTH = struct.Struct(">Q")
@@ -90,12 +91,16 @@ class _Session:
         if hasattr(self.connection, "setlimit"):  # Python 3.11 and newer
             for name, value in limits["sqlite"].items():
                 self.connection.setlimit(getattr(sqlite3, name), value)
+        self.chance = Random()
+        # the same numbers for every statement: a score must not depend on chance
+        self.connection.create_function("random", 0, lambda: self.chance.getrandbits(64) - (1 << 63))
         self.connection.set_authorizer(_authorise)
         self.connection.set_progress_handler(self._is_too_long, _STEPS)
 
     def run(self, sql: str) -> Reply:
         """The distinct rows of a statement, or why there are none."""
         self.looks = 0
+        self.chance.seed(0)
         try:
             return self._rows(sql)
         except MemoryError:

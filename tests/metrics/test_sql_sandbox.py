@@ -246,6 +246,22 @@ def test_no_text_raises_or_changes_anything(sandbox, folder, words, tail):
     assert state(folder) == before
 
 
+def test_chance_gives_every_statement_the_same_numbers(folder):
+    queries = [
+        "SELECT random(), random()",
+        "SELECT number FROM t ORDER BY random() LIMIT 1",
+        "SELECT random()",
+    ]
+    outcomes = []
+    for _ in range(2):
+        sandbox = SqlSandbox(folder / "db #1.sqlite")
+        outcomes += [[outcome.rows for outcome in sandbox.run(some)] for some in (queries, queries[::-1])]
+        sandbox.close()
+    first, turned, again, turned_again = outcomes
+    assert first == turned[::-1] == again == turned_again[::-1] and None not in first
+    assert len(set(next(iter(first[0])))) == 2  # but not the same number each time
+
+
 def test_outcomes_come_in_the_order_of_the_queries(sandbox):
     outcomes = sandbox.run([f"SELECT {number}" for number in range(200)])
     assert [outcome.rows for outcome in outcomes] == [{(number,)} for number in range(200)]

@@ -235,7 +235,7 @@ main()
 """
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)])
 def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, code):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     rows = [sft_row(i, f"入组标准第{i}条", "clinical trial criterion: 年龄") for i in range(150)]
@@ -247,6 +247,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, co
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored below `nohup … &`
     )  # fmt: skip
     assert stopped.returncode == code, stopped.stderr.decode()
+    assert how == signal.SIGKILL or "the same command goes on" in stopped.stderr.decode()
     kept = [record["document"] for record in responses(tmp_path / "run")]
     assert 0 < len(kept) < 150
     (tmp_path / "calls").unlink()
