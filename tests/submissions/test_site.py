@@ -2,12 +2,15 @@
 
 import json
 import re
+from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.site.boards import scores_of
+from medtasks_ext.report.site.boards import scores_of, whole_of
 from medtasks_ext.report.site.gather import gather_site
 from medtasks_ext.results.published import published_entries
 from tests.submissions.conftest import OPEN_MEAN, PLACE
@@ -42,7 +45,7 @@ def test_published_models_stand_there_with_the_scores_that_papers_print(site):
     board = data_of(site / "bridge.html")
     for entry in published_entries(registry())[:98:20]:
         scores = [item.score for item in entry.experiments.values() if item.strategy == "zero_shot"]
-        assert line_of(board, entry.model)["BRIDGE"] == round(10_000 * sum(scores) / 87)
+        assert line_of(board, entry.model)["BRIDGE"] == whole_of(sum(scores) / 87)
     assert {title for _, title in board["axes"]} >= {
         "Suite",
         "Language",
@@ -62,7 +65,7 @@ def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site, su
         assert (row["rank"], row["as_the_paper"], row["whole"]) == (None, False, False)
     board = data_of(site / "index.html")
     assert line_of(board, "Org/random-label")["BRIDGE"] == [
-        round(10_000 * record["groups"]["bridge"]["score"]),
+        whole_of(record["groups"]["bridge"]["score"]),
         2,
     ]
 
@@ -196,3 +199,11 @@ def test_an_older_version_of_a_task_has_a_rank_of_its_own(tmp_path):
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
     assert scores.classes["bridge", "zero_shot"].of == (0, 1)
     assert "an older version of the task in 87" in scores.classes["bridge", "zero_shot"].found[1].words
+
+
+@given(st.one_of(st.floats(0, 1), st.integers(0, 10_000).map(lambda n: n / 10_000)))
+def test_pages_show_the_nearest_number_of_three_digits(score):
+    """What the page's script makes of a number that is cut off behind its fourth digit."""
+    shown = (whole_of(score) + 5) // 10 / 1000
+    halves = Decimal(score).quantize(Decimal("0.001"), ROUND_HALF_UP)
+    assert f"{shown:.3f}" == str(halves)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_title
@@ -18,8 +19,18 @@ if TYPE_CHECKING:
     from medtasks_ext.report.site.gather import Line, Site
 
 _FACTS = ("organisation", "size", "access", "domain", "reasoning", "date")
-#: Scores are shown with four digits, and written as whole numbers.
 _UNIT = 10_000
+
+
+def whole_of(score: float) -> int:
+    """A score as the pages have it: whole ten-thousandths, cut off.
+
+    Pages show three digits. A number rounded to four and then to three may end up beside the one that is
+    nearest (0.44249 -> 0.4425 -> 0.443); one that is cut off does not.
+    """
+    product = score * _UNIT
+    found = math.floor(product)
+    return found - 1 if found == product and Fraction(found, _UNIT) > Fraction(score) else found
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Scores:
         for place in range(len(self.site.lines)):
             row = self.rows.get((place, strategy, group))
             if row is not None and row.score is not None and is_whole(row):
-                scores[place] = round(row.score * _UNIT)  # as it is shown: what looks equal is equal
+                scores[place] = whole_of(row.score)
         by_class: dict[int | None, list[int]] = {}
         for place, score in scores.items():
             by_class.setdefault(classes[place], []).append(score)
@@ -191,11 +202,11 @@ def _cell(row: GroupScore | None) -> int | list[int] | None:
     """A score; with the number of tasks where it does not stand on all tasks, rows and judgements."""
     if row is None or row.score is None:
         return None
-    value = round(row.score * _UNIT)
+    value = whole_of(row.score)
     return value if is_whole(row) else [value, row.scored or 0]
 
 
 def _interval(scores: Scores, place: int, strategy: str, group: Group) -> list[int] | None:
     row = scores.rows.get((place, strategy, group))
     found = interval_of(scores.site.lines[place], row) if row else None
-    return None if found is None else [round(found[0] * _UNIT), round(found[1] * _UNIT), int(found[2])]
+    return None if found is None else [whole_of(found[0]), whole_of(found[1]), int(found[2])]

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.site.boards import Scores, interval_of
+from medtasks_ext.report.site.boards import Scores, interval_of, whole_of
 from medtasks_ext.report.standing import Standing, standings
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from medtasks_ext.report.site.gather import Line
     from medtasks_ext.results.experiments import Experiment
 
-_UNIT = 10_000
 _COMPUTED = "submission, whose scores were computed again from its documents"
 _FACT_TITLES = {
     "organisation": "Organisation",
@@ -117,7 +116,7 @@ class ModelPages:
                     "suite": group.suite,
                     "title": self._scores.site.tasks.suites[group.suite or ""].title,
                     "strategy": strategy_title(strategy),
-                    "score": round(row.score * _UNIT),
+                    "score": whole_of(row.score),
                     "interval": _rounded(interval_of(line, row)),
                     "tasks": row.scored,
                     "of": group.n_tasks,
@@ -129,7 +128,7 @@ class ModelPages:
 
 
 def _rounded(found: tuple[float, float, bool] | None) -> list[int] | None:
-    return None if found is None else [round(found[0] * _UNIT), round(found[1] * _UNIT), int(found[2])]
+    return None if found is None else [whole_of(found[0]), whole_of(found[1]), int(found[2])]
 
 
 def _standing(item: Standing) -> Json:
@@ -139,8 +138,8 @@ def _standing(item: Standing) -> Json:
         "sentence": item.sentence,
         "remarks": item.remarks,
         "placed": item.placed,
-        "own": round(item.on_alike * _UNIT),
-        "rivals": [round(rival.score * _UNIT) for rival in item.rivals],
+        "own": whole_of(item.on_alike),
+        "rivals": [whole_of(rival.score) for rival in item.rivals],
     }
 
 
@@ -153,11 +152,11 @@ def _task(item: Experiment, line: Line, reasons: dict[str, int]) -> list[Any]:
         item.dataset.metadata.suite,
         item.dataset.metadata.name,
         strategy_title(item.strategy),
-        round((item.score or 0.0) * _UNIT),
-        interval and [round(interval.low * _UNIT), round(interval.high * _UNIT)],
+        whole_of(item.score or 0.0),
+        interval and [whole_of(interval.low), whole_of(interval.high)],
         item.n,
         coverage.of_suite,
-        None if valid is None else round(valid * _UNIT),
+        None if valid is None else whole_of(valid),
         beside.grade if beside else None,
         reasons.setdefault(unlike, len(reasons)) if unlike else None,
     ]

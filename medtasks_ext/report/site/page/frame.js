@@ -51,7 +51,9 @@ function shape(tag_, attributes = {}, ...children) {
   return element;
 }
 
-const score = (value) => (isNumber(value) ? (value / UNIT).toFixed(3) : NONE);
+// Numbers are cut off behind their fourth digit: half up from there is the nearest with three.
+const nearest = (value) => Math.floor((value + 5) / 10) / 1000;
+const score = (value) => (isNumber(value) ? nearest(value).toFixed(3) : NONE);
 
 // A score on the whole scale from 0 to 1, with its interval.
 function scoreBar(value, ends) {

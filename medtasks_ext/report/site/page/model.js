@@ -104,7 +104,7 @@ function tasksPart(line, number) {
         { key: "score", title: "Score", numeric: true, value: (row) => row[3], cell: (row) => score(row[3]) },
         { key: "interval", title: "95 % interval", cell: (row) => text("span", "soft", row[4] ? `[${score(row[4][0])}, ${score(row[4][1])}]` : NONE) },
         { key: "n", title: "Documents", numeric: true, value: (row) => row[5], cell: (row) => documents(row) },
-        { key: "valid", title: "Readable", numeric: true, value: (row) => row[7], cell: (row) => (row[7] === null ? NONE : percent(row[7] / UNIT)) },
+        { key: "valid", title: "Readable", numeric: true, value: (row) => row[7], cell: (row) => (row[7] === null ? NONE : percent(nearest(row[7]))) },
         ...(line.published ? [] : [{ key: "otherwise", title: "Beside the paper", value: otherwise, cell: (row) => otherwise(row) || row[8] || NONE }]),
       ],
       sort: "task",
