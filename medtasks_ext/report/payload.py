@@ -38,6 +38,7 @@ LIMIT = 4_000_000
 #: Bytes of the examples of one task at most.
 _MOST_PER_TASK = 40_000
 _DIGITS = 5
+_HALF = 100  # parts of the last digit that is shown
 #: faults of one place with one remedy that are told one by one
 _MOST_FAULTS = 20
 
@@ -107,8 +108,15 @@ def size(content: Any) -> int:
 
 
 def number(value: float | None) -> float | None:
-    """Rounded for display; None for what is missing or not a number."""
-    return None if value is None or math.isnan(value) else round(float(value), _DIGITS)
+    """Rounded for display; None for what is missing or not a number.
+
+    Pages show three digits. A number that would be half-way between two of these, since it is rounded, stays as
+    it is: rounded twice, it might end up beside the one that is nearest.
+    """
+    if value is None or math.isnan(value):
+        return None
+    found = round(float(value), _DIGITS)
+    return float(value) if round(found * 10**_DIGITS) % _HALF == _HALF // 2 else found
 
 
 def _matrix(values: np.ndarray | None) -> list[list[float | None]]:

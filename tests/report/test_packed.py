@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from medtasks_ext.report.packed import packed
+from medtasks_ext.report.payload import number
 from tests.report.made import unpacked
 
 
@@ -32,3 +35,8 @@ def test_a_column_comes_back_as_it_was(column, kind):
     assert back == column and [*map(type, back)] == [*map(type, column)]
     if column:
         assert len(json.dumps(found)) <= len(json.dumps(column))
+
+
+@given(st.floats(-1, 1) | st.integers(-1_000_000, 1_000_000).map(lambda n: n / 1_000_000))
+def test_a_number_of_the_page_shows_the_digits_of_the_score(score):
+    assert f"{number(score):.3f}" == f"{score:.3f}"

@@ -92,7 +92,7 @@ function comparisonPart(comparison) {
         colours: "diverging",
         domain: wins ? [0, 1] : [-largest(comparison, places), largest(comparison, places)],
         measure: wins ? "share of tasks that the row wins" : "row minus column",
-        format: wins ? ".0%" : "+.2f",
+        format: wins ? ".0%" : "+.4~f",
       },
       cell: (row, column) => pairCell(comparison, places[row], places[column], wins, detail),
     }),

@@ -231,7 +231,7 @@ function dots({ label, heading = "Model", series, rows, words, format = fixed })
       own: rows.flatMap((row, place) => (row.own ? [place] : [])),
       series,
       legend: series.length > 1 ? { title: null, columns: isNarrow() ? 1 : 0 } : null,
-      format: ".2f",
+      format: ".4~f",
       ...words,
     },
     values: () => matrixTable({ label, heading, rows, columns: series.map((title) => ({ title })), cell }),

@@ -119,7 +119,7 @@ function scatterPicture(rows, fact, kindOf, several) {
       x_format: fact.format,
       x_ticks: isNarrow() ? 4 : 7,
       measure: "mean score, 95 % interval",
-      format: ".2f",
+      format: ".4~f",
       groups,
       colours,
       legend: { title: null, columns: isNarrow() ? 2 : 0 },

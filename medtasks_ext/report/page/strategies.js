@@ -76,7 +76,7 @@ function strategySection(suite, tasks, base, others) {
       words: {
         domain: domainOf(points, { symmetric: true, zero: true }),
         measure: "difference of mean scores",
-        format: "+.2f",
+        format: "+.4~f",
         zero: true,
         origin: 0,
       },
