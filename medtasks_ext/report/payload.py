@@ -110,8 +110,8 @@ def size(content: Any) -> int:
 def number(value: float | None) -> float | None:
     """Rounded for display; None for what is missing or not a number.
 
-    Pages show three digits. A number that would be half-way between two of these, since it is rounded, stays as
-    it is: rounded twice, it might end up beside the one that is nearest.
+    Pages show three digits. A number that would be half-way between two of these, since it is rounded, stays
+    as it is: rounded twice, it might end up beside the one that is nearest.
     """
     if value is None or math.isnan(value):
         return None
