@@ -92,7 +92,7 @@ engine-nightly: engine-env
 site: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[site]"
 	$(BIN)/medtasks build
-	$(BIN)/mkdocs build --config-file docs/site/mkdocs.yml
+	$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 # The leaderboard of published and submitted models, beside the documentation.
 leaderboard: $(STAMP)

@@ -63,6 +63,9 @@ _REPEATED = frozenset(
 _GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 
 
+_COMMANDS = frozenset(name for names in PANELS.values() for name in names)
+
+
 class _LazyCommands(MutableMapping[str, Any]):
     """Name -> command. A command's module is imported when the command is looked at."""
 
@@ -130,10 +133,11 @@ class Commands(TyperGroup):
         raise typer.Exit(code or 0)
 
 
-def _say_interrupted(command: str) -> None:
+def _say_interrupted(command: str | None) -> None:
     from medtasks_ext.cli.end import shown_command
 
     words = sys.argv[1:]
+    command = command or next((word for word in words if word in _COMMANDS), "")  # it came before the command
     names = {command, *(f"{command} {word}" for word in words)}
     if names & _RESUMABLE:
         how = f"; what came is kept, and the same command goes on:\n  {shown_command(words)}"
