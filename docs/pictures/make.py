@@ -1,7 +1,8 @@
-"""Draw the pictures of docs/viewing.md: `python docs/pictures/make.py`. Needs Chromium.
+"""Draw the pictures of pages, for docs/viewing.md, docs/report.md and docs/submitting.md: `python docs/pictures/make.py`.
 
-The runs are made of the bundled synthetic rows: two imagined models answer with gold answers and with the
-mistakes that real models make. Their scores say nothing about any model, and the pictures say SAMPLE.
+Needs Chromium. The report and the leaderboard show published scores. The runs of the viewer are made of the
+bundled synthetic rows: two imagined models answer with gold answers, and with mistakes as real ones make them.
+Their scores say nothing about any model, and these pictures say SAMPLE.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ MODELS = {"imagined-8b": 0.35, "imagined-70b": 0.65}
 PICTURES = {
     "viewer_answers": ("bridge_ade_extraction", "doc=t4"),
     "viewer_errors": ("bridge_mednli", "part=errors"),
+}
+#: Name of the picture -> page of published scores, and what it shows.
+PUBLISHED = {
+    "report_leaderboard": ("report/report.html", "leaderboard"),
+    "leaderboard": ("site/index.html", ""),
 }
 SIZE = (1360, 900)
 
@@ -119,14 +125,18 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        medtasks("report", "--published", "all", "-o", str(folder / "report"))
+        medtasks("site", "-o", str(folder / "site"))
         write_bundle(folder / "pages", Viewer(make_runs(folder), registry()))
         browser = Chromium(folder / "profile", folder)
         browser.screen(*SIZE)
-        for picture, (dataset, address) in PICTURES.items():
-            page = folder / "pages" / f"{dataset}.html"
+        pages = {
+            name: (folder / "pages" / f"{dataset}.html", at) for name, (dataset, at) in PICTURES.items()
+        } | {name: (folder / page, at) for name, (page, at) in PUBLISHED.items()}
+        for picture, (page, address) in pages.items():
             browser.call("Page.navigate", url=f"{page.as_uri()}#{address}")
             browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
-            browser.js("document.querySelector('.parts').scrollIntoView()")
+            browser.js("document.querySelector('.parts')?.scrollIntoView()")
             browser.screenshot(Path(__file__).with_name(f"{picture}.png"))
         browser.close()
 
