@@ -1,4 +1,4 @@
-"""Draw the pictures of pages, for docs/viewing.md, docs/report.md and docs/submitting.md: `python docs/pictures/make.py`.
+"""Draw the pictures of pages that docs show: `python docs/pictures/make.py`.
 
 Needs Chromium. The report and the leaderboard show published scores. The runs of the viewer are made of the
 bundled synthetic rows: two imagined models answer with gold answers, and with mistakes as real ones make them.
