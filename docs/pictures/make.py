@@ -1,7 +1,7 @@
 """Draw the pictures of pages that docs show: `python docs/pictures/make.py`.
 
 Needs Chromium. The report and the leaderboard show published scores. The runs of the viewer are made of the
-bundled synthetic rows: two imagined models give gold answers, and answers with mistakes as real ones make them.
+bundled synthetic rows: two imagined models give gold answers, and answers with mistakes as real ones make.
 Their scores say nothing about any model, and these pictures say SAMPLE.
 """
 
