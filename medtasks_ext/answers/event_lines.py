@@ -138,7 +138,8 @@ class _EventLines(AnswerFormat):
         """The distinct events of a text, in the order in which they are written."""
         events: dict[tuple[str, ...], None] = {}
         seen: set[str] = set()
-        readers, (colons, commas) = self._readers, self._least
+        first, *others = self._readers  # the first has a slot for each field
+        colons, commas = self._least
         for values, line in self._rows(text):
             if values:
                 events[values] = None
@@ -149,8 +150,11 @@ class _EventLines(AnswerFormat):
                 parts = [part for part in _split_events(whole) if part not in seen]
                 seen.update(parts)
             for part in parts:
+                if (slots := first(part)) is not None:  # most lines are as the task asks for
+                    events[tuple(map(str.strip, slots))] = None
+                    continue
                 may_match = part.count(":") >= colons and part.count(",") >= commas
-                if may_match and (event := self._event(part, readers)) is not None:
+                if may_match and (event := self._event(part, others)) is not None:
                     events[event] = None
         return list(map(list, events))
 
