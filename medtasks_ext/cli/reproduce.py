@@ -18,7 +18,7 @@ from medtasks_ext.report.atlas.cells import Cell, Data
 from medtasks_ext.report.atlas.models import own_models, published_models
 from medtasks_ext.report.atlas.spec import Atlas, atlases
 from medtasks_ext.report.atlas.statistics import cells_of, holds, largest_deviation
-from medtasks_ext.report.atlas.write import text, wide, write_all, write_item
+from medtasks_ext.report.atlas.write import best, decimals, text, wide, write_all, write_item
 from medtasks_ext.report.pictures.draw import is_possible
 from medtasks_ext.results.labels import label_scores
 from medtasks_ext.results.prices import Price, prices
@@ -208,13 +208,15 @@ def _print_table(item: Item, cells: Sequence[Cell]) -> None:
     if item.statistic == "claims":
         table = new_table([""], ["printed", "recomputed"], pad_edge=False)
         for cell in cells:
-            table.add_row(cell.row, text(cell.printed), text(cell.recomputed))
+            digits = decimals([cell.printed, cell.recomputed])
+            table.add_row(cell.row, text(cell.printed, digits), text(cell.recomputed, digits))
         console().print(table, markup=False)
         return
     columns, rows = wide(cells)
+    digits = {column: decimals(best(found.get(column)) for found in rows.values()) for column in columns}
     lines = {
         f"{name} (yours)" if any(cell.own for cell in found.values()) else name: [
-            _shown(found.get(column), item.tolerance) for column in columns
+            _shown(found.get(column), item.tolerance, digits[column]) for column in columns
         ]
         for name, found in list(rows.items())[:_SHOWN]
     }
@@ -242,11 +244,10 @@ def _columns_that_fit(columns: Sequence[str], lines: Mapping[str, Sequence[str]]
     return len(columns)
 
 
-def _shown(cell: Cell | None, tolerance: float) -> str:
+def _shown(cell: Cell | None, tolerance: float, digits: int) -> str:
     """The printed figure, and beside it the recomputed one where rounding does not explain the difference."""
     if cell is None:
         return ""
     if cell.deviation is not None and cell.deviation > tolerance:
-        return f"{text(cell.printed)} | {text(cell.recomputed)}"
-    value = cell.recomputed if cell.printed is None else cell.printed
-    return text(value) + (f" ({cell.note})" if cell.note else "")
+        return f"{text(cell.printed, digits)} | {text(cell.recomputed, digits + 1)}"
+    return text(best(cell), digits) + (f" ({cell.note})" if cell.note else "")

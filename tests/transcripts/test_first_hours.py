@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,15 @@ from tests.transcripts.console import PAGES, Shell, agrees, check, fresh, steps
 @pytest.mark.parametrize("page", ["hospital", "contributor", "researcher"])
 def test_the_page_shows_what_the_commands_print(page, tmp_path):
     check(PAGES / f"{page}.md", fresh(tmp_path))
+
+
+def test_a_page_that_cuts_a_table_sets_remarks_aside():
+    """`medtasks ... | head` shows remarks of standard error before, after, or not at all."""
+    commands = [
+        step.command for page in PAGES.glob("*.md") for step in steps(page.read_text(encoding="utf-8"))
+    ]
+    piped = [command for command in commands if re.search(r"[^|]\|[^|]", command)]
+    assert piped and all("2>" in command for command in piped), piped
 
 
 PAGE = """Text.

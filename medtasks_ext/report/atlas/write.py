@@ -10,7 +10,7 @@ from medtasks_ext.report.atlas.picture import drawn
 from medtasks_ext.report.pictures.draw import is_possible, png, svg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from medtasks_ext.report.atlas.cells import Cell
@@ -28,15 +28,26 @@ def wide(cells: Sequence[Cell]) -> tuple[list[str], dict[str, dict[str, Cell]]]:
     return list(dict.fromkeys(cell.column for cell in shown)), rows
 
 
-def text(value: float | str | None) -> str:
-    """A figure as tables show it."""
+def best(cell: Cell | None) -> float | str | None:
+    """The printed figure, else the recomputed one."""
+    return cell and (cell.recomputed if cell.printed is None else cell.printed)
+
+
+def decimals(values: Iterable[float | str | None]) -> int:
+    """With how many decimals figures of one kind stand below each other.
+
+    As many as the longest of them needs: at most three where all are below one, else at most two.
+    """
+    figures = [value for value in values if isinstance(value, (int, float))]
+    most = 3 if all(abs(value) < 1 for value in figures) else 2
+    return max((len(f"{value:.{most}f}".rstrip("0").partition(".")[2]) for value in figures), default=0)
+
+
+def text(value: float | str | None, digits: int) -> str:
+    """A figure as tables show it, with the `decimals` of its column."""
     if isinstance(value, str):
         return value
-    if value is None:
-        return "–"
-    if value == int(value):
-        return f"{value:.0f}"
-    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> list[Path]:
@@ -122,17 +133,13 @@ def _latex(item: Item, cells: Sequence[Cell]) -> str:
         " & ".join(["", *map(_escaped, columns)]) + r" \\",
         "\\midrule",
     ]
+    digits = {column: decimals(best(found.get(column)) for found in rows.values()) for column in columns}
     for place, (name, found) in enumerate(rows.items()):
         if own and place == len(own):
             lines.append("\\midrule")
-        values = (found.get(column) for column in columns)
-        shown = (text(None if cell is None else _best(cell)) for cell in values)
+        shown = (text(best(found.get(column)), digits[column]) for column in columns)
         lines.append(" & ".join(map(_escaped, [name, *shown])) + r" \\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}", ""])
-
-
-def _best(cell: Cell) -> float | str | None:
-    return cell.recomputed if cell.printed is None else cell.printed
 
 
 _SPECIAL = str.maketrans(
