@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from medtasks_ext.cli.new_from import read, show
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.questions import answers_to
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check_names
-from medtasks_ext.registry.new import Question, draft, questions, suite_of
+from medtasks_ext.registry.new import draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
 from medtasks_ext.registry.tasks import Dataset, forget
-from medtasks_ext.rows.json_schema import task_schema
-
-#: What may be typed in place of an answer.
-_HELP, _BACK = "?", "<"
 
 
 def new(
@@ -126,18 +123,7 @@ def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, 
         MedtasksError: a wrong value, a flag that does not belong to this suite, or, where nothing is asked,
             flags that are missing.
     """
-    missing: list[Question] = []
-    if ask:
-        answers = _from_terminal(tasks, flags)
-    else:
-        answers, missing = _from_flags(tasks, flags)
-    if missing:
-        raise MedtasksError(
-            f"{len(missing)} answers are missing",
-            where="medtasks new",
-            remedy="add" + "".join(f"\n      {_flag(item)}" for item in missing)
-            + "\n    or call it on a terminal, where it asks",
-        )  # fmt: skip
+    answers = answers_to(partial(questions, tasks), flags, ask=ask, command="medtasks new")
     suite = suite_of(tasks, answers["id"]) or answers["suite"]
     if flags.get("suite", suite) != suite:
         raise MedtasksError(
@@ -153,93 +139,3 @@ def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, 
             remedy="leave it out",
         )
     return {**kept, **answers}
-
-
-def _from_flags(tasks: Registry, flags: dict[str, Any]) -> tuple[dict[str, Any], list[Question]]:
-    """The answers that flags give, and the questions that must be answered and are not."""
-    answers: dict[str, Any] = {}
-    missing: list[Question] = []
-    try:
-        for question in questions(tasks, answers):
-            value = flags.get(question.key)
-            if value is not None:
-                answers[question.key] = question.read(value)
-            elif question.required:
-                missing.append(question)
-    except KeyError:  # what else is missing depends on an answer that is missing, too
-        pass
-    return answers, missing
-
-
-def _from_terminal(tasks: Registry, flags: dict[str, Any]) -> dict[str, Any]:
-    """The answers of flags, and of the terminal to what no flag says. Going back forgets what came after."""
-    answers: dict[str, Any] = {}
-    asked: list[str] = []
-    while question := next((item for item in questions(tasks, answers) if item.key not in answers), None):
-        value = flags.get(question.key)
-        if value is not None:
-            answers[question.key] = question.read(value)
-            continue
-        if not asked:
-            say(f"{_HELP} explains a question, {_BACK} goes back to the one before")
-        reply = _asked(question)
-        if reply != _BACK:
-            answers[question.key] = reply
-            asked.append(question.key)
-        elif asked:
-            given = list(answers)
-            for key in given[given.index(asked.pop()) :]:
-                del answers[key]
-        else:
-            say("  this is the first question")
-    return answers
-
-
-def _flag(question: Question) -> str:
-    values = ", ".join(question.shown) if question.choices else question.text
-    return f"{question.flag.rstrip()}: {values}"
-
-
-def _asked(question: Question) -> Any:
-    """Ask until the answer is one, or `_BACK`; a choice may be given by its number."""
-    typer.echo()
-    values = question.shown
-    width = max(map(len, values), default=0)
-    for number, value in enumerate(values, start=1):
-        typer.echo(f"  {number:>2}  {value:<{width}}  {(question.choices or {})[value]}")
-    text = question.text + (" (several between commas)" if question.many else "")
-    while True:
-        try:
-            reply = typer.prompt(
-                text if question.required else f"{text} (Enter: later)", default="", show_default=False
-            ).strip()
-        except typer.Abort:
-            raise KeyboardInterrupt from None
-        if reply == _BACK:
-            return reply
-        if reply == _HELP:
-            say(f"  {question.key}: {_meaning(question)} As a flag: {question.flag}VALUE")
-            continue
-        if question.required and not reply:
-            say(f"  this cannot wait; {_HELP} explains it")
-            continue
-        try:
-            return question.read(_numbers_as_values(reply, values))
-        except MedtasksError as error:
-            say(f"  {error.what}")
-
-
-def _meaning(question: Question) -> str:
-    """What belongs there, in a sentence."""
-    if question.help:
-        return question.help
-    said = str(task_schema()["$defs"]["Metadata"]["properties"][question.key]["description"])
-    return said if said.endswith(".") else f"{said}."
-
-
-def _numbers_as_values(reply: str, values: list[str]) -> str:
-    parts = [part.strip() for part in reply.split(",")] if values else [reply]
-    return ",".join(
-        values[int(part) - 1] if part.isdecimal() and 1 <= int(part) <= len(values) else part
-        for part in parts
-    )

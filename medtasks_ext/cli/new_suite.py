@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+import sys
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 import yaml
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.cli.questions import answers_to
 from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.new import Question
 from medtasks_ext.registry.suites import RESERVED, SUITE_FILE
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 def new_suite(
-    id: Annotated[str, typer.Option(prompt="Name of the suite in lower case", help="Of its folder.")],
-    title: Annotated[str, typer.Option(prompt="Title, as readers see it", help="As readers see it.")],
-    about: Annotated[
-        str, typer.Option(prompt="What is in it, in one line", help="What is in it, in one line.")
-    ],
+    id: Annotated[str | None, typer.Option(help="Of its folder, in lower case.")] = None,
+    title: Annotated[str | None, typer.Option(help="As readers see it.")] = None,
+    about: Annotated[str | None, typer.Option(help="What is in it, in one line.")] = None,
     dataset: Annotated[
-        list[str], typer.Option(help="A dataset: a name in the suite, or SUITE/NAME of another; repeatable.")
-    ],
+        list[str] | None,
+        typer.Option(help="A dataset: a name in the suite, or SUITE/NAME of another; repeatable."),
+    ] = None,
     axis: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE,VALUE", help="An axis of the suite's own; repeatable."),
@@ -33,7 +37,8 @@ def new_suite(
 ) -> int:
     """Start a suite of your own.
 
-    Its file in your folder of tasks; a mean over the first axis, each value counting once.
+    Its file in your folder of tasks; a mean over the first axis, each value counting once. Asks what the
+    flags do not say.
 
     Example: medtasks new-suite --id wards --title WardBench --about "short texts of two wards"
     --axis unit=emergency,outpatient --dataset triage
@@ -45,27 +50,66 @@ def new_suite(
             where="MEDTASKS_TASKS",
             remedy="mkdir my_tasks; export MEDTASKS_TASKS=my_tasks; then call it again",
         )
-    taken = [name for name in tasks.suites if id == name or id.startswith(f"{name}_")]
-    if not _NAME.fullmatch(id) or taken or id == "medtasks":
+    given = {"id": id, "title": title, "about": about, "axis": "; ".join(axis or ())}
+    flags = {key: value for key, value in {**given, "dataset": ",".join(dataset or ())}.items() if value}
+    asks = partial(_questions, tasks)
+    answers = answers_to(asks, flags, ask=sys.stdin.isatty(), command="medtasks new-suite")
+    folder, axes = tasks.own[0] / answers["id"], answers.get("axis", {})
+    folder.mkdir(exist_ok=True)
+    with atomic_file(folder / SUITE_FILE) as file:
+        file.write(_text(answers["title"], answers["about"], axes, answers["dataset"]).encode())
+    typer.echo(f"wrote {folder / SUITE_FILE}\n\nnext:")
+    own = (name for name in answers["dataset"] if "/" not in name)
+    for number, name in enumerate(own, start=1):
+        placed = "".join(f" --axis {key}={values[0]}" for key, values in axes.items())
+        typer.echo(f"  {number}. medtasks new --id {answers['id']}_{name}{placed}   asks the rest")
+    return 0
+
+
+def _questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]:
+    """What has to be known of a new suite."""
+    yield Question(
+        "id",
+        "Name of the suite in lower case, such as wards",
+        help="names the folder; the tasks of the suite begin with this name.",
+        reads=partial(_free_name, tasks),
+    )
+    yield Question("title", "Title, as readers see it", help="stands above tables and in the report.")
+    yield Question("about", "What is in it, in one line", help="stands in lists and in the catalogue.")
+    yield Question(
+        "axis",
+        "Axes of its own, such as unit=emergency,outpatient; setting=ward,home",
+        required=False,
+        help="each axis makes groups of tasks; the suite's mean counts each value of the first axis once.",
+        reads=_axes,
+    )
+    yield Question(
+        "dataset",
+        "Its datasets",
+        many=True,
+        help="a name stands for a dataset that you will add, SUITE/NAME for one of another suite.",
+    )
+
+
+def _free_name(tasks: Registry, name: str) -> str:
+    taken = any(name == suite or name.startswith(f"{suite}_") for suite in tasks.suites)
+    if not _NAME.fullmatch(name) or taken or name == "medtasks":
         raise MedtasksError(
-            f"{id!r} is the name of a suite, or begins with one"
+            f"{name!r} is the name of a suite, or begins with one"
             if taken
-            else f"{id!r} is no name of a suite",
+            else f"{name!r} is no name of a suite",
             where="--id",
             remedy="use another one, of lower-case letters, digits and single underscores",
         )
-    folder = tasks.own[0] / id
-    if folder.exists():
+    folder = tasks.own[0] / name
+    if folder.exists() and any(folder.iterdir()):
         raise MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
-    axes = dict(_axis(text) for text in axis or ())
-    folder.mkdir()
-    with atomic_file(folder / SUITE_FILE) as file:
-        file.write(_text(title, about, axes, dataset).encode())
-    typer.echo(f"wrote {folder / SUITE_FILE}\n\nnext:")
-    for number, name in enumerate((name for name in dataset if "/" not in name), start=1):
-        flags = "".join(f" --axis {key}={values[0]}" for key, values in axes.items())
-        typer.echo(f"  {number}. medtasks new --id {id}_{name}{flags}   asks the rest")
-    return 0
+    return name
+
+
+def _axes(text: str) -> dict[str, list[str]]:
+    """Axis -> values, of NAME=VALUE,VALUE between semicolons."""
+    return dict(_axis(part.strip()) for part in text.split(";") if part.strip())
 
 
 def _axis(text: str) -> tuple[str, list[str]]:

@@ -208,8 +208,8 @@ def _print_table(item: Item, cells: Sequence[Cell]) -> None:
     if item.statistic == "claims":
         table = new_table([""], ["printed", "recomputed"], pad_edge=False)
         for cell in cells:
-            digits = decimals([cell.printed, cell.recomputed])
-            table.add_row(cell.row, text(cell.printed, digits), text(cell.recomputed, digits))
+            n = decimals([cell.printed, cell.recomputed])
+            table.add_row(cell.row, text(cell.printed, n), text(cell.recomputed, n))
         console().print(table, markup=False)
         return
     columns, rows = wide(cells)
@@ -220,13 +220,13 @@ def _print_table(item: Item, cells: Sequence[Cell]) -> None:
         ]
         for name, found in list(rows.items())[:_SHOWN]
     }
-    n = _columns_that_fit(columns, lines)
-    table = new_table([""], columns[:n], pad_edge=False, collapse_padding=True)
+    fitting = _columns_that_fit(columns, lines)
+    table = new_table([""], columns[:fitting], pad_edge=False, collapse_padding=True)
     for name, figures in lines.items():
-        table.add_row(name, *figures[:n])
+        table.add_row(name, *figures[:fitting])
     console().print(table, markup=False)
-    left = [f"{len(rows) - _SHOWN} rows"] * (len(rows) > _SHOWN) + [f"{len(columns) - n} columns"] * (
-        n < len(columns)
+    left = [f"{len(rows) - _SHOWN} rows"] * (len(rows) > _SHOWN) + [f"{len(columns) - fitting} columns"] * (
+        fitting < len(columns)
     )
     if left:
         typer.echo(f"and {' and '.join(left)} more; -o OUT writes all")

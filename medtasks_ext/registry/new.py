@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -46,7 +46,7 @@ _OPEN = {
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that has to be known of a new dataset."""
+    """One thing that has to be known of a new dataset or suite."""
 
     key: str  # its name as a flag and in the file
     text: str  # what is asked
@@ -56,6 +56,7 @@ class Question:
     offered: tuple[str, ...] | None = None  # values that are shown, where there are too many choices
     axis: bool = False  # whether it is an axis of the suite's own
     help: str = ""  # what else there is to know; else what the key means in the file
+    reads: Callable[[str], Any] = str  # makes an answer of any text; raises MedtasksError
 
     @property
     def flag(self) -> str:
@@ -78,7 +79,7 @@ class Question:
             return list(dict.fromkeys(self._value(part) for part in parts if part))
         return self._value(text.strip())
 
-    def _value(self, text: str) -> str:
+    def _value(self, text: str) -> Any:
         if self.choices is not None and text not in self.choices:
             meant = code_of(text) if self.offered is not None else None
             raise MedtasksError(
@@ -87,7 +88,7 @@ class Question:
                 remedy=f"use {'any of' if self.many else 'one of'}: {', '.join(self.shown)}"
                 + ("" if self.offered is None else ", or another code of ISO 639"),
             )
-        return text
+        return self.reads(text)
 
 
 def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]:

@@ -1,6 +1,9 @@
 """`medtasks new --from` and `new-suite`: from a file of rows to a dataset that runs, without Python."""
 
+import io
 import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -184,6 +187,43 @@ def test_a_suite_and_its_dataset_run_without_python(medtasks, own):
     run = medtasks("run", "--model", "oracle", "--tasks", "wards", "--data", "sample", "--output_path", "run")
     assert run.code == 0, run.text
     assert "2/2" in run.out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_a_suite_is_asked_for(medtasks, own, monkeypatch):
+    replies = ["mlb_two", "<", "ward", "?", "<", "wards", "WardBench", "", "Two wards", "unit", "?"]
+    replies += [
+        "unit=emergency,clinic; setting=home,ward",
+        "<",
+        "unit=emergency,clinic",
+        "?",
+        "triage, bridge/mednli",
+    ]
+    monkeypatch.setattr(sys, "stdin", Terminal("\n".join(replies) + "\n"))
+    made = medtasks("new-suite")
+    assert made.code == 0, made.text
+    assert "'mlb_two' is the name of a suite, or begins with one: use another one" in made.err
+    assert "this is the first question" in made.err and "this cannot wait" in made.err
+    assert "'unit' is no axis with its values: write --axis NAME=VALUE,VALUE" in made.err
+    for key in ("title", "axis", "dataset"):
+        assert re.search(rf"^  {key}: .* As a flag: --{key} VALUE$", made.err, re.M), made.err
+    asked = (own / "wards" / "suite.yaml").read_text()
+    (own / "wards" / "suite.yaml").unlink()
+    again = medtasks(
+        "new-suite", "--id", "wards", "--title", "WardBench", "--about", "Two wards",
+        "--axis", "unit=emergency,clinic", "--dataset", "triage", "--dataset", "bridge/mednli",
+    )  # fmt: skip
+    assert again.code == 0 and (own / "wards" / "suite.yaml").read_text() == asked
+
+
+def test_what_is_missing_of_a_suite_is_said_at_once(medtasks, own):
+    outcome = medtasks("new-suite", "--id", "wards", "--about", "two wards")
+    assert outcome.code == 2 and "2 answers are missing" in outcome.err and "--axis" not in outcome.err
+    assert "--title: " in outcome.err and "--dataset: " in outcome.err and not any(own.iterdir())
 
 
 @pytest.mark.parametrize(

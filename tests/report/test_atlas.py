@@ -21,6 +21,7 @@ from medtasks_ext.report.atlas.cells import Data
 from medtasks_ext.report.atlas.models import published_models
 from medtasks_ext.report.atlas.spec import atlases
 from medtasks_ext.report.atlas.statistics import cells_of, holds, largest_deviation
+from medtasks_ext.report.atlas.write import decimals, text
 from medtasks_ext.results import published as reference
 from medtasks_ext.stats.correlation import rank_correlation
 from tests.conftest import write_jsonl
@@ -195,7 +196,7 @@ def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path, mo
     claim = everything.filter((pl.col("item") == "bridge:claims") & (pl.col("row") == "best in French"))
     assert claim["printed_words"].item() == claim["recomputed_words"].item() == "Qwen2.5-72B-Instruct"
     tex = (folder / "medhelm_table1.tex").read_text()
-    assert "win\\_rate & win\\_sd" in tex and "DeepSeek R1 & 0.660 & 0.110 & 0.750 & 0.210" in tex
+    assert "win\\_rate & win\\_sd" in tex and "DeepSeek R1 & 0.66 & 0.11 & 0.75 & 0.21" in tex
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_own_runs_stand_beside_with_how_many_tasks_they_have(medtasks, tmp_path)
     outcome = medtasks("reproduce", "bridge:tables3", "run", "-o", "out")
     assert outcome.code == 0 and "3 of 3 tasks were asked otherwise" in outcome.err
     row = next(line for line in outcome.out.splitlines() if "(yours)" in line)
-    assert "Qwen/Qwen2.5-7B-Instruct (yours)" in row and "50 (2/87 tasks, asked otherwise)" in row
+    assert "Qwen/Qwen2.5-7B-Instruct (yours)" in row and "50.0 (2/87 tasks, asked otherwise)" in row
     own = pl.read_csv(tmp_path / "out" / "bridge_tables3.csv", infer_schema_length=None).filter(
         pl.col("yours").is_not_null()
     )
@@ -271,7 +272,7 @@ def test_a_run_joins_the_win_rates_on_the_benchmarks_that_it_was_asked_alike(med
     file.write_text(json.dumps({**record, "loaded": {**record["loaded"], "instruction": "own"}}))
     outcome = medtasks("reproduce", "medhelm:table1", "run")
     row = next(line for line in outcome.out.splitlines() if "(yours)" in line)
-    assert row.split()[2:5] == ["1", "(2/37", "tasks)"] and "0.660" in outcome.out
+    assert row.split()[2:5] == ["1.00", "(2/37", "tasks)"] and " 0.66 " in outcome.out
     assert "1 of 3 tasks were asked otherwise" in outcome.err and "wording in 1" in outcome.err
 
 
@@ -560,3 +561,10 @@ def test_a_wrong_argument_gets_one_message(medtasks, tmp_path, arguments, messag
     write_run(tmp_path / "synthetic", "ORG/a", {TASK: [1.0, 0.0]}, sample=True)
     outcome = medtasks("reproduce", *arguments)
     assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
+
+
+def test_figures_of_a_column_share_their_decimals():
+    assert decimals([18.6, 41.0, None, "–"]) == 1 and decimals([163.0, 87.0]) == 0
+    assert decimals([0.9, 0.125]) == 3 and decimals([0.12345, 0.5]) == 3 and decimals([12.345]) == 2
+    assert decimals([]) == 0 and decimals([None]) == 0
+    assert [text(value, 1) for value in (18.6, 41.0, None, "a name")] == ["18.6", "41.0", "–", "a name"]

@@ -30,7 +30,9 @@ def wide(cells: Sequence[Cell]) -> tuple[list[str], dict[str, dict[str, Cell]]]:
 
 def best(cell: Cell | None) -> float | str | None:
     """The printed figure, else the recomputed one."""
-    return cell and (cell.recomputed if cell.printed is None else cell.printed)
+    if cell is None:
+        return None
+    return cell.recomputed if cell.printed is None else cell.printed
 
 
 def decimals(values: Iterable[float | str | None]) -> int:
