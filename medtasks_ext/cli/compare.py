@@ -16,11 +16,13 @@ from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import TaskChange, suite_groups
 from medtasks_ext.results.compared import ALPHA, Line, compare_results
-from medtasks_ext.results.published_changes import published_changes
+from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.published_changes import published_changes, published_named
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.studies.labels import read_labels
 
@@ -61,8 +63,16 @@ def compare(
     tasks = registry()
     if out is not None:
         out_folder(out)
-    if len(paths) == 2 and not any(Path(name).exists() for name in paths):
+    no_runs = [name for name in paths if not Path(name).exists()]
+    if len(paths) == len(no_runs) == 2:
         return _published(paths[0], paths[1], everything, as_json)
+    if no_runs:
+        published_named(no_runs[0], published_entries(tasks))
+        raise MedtasksError(
+            "is a published model, and no run: of such a model no document is known",
+            where=no_runs[0],
+            remedy="`medtasks report RUN` puts a run beside published models",
+        )
     labels = read_labels([Path(name) for name in by or []], tasks)
     compared = compare_results(read_results([Path(name) for name in paths], tasks), tasks, labels)
     for fault in compared.faults:

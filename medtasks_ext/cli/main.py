@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import inspect
 import os
 import sys
 import traceback
@@ -129,6 +130,8 @@ class Commands(TyperGroup):
         except Exception as error:
             if option := getattr(error, "option_name", None):  # one that the command does not have
                 _say_more(error, option)
+            elif type(error).__name__ == "MissingParameter":
+                _say_example(error)
             raise
         raise typer.Exit(code or 0)
 
@@ -154,6 +157,13 @@ def _say_more(error: Any, option: str) -> None:
     if hint := _GONE.get(option) or near_options(option, known):
         error.message = f"No such option: {option}; {hint}"
         error.possibilities = None
+
+
+def _say_example(error: Any) -> None:
+    """Let a message about what is missing show the example of the command's help."""
+    _, found, text = (inspect.getdoc(error.ctx.command.callback) or "").partition("Example: ")
+    if found:
+        error.message = "\nFor example: " + " ".join(text.partition("\n\n")[0].split())
 
 
 app = typer.Typer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,7 @@ def published_named(name: str, entries: Sequence[Entry]) -> list[Entry]:
     if not found:
         models = {entry.model.lower(): entry.model for entry in entries}
         close = [model for key, model in models.items() if name.lower() in key][:4]
+        close = close or [models[key] for key in get_close_matches(name.lower(), models, n=4)]
         raise MedtasksError(
             f"no run and no published model is called {name!r}"
             + (f"; similar: {', '.join(close)}" if close else ""),

@@ -316,3 +316,18 @@ def test_templates_of_several_datasets_are_written_by_one_command(medtasks, tmp_
     outcome = medtasks("data", "template", "medhelm_clear", "medhelm_ehrshot", "-o", "own")
     assert outcome.code == 0 and "medtasks run medhelm_clear medhelm_ehrshot" in outcome.text
     assert {path.name for path in (tmp_path / "own" / "medhelm").iterdir()} == {"clear", "ehrshot"}
+
+
+@pytest.mark.parametrize(
+    ("command", "example"),
+    [
+        (("judge", "runs/a"), "For example: medtasks judge runs/MODEL --jury medhelm --dry-run"),
+        (("show", "runs/a"), "For example: medtasks show runs/MODEL bridge_mednli t3"),
+        (("data", "template"), "For example: medtasks data template medhelm_clear"),
+        (("human", "ingest"), "For example: medtasks human ingest forms/*.csv"),
+    ],
+)
+def test_what_is_left_out_is_answered_with_an_example(medtasks, command, example):
+    outcome = medtasks(*command)
+    assert outcome.code == 2 and "Missing " in outcome.err
+    assert example in " ".join(outcome.err.split())

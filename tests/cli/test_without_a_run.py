@@ -7,6 +7,7 @@ from statistics import fmean
 import pytest
 
 from medtasks_ext.results.published import reference_folder
+from tests.report.made import write_run
 
 
 def test_a_report_of_published_models_alone_has_the_printed_figures(medtasks, tmp_path):
@@ -48,9 +49,19 @@ def test_two_published_models_are_set_side_by_side(medtasks):
     [
         (("gpt-4o", "nonesuch-9000"), "no run and no published model is called 'nonesuch-9000'"),
         (("gpt-4o", "o1"), "similar: HuatuoGPT-o1-"),
+        (("gpt4o", "o1"), "similar: GPT-4o"),
         (("GPT-4", "gpt-oss-20b"), "no paper prints scores of tasks of both"),
     ],
 )
 def test_a_name_that_no_paper_has_is_refused_with_similar_ones(medtasks, models, message):
     outcome = medtasks("compare", *models)
     assert outcome.code == 2 and message in outcome.err
+
+
+def test_a_run_beside_a_published_model_is_the_reports_task(medtasks, tmp_path):
+    write_run(tmp_path / "run", "ORG/mine", {"bridge_mednli": [1.0] * 3})
+    outcome = medtasks("compare", str(tmp_path / "run"), "gpt-4o")
+    assert outcome.code == 2 and "gpt-4o: is a published model, and no run" in outcome.err
+    assert "medtasks report RUN" in outcome.err
+    outcome = medtasks("compare", str(tmp_path / "run"), str(tmp_path / "other"))
+    assert outcome.code == 2 and "no run and no published model is called" in outcome.err
