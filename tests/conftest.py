@@ -241,3 +241,17 @@ def chip_ctc(data_dir):
         json.dumps(shots, ensure_ascii=False), encoding="utf-8"
     )
     return data_dir
+
+
+@pytest.fixture
+def no_punkt(monkeypatch):
+    """NLTK as installed, without its data."""
+    from medtasks_ext.metrics import generation
+
+    caches = generation.tokeniser, generation.rouge_spelling
+    for cache in caches:
+        cache.cache_clear()
+    monkeypatch.setattr("nltk.data.path", [])
+    yield
+    for cache in caches:
+        cache.cache_clear()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
 from medtasks_ext.cli.words import counted, say, say_next
+from medtasks_ext.data.punkt import PUNKT_REMEDY, needs_punkt
 from medtasks_ext.egress import Way
 from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
@@ -93,16 +94,24 @@ def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:
     """How many of the tasks that were asked for stand where."""
     entries = run.manifest.tasks
     scored = sum("score" in item["metrics"] for item in results.values())
+    blind = sum(_without_gold(item) for item in results.values())
     states = Counter(entry.state for entry in entries.values())
     parts = [
         (judged, "to be judged"),
-        (len(results) - scored - judged, "without gold"),
+        (blind, "without gold"),
+        (len(results) - scored - judged - blind, "not computed"),
         (states[TaskState.MISSING], "without data"),
         (states[TaskState.FAILED], "failed"),
         (sum(states[state] for state in _UNFINISHED), "unfinished"),
     ]
     others = ", ".join(f"{n:,} {what}" for n, what in parts if n > 0)
     return f"{scored:,} of {counted(len(entries), 'task')} scored" + (f", {others}" if others else "")
+
+
+def _without_gold(record: TaskRecord) -> bool:
+    return (
+        "score" not in record["metrics"] and record["loaded"]["n_without_gold"] == record["loaded"]["n_test"]
+    )
 
 
 # ---------------------------------------------------------------------- what is left to do
@@ -134,7 +143,7 @@ def say_end(
         say(f"✗ {stopped(cause)}")
     for note in run.manifest.notes:
         say(f"note: {note}")
-    for note in _not_decided(run):
+    for note in (*_not_decided(run), *_without_punkt(run)):
         say(f"note: {note}")
     say_sent(run.folder)
     say(f"results: {run.files.results_file}")
@@ -162,6 +171,27 @@ def _not_decided(run: Run) -> Iterator[str]:
                 f"{name}: {counted(n, 'answer')} not decided and counted as wrong: a process of scoring "
                 f"failed twice; `medtasks rescore {run.folder}` tries them again"
             )
+
+
+def _without_punkt(run: Run) -> Iterator[str]:
+    """Tasks whose texts could not be divided into sentences or words, and so have no score or no BLEU."""
+    needing = {
+        name: record["metrics"]
+        for name, record in run.results().items()
+        if name in run.registry.tasks
+        and needs_punkt(run.registry.tasks[name][0])
+        and not any(metric.startswith("bleu_4") for metric in record["metrics"])
+        and record["loaded"]["n_without_gold"] < record["loaded"]["n_test"]
+    }
+    if needing:
+        bare = [name for name, metrics in needing.items() if "score" not in metrics]
+        less = len(needing) - len(bare)
+        parts = [f"no score in {some(bare)}"] * bool(bare)
+        parts += [f"no bleu_4 in {counted(less, 'task')}"] * bool(less)
+        yield (
+            f"NLTK's Punkt data is not on this machine: {', '.join(parts)}; {PUNKT_REMEDY}, "
+            f"then `medtasks rescore {shlex.quote(str(run.folder))}`"
+        )
 
 
 def _failed(run: Run) -> Iterator[str]:

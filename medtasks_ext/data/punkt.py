@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 #: Folder below that of `data fetch --to`: what NLTK_DATA has to name.
 CARRIED = "nltk_data"
 _NAME = "punkt_tab"
+PUNKT_REMEDY = f"`python -m nltk.downloader {_NAME}`"
 
 
 def needs_punkt(dataset: Dataset) -> bool:
@@ -50,6 +51,6 @@ def fetch_punkt(to: Path | None) -> Path:
     except (ValueError, OSError) as error:
         raise MedtasksError(
             f"NLTK's Punkt data could not be fetched ({type(error).__name__})",
-            remedy="python -m nltk.downloader punkt_tab; without it some metrics are left out",
+            remedy=f"{PUNKT_REMEDY}; without it some metrics are left out",
         ) from None
     return folder

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Entry, Experiment
 
-State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged"]
+State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged", "not computed"]
 
 _LENGTH = 200
 
@@ -49,7 +49,10 @@ def _without_score(item: Experiment) -> tuple[State, str]:
         return "not judged", "its answers wait for `medtasks judge`"
     if item.loaded.get("n_without_gold") == item.loaded.get("n_test", item.n):
         return "without gold", "its rows have no gold answers"
-    return "failed", "the score could not be computed; the run said why (NLTK's Punkt data, a tokeniser)"
+    return "not computed", (
+        "NLTK's Punkt data was not on the machine that scored: python -m nltk.downloader punkt_tab, "
+        "then medtasks rescore RUN"
+    )
 
 
 def _without_result(entry: Entry, dataset: Dataset, strategy: str) -> tuple[State, str]:

@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 from medtasks_ext.cli.end import shown_command
+from medtasks_ext.data.punkt import needs_punkt
 from medtasks_ext.registry import registry
 from medtasks_ext.report.outline import outline
 from medtasks_ext.results.rollup import counted_parts, mean
@@ -208,3 +209,22 @@ def test_answers_that_processes_of_scoring_failed_over_are_named(medtasks, monke
     assert "answers not decided and counted as wrong" in " ".join(done.err.split())
     again = medtasks("rescore", "run")
     assert again.code == 0 and "not decided" not in again.err
+
+
+def test_a_score_that_wants_punkt_data_is_not_called_without_gold(medtasks, no_punkt):
+    needing = [
+        item.id
+        for item in registry().datasets.values()
+        if item.id.startswith("bridge_") and needs_punkt(item)
+    ]
+    english = next(name for name in needing if registry().datasets[name].metadata.language == "en")
+    asked = ("run", "--data", "sample", "--model", "oracle", "--output_path", "run")
+    outcome = medtasks(*asked, "--tasks", f"bridge_fr,{english}")
+    assert " tasks scored, 1 not computed" in outcome.out and "without gold" not in outcome.out
+    assert (
+        "no score in bridge_cas_evidence, no bleu_4 in 1 task; `python -m nltk.downloader punkt_tab`"
+        in outcome.err
+    )
+    assert "`medtasks rescore run`" in outcome.err
+    report = medtasks("report", "run", "-o", "report")
+    assert "BRIDGE, zero-shot: 1 not computed" in " ".join(report.out.split())

@@ -135,18 +135,6 @@ def test_rouge_lies_within_0_and_1_and_is_1_for_the_same_text(text, reference):
     assert same["rouge2"] == float(n_tokens > 1)
 
 
-@pytest.fixture
-def no_punkt(monkeypatch):
-    """NLTK as installed, without its data."""
-    caches = generation.tokeniser, generation.rouge_spelling
-    for cache in caches:
-        cache.cache_clear()
-    monkeypatch.setattr("nltk.data.path", [])
-    yield
-    for cache in caches:
-        cache.cache_clear()
-
-
 def test_without_punkt_data_english_keeps_rouge_and_french_has_no_score(no_punkt, caplog):
     english, french = (generated("fever", ["fever"], language) for language in ("en", "fr"))
     assert english["rouge1"] == 1

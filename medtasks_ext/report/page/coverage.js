@@ -7,6 +7,7 @@ const STATES = [
   ["waiting", "still to be run", "…", "#6aa2d8"],
   ["missing", "data are missing", "?", "#e0a63a"],
   ["failed", "failed", "!", "#c23b4e"],
+  ["not computed", "answered; Punkt data was missing for the score", "P", "#c98a9a"],
   ["not asked", "not asked for", "·", "#b9c0c9"],
 ];
 // "entry strategy dataset" -> {state, reason}
