@@ -32,20 +32,22 @@ def where_it_goes(dataset: Dataset) -> str:
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
-    """The error for one dataset that is not at hand. It lists the others of the suite, too.
+    """The error for one dataset that is not at hand. It names the others of the suite, too.
 
     lm-eval stops at the first error, after the model was loaded; whoever reads it should not have
     to find the next missing dataset by another run.
     """
     suite = [item for item in siblings_of(dataset) if item.metadata.suite == dataset.metadata.suite]
-    absent = [item for item in suite if origin_of(item, forced) is None]
-    present = [item.id for item in suite if item not in absent]
-    lines = "".join(f"\n    {where_it_goes(item)}" for item in absent)
+    others = [item.id for item in suite if item != dataset and origin_of(item, forced) is None]
     mode = f" as {forced}" if forced else ""
+    name = dataset.metadata.suite
+    rest = f"\n  {len(others)} further datasets of {name} are missing: {', '.join(others)}" if others else ""
     return MedtasksError(
-        f"{dataset.id} is not at hand{mode}. Missing in {dataset.metadata.suite}"
-        f" (below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}):{lines}",
-        remedy=what_runs(present) + "try all tasks on synthetic rows: add --metadata data=sample",
+        f"{dataset.id} is not at hand{mode}, below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}"
+        f"\n  {where_it_goes(dataset)}{rest}",
+        remedy="lm_eval stops here; `medtasks run` with the same --tasks runs what is there"
+        f"\n  → `medtasks data where {dataset.id}` says how to get the data"
+        "\n  → try all tasks on synthetic rows: add --metadata data=sample",
     )
 
 
@@ -54,9 +56,3 @@ def siblings_of(dataset: Dataset) -> Iterable[Dataset]:
     tasks = registry()
     known = tasks if dataset in tasks.datasets.values() else Registry(dataset.folder.parents[1])
     return known.datasets.values()
-
-
-def what_runs(present: Iterable[str]) -> str:
-    """A command that runs what is at hand, or nothing."""
-    names = ",".join(present)
-    return f"run what is there: medtasks run --tasks {names} …\n  → " if names else ""

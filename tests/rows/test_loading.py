@@ -190,13 +190,14 @@ def test_sample_rows_are_used_only_when_asked_for(data_dir):
     assert load_documents(Dataset(CHIP_CTC), cot=False, origin="sample")["test"][0]["data"] == "sample"
 
 
-def test_the_error_for_missing_data_lists_every_missing_dataset_of_the_suite_and_what_runs(chip_ctc):
+def test_the_error_for_missing_data_names_every_missing_dataset_of_the_suite_and_what_runs(chip_ctc):
     with pytest.raises(MedtasksError) as error:
         load_documents(TASKS["bridge_brateca_mortality"], cot=False)
     text = str(error.value)
     assert "bridge_cares_area" in text and "bridge/Brateca-Mortality.SFT.json" in text
-    assert "bridge_chip_ctc" in text.partition("run what is there: medtasks run --tasks ")[2]
-    assert "bridge_chip_ctc (" not in text
+    assert "bridge_chip_ctc" not in text and text.count("bridge_brateca_mortality") == 3
+    assert "`medtasks run` with the same --tasks runs what is there" in text
+    assert "`medtasks data where bridge_brateca_mortality`" in text
 
 
 def test_a_download_that_is_not_cached_says_so_offline(data_dir):
