@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -147,19 +146,10 @@ def test_a_jury_through_run_batch(call, folder, asked, answered):
     assert f"{len(found)}/{len(asked)}" in said
 
 
-def program() -> str:
-    """The page's own example."""
-    page = (ROOT / "docs" / "large_runs.md").read_text(encoding="utf-8")
-    (found,) = [
-        block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "import ray" in block
-    ]
-    return found
-
-
 @pytest.mark.nightly
-def test_the_pages_program_asks_a_server_through_a_ray_cluster(call, tiny, server, folder):
+def test_the_program_of_the_page_asks_a_server_through_a_ray_cluster(call, tiny, server, folder):
     pytest.importorskip("ray", reason="make_engine_env.sh installs it")
-    (folder / "ask.py").write_text(program())
+    program = ROOT / "model_configs" / "ask_servers.py"
     kinds = {
         "conversations": CHAT,
         "texts": ("--model", "local-completions", "--model_args", f"model={tiny},max_length=16384"),
@@ -167,7 +157,7 @@ def test_the_pages_program_asks_a_server_through_a_ray_cluster(call, tiny, serve
     for name, kind in kinds.items():
         flags = (*FLAGS[:-1], name)
         call("medtasks", "requests", "--tasks", ",".join(TASKS), *kind, *flags, "-o", f"{name}.jsonl")
-        call(sys.executable, "ask.py", f"{name}.jsonl", f"{name}.results.jsonl", server)
+        call(sys.executable, program, f"{name}.jsonl", f"{name}.results.jsonl", server)
         said = call("medtasks", "responses", name, f"{name}.results.jsonl")
         written = lines(folder / f"{name}.jsonl")
         assert f"{name}.results.jsonl: {len(written)} new answers\n" in said
