@@ -20,7 +20,10 @@ LONG_WORDS = 250
 NEAR_MEAN, LONG_END = 0.7, 1.15
 #: Records of tens of thousands of tokens, by the mean of the suite's own prompts.
 #: `tools/sample_records` has their parts.
-RECORDS = ("medhelm_ehrshot", "medhelm_ent_referral")
+RECORDS = tuple(
+    f"medhelm_{name}"
+    for name in ("ehrshot", "ent_referral", "cdi_qa", "medalign", "clinic_referral", "hospice_referral")
+)
 LONG = {
     name: lengths.input
     for name, lengths in published_lengths().items()

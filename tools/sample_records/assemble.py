@@ -6,12 +6,16 @@ python tools/sample_records/assemble.py [--check]
 from __future__ import annotations
 
 import json
+import math
 import random
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape, quoteattr
 
 import yaml
 
@@ -20,6 +24,32 @@ TASKS = HERE.parents[1] / "tasks"
 #: Times of vital signs in a stay, and of the notes of the two nursing shifts.
 ROUNDS, SHIFTS = [f"{hour:02d}:00" for hour in range(0, 24, 2)], ("06:40", "18:50")
 DAYS_IN_YEAR = 365
+#: Keys of a row in charts.yaml that are no columns.
+_OF_THE_TOOL = ("dataset", "until")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One dated part of a chart."""
+
+    day: float  # of follow-up; the fraction orders the entries of a day
+    title: str
+    text: str
+    values: tuple[tuple[str, str], ...] = ()  # name and value, where the text is a table of them
+
+    def __str__(self) -> str:
+        return f"{stamp(self.day)} {self.title}\n{self.text}"
+
+    def event(self, first_day: date) -> str:
+        """The entry in an event stream: measurements, or a note."""
+        start = f'start="{first_day + timedelta(days=int(self.day))}"'
+        if not self.values:
+            return f"<note type={quoteattr(self.title.lower())} {start}>{escape(self.text)}</note>"
+        made = (
+            f"<measurement name={quoteattr(name)} {start}>{value}</measurement>"
+            for name, value in self.values
+        )
+        return "\n".join(made)
 
 
 class Chart:
@@ -27,43 +57,57 @@ class Chart:
 
     Args:
         patient: an entry of charts.yaml.
+        until: the last day that is printed; all without one.
     """
 
-    def __init__(self, patient: dict[str, Any]):
+    def __init__(self, patient: dict[str, Any], until: float = math.inf):
         self.patient = patient
         self.random = random.Random(patient["id"])
         self.unused: dict[str, list[str]] = {}
+        entries = sorted(self._entries(), key=lambda entry: entry.day)
+        self.entries = [entry for entry in entries if entry.day <= until]
 
     def text(self) -> str:
-        """The whole chart, oldest entry first."""
-        entries = sorted(self._entries(), key=lambda entry: entry[0])
-        return "\n\n".join([self.patient["header"].strip(), *(text for _, text in entries)])
+        """The chart as text, oldest entry first."""
+        return "\n\n".join([self.patient["header"].strip(), *map(str, self.entries)])
 
-    def _entries(self) -> Iterator[tuple[float, str]]:
+    def events(self) -> str:
+        """The chart as an event stream with calendar dates, without flow sheets."""
+        first_day = date.fromisoformat(self.patient["first_day"])
+        head = f'<person birth_year="{self.patient["birth_year"]}" gender="{self.patient["gender"]}"/>'
+        kept = (entry for entry in self.entries if not entry.title.endswith("FLOWSHEET"))
+        lines = (entry.event(first_day) for entry in kept)
+        return "\n".join(["<eventstream>", head, *lines, "</eventstream>"])
+
+    def _entries(self) -> Iterator[Entry]:
         for note in self.patient["notes"]:
-            yield note["day"], f"{stamp(note['day'])} {note['title']}\n{note['text'].strip()}"
+            yield Entry(note["day"], note["title"], note["text"].strip())
         for series in self.patient["series"]:
             for at, day in enumerate(series["days"]):
-                yield day + 0.4, self._visit(series, day, at)
+                yield self._visit(series, day, at)
         for day in self.patient["laboratory_days"]:
-            yield day + 0.5, self._laboratory(day, self.patient["panels"])
+            yield self._laboratory(day, 0.5, self.patient["panels"])
         for stay in self.patient["stays"]:
             yield from self._stay(stay)
 
-    def _visit(self, series: dict[str, Any], day: int, at: int) -> str:
+    def _visit(self, series: dict[str, Any], day: int, at: int) -> Entry:
         """A short visit or call: the values of the day, and what was said."""
         values = ", ".join(f"{name} {self._value(name, day)}" for name in series["values"])
-        said = " ".join(self._phrase(pool, series["pools"][pool]) for pool in series["pools"])
+        passed = at / len(series["days"])
+        course = [phrases[int(passed * len(phrases))] for phrases in series.get("course", {}).values()]
+        any_time = [self._phrase(pool, series["pools"][pool]) for pool in series["pools"]]
+        said = " ".join([*course, *any_time])
         counted = f" ({series['counts']} {at + 1})" if "counts" in series else ""
-        return f"{stamp(day)} {series['title']}{counted}\n{values}{'. ' if values else ''}{said}"
+        text = f"{values}{'. ' if values else ''}{said}"
+        return Entry(day + 0.4, f"{series['title']}{counted}", text)
 
-    def _stay(self, stay: dict[str, Any]) -> Iterator[tuple[float, str]]:
+    def _stay(self, stay: dict[str, Any]) -> Iterator[Entry]:
         for number in range(stay["days"]):
             day = stay["from"] + number
-            head = f"{stamp(day)} {stay['unit']}, HOSPITAL DAY {number + 1}"
-            yield day + 0.1, f"{head}, FLOWSHEET\n{self._flowsheet(day)}"
-            yield day + 0.2, self._laboratory(day, stay["panels"])
-            yield day + 0.3, f"{head}, MEDICATION ADMINISTRATION RECORD\n{self._given(stay, number)}"
+            head = f"{stay['unit']}, HOSPITAL DAY {number + 1}"
+            yield Entry(day + 0.1, f"{head}, FLOWSHEET", self._flowsheet(day))
+            yield self._laboratory(day, 0.2, stay["panels"])
+            yield Entry(day + 0.3, f"{head}, MEDICATION ADMINISTRATION RECORD", self._given(stay, number))
             for at, shift in enumerate(SHIFTS):
                 passed = (number + at / len(SHIFTS)) / stay["days"]
                 course = [phrases[int(passed * len(phrases))] for phrases in stay["course"].values()]
@@ -71,9 +115,10 @@ class Chart:
                     self._phrase(f"{stay['unit']} {name}", pool) for name, pool in stay["pools"].items()
                 ]
                 said = " ".join([*course, *any_time])
-                yield day + 0.4, f"{head}, NURSING {shift}\nPain {self._pain(stay, number)}/10. {said}"
+                text = f"Pain {self._pain(stay, number)}/10. {said}"
+                yield Entry(day + 0.4, f"{head}, NURSING {shift}", text)
             if number in stay.get("progress", {}):
-                yield day + 0.5, f"{head}, PROGRESS NOTE\n{stay['progress'][number].strip()}"
+                yield Entry(day + 0.5, f"{head}, PROGRESS NOTE", stay["progress"][number].strip())
 
     def _flowsheet(self, day: int) -> str:
         names = self.patient["vitals"]
@@ -86,12 +131,17 @@ class Chart:
             [*rows, f"Intake {taken} mL, urine {passed} mL, weight {self._value('Weight', day)}"]
         )
 
-    def _laboratory(self, day: float, panels: list[str]) -> str:
-        lines = []
-        for panel in panels:
-            tests = (f"{name} {self._value(name, day)}" for name in self.patient["laboratory"][panel])
-            lines.append(f"{panel}: " + ", ".join(tests))
-        return f"{stamp(day)} LABORATORY, collected 05:{self.random.randrange(10, 55)}\n" + "\n".join(lines)
+    def _laboratory(self, day: int, at: float, panels: list[str]) -> Entry:
+        values = [(panel, name, self._value(name, day)) for panel in panels for name in self._tests(panel)]
+        lines = [
+            f"{panel}: " + ", ".join(f"{name} {value}" for of, name, value in values if of == panel)
+            for panel in panels
+        ]
+        title = f"LABORATORY, collected 05:{self.random.randrange(10, 55)}"
+        return Entry(day + at, title, "\n".join(lines), tuple((name, value) for _, name, value in values))
+
+    def _tests(self, panel: str) -> list[str]:
+        return list(self.patient["laboratory"][panel])
 
     def _given(self, stay: dict[str, Any], number: int) -> str:
         lines = []
@@ -157,11 +207,33 @@ def coded_record(patient: dict[str, Any], panels: dict[str, list[str]]) -> list[
     return codes
 
 
+def _arranged(dataset: str, given: dict[str, Any], chart: Chart) -> dict[str, Any]:
+    """A row in the columns of its dataset, in their order."""
+    if dataset == "medhelm/medalign":
+        found = given | {"ehr": chart.events()}
+        order = ("_split", "id", "question", "ehr", "clinician_response", "instruction_id")
+    elif dataset == "medhelm/clinic_referral":
+        found = given | {"context": chart.text(), "question": _question(dataset)}
+        order = ("_split", "id", "question", "context", "label")
+    else:
+        found = given | {"context": chart.text()}
+        order = ("_split", "id", "prompt", "context", "label")
+    return {key: found[key] for key in order}
+
+
+def _question(dataset: str) -> str:
+    """The question of all rows of a dataset."""
+    with (TASKS / dataset / "sample.jsonl").open(encoding="utf-8") as file:
+        return str(json.loads(next(file))["question"])
+
+
 def rows() -> Iterator[tuple[str, dict[str, Any]]]:
     """Dataset and row of every long record."""
     for patient in yaml.safe_load((HERE / "charts.yaml").read_text(encoding="utf-8")):
-        row = {"_split": "test", "id": patient["id"], "prompt": patient["prompt"]}
-        yield patient["dataset"], row | {"context": Chart(patient).text(), "label": patient["label"]}
+        for row in patient["rows"]:
+            given = {"_split": "test"} | {key: value for key, value in row.items() if key not in _OF_THE_TOOL}
+            chart = Chart(patient, row.get("until", math.inf))
+            yield row["dataset"], _arranged(row["dataset"], given, chart)
     coded = yaml.safe_load((HERE / "codes.yaml").read_text(encoding="utf-8"))
     for patient in coded["patients"]:
         row = {key: patient[key] for key in ("id", "patient", "subject")}
