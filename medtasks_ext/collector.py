@@ -6,6 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: How many blocks spare the collector now. `gc.get_freeze_count` would walk over all that is frozen.
+_sparing = 0
+
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
@@ -19,7 +22,7 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # else somebody else's would thaw, too
+        if not _sparing:  # else what is spared would thaw, too
             gc.freeze()
             gc.unfreeze()  # into the oldest generation
         if was_on:
@@ -29,8 +32,12 @@ def collector_paused() -> Iterator[None]:
 @contextmanager
 def collector_sparing() -> Iterator[None]:
     """The collector leaves alone what is there already, so that its pauses stay short while requests wait."""
+    global _sparing
+    _sparing += 1
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        _sparing -= 1
+        if not _sparing:
+            gc.unfreeze()
