@@ -18,11 +18,13 @@ TASKS = registry()
 LONG_WORDS = 250
 #: Of the published mean: what three rows have at least, and what the longest has.
 NEAR_MEAN, LONG_END = 0.7, 1.15
-#: Records of tens of thousands of tokens, by the mean of the suite's own prompts.
-#: `tools/sample_records` has their parts.
+#: Records, notes and dialogues of thousands of tokens, by the mean of the suite's own prompts.
 RECORDS = tuple(
     f"medhelm_{name}"
-    for name in ("ehrshot", "ent_referral", "cdi_qa", "medalign", "clinic_referral", "hospice_referral")
+    for name in (
+        "ehrshot", "ent_referral", "cdi_qa", "medalign", "clinic_referral", "hospice_referral",
+        "n2c2_ct", "patient_instruct", "aci_bench",
+    )  # fmt: skip
 )
 LONG = {
     name: lengths.input

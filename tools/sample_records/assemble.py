@@ -24,6 +24,10 @@ TASKS = HERE.parents[1] / "tasks"
 #: Times of vital signs in a stay, and of the notes of the two nursing shifts.
 ROUNDS, SHIFTS = [f"{hour:02d}:00" for hour in range(0, 24, 2)], ("06:40", "18:50")
 DAYS_IN_YEAR = 365
+#: A day without an entry for longer than this begins a new note of a clinic or a stay.
+PAUSE = 3
+#: The line between two notes in a patient's file of n2c2 2018.
+ASTERISKS = "*" * 100
 #: Keys of a row in charts.yaml that are no columns.
 _OF_THE_TOOL = ("dataset", "until")
 
@@ -78,6 +82,22 @@ class Chart:
         kept = (entry for entry in self.entries if not entry.title.endswith("FLOWSHEET"))
         lines = (entry.event(first_day) for entry in kept)
         return "\n".join(["<eventstream>", head, *lines, "</eventstream>"])
+
+    def notes(self) -> str:
+        """The chart as notes with calendar dates, without flow sheets: a note for each stay and each visit."""
+        first_day = date.fromisoformat(self.patient["first_day"])
+        notes: list[list[Entry]] = []
+        for entry in self.entries:
+            if entry.title.endswith("FLOWSHEET"):
+                continue
+            if not notes or entry.day - notes[-1][-1].day > PAUSE:
+                notes.append([])
+            notes[-1].append(entry)
+        return f"\n\n{ASTERISKS}\n".join(
+            f"Record date: {first_day + timedelta(days=int(note[-1].day))}\n\n"
+            + "\n\n".join(f"{entry.title}\n{entry.text}" for entry in note)
+            for note in notes
+        )
 
     def _entries(self) -> Iterator[Entry]:
         for note in self.patient["notes"]:
@@ -215,6 +235,9 @@ def _arranged(dataset: str, given: dict[str, Any], chart: Chart) -> dict[str, An
     elif dataset == "medhelm/clinic_referral":
         found = given | {"context": chart.text(), "question": _question(dataset)}
         order = ("_split", "id", "question", "context", "label")
+    elif dataset == "medhelm/n2c2_ct":
+        found = given | {"text": chart.notes()}
+        order = ("_split", "id", "text", "tags")
     else:
         found = given | {"context": chart.text()}
         order = ("_split", "id", "prompt", "context", "label")
