@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import threading
 import traceback
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
@@ -71,6 +73,7 @@ class LmEngine(Engine):
         self._quiet = {"disable_tqdm": True} if "disable_tqdm" in takes else {}
         self._count = token_counter(model)
         model.set_cache_hook(self)
+        share_tokenizer(model)
 
     def run(self, feed: Feed, done: Done) -> None:
         """Ask task by task."""
@@ -190,6 +193,27 @@ def address_of(model: LM) -> str:
         return given if "//" in given else f"//{given}"
     modules = {kind.__module__ for kind in type(model).__mro__}
     return next((address for module, address in _SERVICES.items() if module in modules), "")
+
+
+def share_tokenizer(model: LM) -> None:
+    """Let one thread at a time into a model's tokenizer, with which the next prompts are fitted meanwhile.
+
+    A fast tokenizer keeps padding as a state: a text that another thread encodes without padding in between
+    leaves the rows of a batch without theirs, and no tensor can be made of them.
+    """
+    lock = threading.RLock()
+
+    def alone(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def held(*arguments: Any, **more: Any) -> Any:
+            with lock:
+                return method(*arguments, **more)
+
+        return held
+
+    for name in ("tok_encode", "tok_batch_encode"):
+        if (method := getattr(model, name, None)) is not None:
+            setattr(model, name, alone(method))
 
 
 def _text(prompt: Any) -> str:

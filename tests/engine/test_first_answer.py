@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.engine
 
-TASK = "medhelm_hospice_referral"
+TASK = "medhelm_medconfinfo"
 CONFIG = """model: vllm
 model_args:
   pretrained: {folder}

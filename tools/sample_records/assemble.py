@@ -84,7 +84,7 @@ class Chart:
         return "\n".join(["<eventstream>", head, *lines, "</eventstream>"])
 
     def notes(self) -> str:
-        """The chart as notes with calendar dates, without flow sheets: a note for each stay and each visit."""
+        """The chart as dated notes, one for each stay and each visit, without flow sheets."""
         first_day = date.fromisoformat(self.patient["first_day"])
         notes: list[list[Entry]] = []
         for entry in self.entries:
