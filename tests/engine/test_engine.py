@@ -21,7 +21,6 @@ pytestmark = pytest.mark.engine
 BIN = Path(sys.executable).parent
 GROUPS = ["bridge_zh", "medhelm_admin"]
 ARGUMENTS = "dtype=float32,max_model_len=16384,enforce_eager=True"
-HOSPICE = "medhelm_hospice_referral"
 FLAGS = ["--apply_chat_template", "--gen_kwargs", "max_gen_toks=16"]
 
 
