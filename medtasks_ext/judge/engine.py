@@ -280,7 +280,7 @@ class Engine:
             got = await self._send(endpoint, ask, messages)
             trying.requests += 1
             if isinstance(got, Answer):
-                trying.fault = None
+                trying.fault, trying.tries = None, 0
                 self._given_up[endpoint.judge.name] = 0
                 return got
             trying.fault, trying.tries = got.fault, trying.tries + 1
