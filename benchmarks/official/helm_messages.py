@@ -46,17 +46,20 @@ for _heavy in ("torch", "transformers", "tiktoken", "datasets"):
     sys.modules[_heavy] = _Stub(_heavy)
 
 
-class _Characters:
-    """In place of a tokenizer: no record of the sample rows is as long as the limit."""
+class _Tokens:
+    """In place of a tokenizer, whose tokens of English have four characters in the mean.
+
+    The longest record of the sample rows has two thirds as many of them as the limit.
+    """
 
     def encode(self, text):
-        return list(text)
+        return [text[start : start + 4] for start in range(0, len(text), 4)]
 
     def decode(self, tokens):
         return "".join(tokens)
 
 
-sys.modules["tiktoken"].get_encoding = lambda name: _Characters()
+sys.modules["tiktoken"].get_encoding = lambda name: _Tokens()
 sys.modules["datasets"].load_dataset = None
 sys.modules["torch"].cuda = types.SimpleNamespace(is_available=lambda: False)
 

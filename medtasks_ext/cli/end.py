@@ -178,7 +178,8 @@ def _without_punkt(run: Run) -> Iterator[str]:
     needing = {
         name: record["metrics"]
         for name, record in run.results().items()
-        if name in run.registry.tasks
+        if "metrics" in record  # not of a shard
+        and name in run.registry.tasks
         and needs_punkt(run.registry.tasks[name][0])
         and not any(metric.startswith("bleu_4") for metric in record["metrics"])
         and record["loaded"]["n_without_gold"] < record["loaded"]["n_test"]

@@ -132,7 +132,7 @@ def test_synthetic_rows_are_marked_and_never_compared_with_real_ones(medtasks, r
     [
         (("guess",), "two entries are compared; here are 1: random-label"),
         (("guess", "guess"), "the same results"),
-        (("guess", "nowhere"), "no such folder"),
+        (("guess", "nowhere"), "no run and no published model is called 'nowhere'"),
         (("guess", "oracle", "third"), "here are 3"),
         (("guess", "elsewhere"), "no scored task in common"),
     ],

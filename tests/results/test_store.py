@@ -419,7 +419,7 @@ def test_results_without_samples_go_in_without_documents(run, tmp_path, medtasks
     [
         ("cut short", "damaged"),
         ("missing", "no such file"),
-        ("NaN", "1 of 7 scores are not numbers (the first at place 4)"),
+        ("NaN", "1 of 10 scores are not numbers (the first at place 4)"),
     ],
 )
 def test_documents_that_cannot_be_used_are_named_and_the_rest_goes_in(run, tmp_path, medtasks, what, said):
