@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
-import threading
 import traceback
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
@@ -73,7 +72,7 @@ class LmEngine(Engine):
         self._quiet = {"disable_tqdm": True} if "disable_tqdm" in takes else {}
         self._count = token_counter(model)
         model.set_cache_hook(self)
-        share_tokenizer(model)
+        keep_tokenizers_apart(model)
 
     def run(self, feed: Feed, done: Done) -> None:
         """Ask task by task."""
@@ -195,25 +194,17 @@ def address_of(model: LM) -> str:
     return next((address for module, address in _SERVICES.items() if module in modules), "")
 
 
-def share_tokenizer(model: LM) -> None:
-    """Let one thread at a time into a model's tokenizer, with which the next prompts are fitted meanwhile.
+def keep_tokenizers_apart(model: LM) -> None:
+    """Give single texts a copy of a model's fast tokenizer; batches keep the model's own.
 
-    A fast tokenizer keeps padding as a state: a text that another thread encodes without padding in between
-    leaves the rows of a batch without theirs, and no tensor can be made of them.
+    The next prompts are fitted in another thread while a batch is encoded, and a fast tokenizer keeps padding
+    as a state: a text without padding in between takes the batch's away, or fails as "Already borrowed".
     """
-    lock = threading.RLock()
-
-    def alone(method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def held(*arguments: Any, **more: Any) -> Any:
-            with lock:
-                return method(*arguments, **more)
-
-        return held
-
-    for name in ("tok_encode", "tok_batch_encode"):
-        if (method := getattr(model, name, None)) is not None:
-            setattr(model, name, alone(method))
+    if hasattr(model, "tok_batch_encode") and getattr(model.tokenizer, "is_fast", False):
+        apart: Any = copy.copy(model)
+        apart.tokenizer = copy.deepcopy(model.tokenizer)
+        apart.tok_encode("")  # its state is that of single texts from now on, and no thread changes it
+        vars(model)["tok_encode"] = apart.tok_encode
 
 
 def _text(prompt: Any) -> str:

@@ -11,31 +11,38 @@ from medtasks_ext.engines.choose import engine_of
 from medtasks_ext.engines.feed import ListFeed
 
 
-class OneTokenizer(LM):
-    """Has a tokenizer whose padding is a state, as that of a fast tokenizer is.
+class Tokenizer:
+    """Keeps padding as a state, as a fast tokenizer does."""
 
-    In the middle of a batch another thread asks for the tokens of a text, as the one that fits prompts does.
-    """
+    is_fast = True
+    padding = False
+
+    def __call__(self, texts, **_):
+        self.padding = False
+        return {"input_ids": [[0] * len(text) for text in texts]}
+
+
+class FromTwoThreads(LM):
+    """Asks for the tokens of a text in the middle of a batch, as the thread that fits prompts does."""
 
     batch_size_per_gpu, max_batch_size = 4, 4
 
     def __init__(self) -> None:
         super().__init__()
-        self.padding = False
+        self.tokenizer = Tokenizer()
         self.rows: list[int] = []
+        self.fitted: list[int] = []
 
     def tok_encode(self, text: str) -> list[int]:
-        self.padding = False
-        return [0] * len(text)
+        return self.tokenizer([text])["input_ids"][0]
 
     def tok_batch_encode(self, texts: list[str]) -> list[int]:
-        self.padding = True
-        fitted = threading.Event()
-        other = threading.Thread(target=lambda: (self.tok_encode("next"), fitted.set()), daemon=True)
+        self.tokenizer.padding = True
+        other = threading.Thread(target=lambda: self.fitted.append(len(self.tok_encode("next"))))
         other.start()
-        fitted.wait(0.5)  # if nothing keeps it out, it is through at once
+        other.join()
         longest = max(map(len, texts))
-        return [longest if self.padding else len(text) for text in texts]
+        return [longest if self.tokenizer.padding else len(text) for text in texts]
 
     def generate_until(self, requests, disable_tqdm=False):
         self.rows += self.tok_batch_encode([item.args[0] for item in requests])
@@ -44,10 +51,10 @@ class OneTokenizer(LM):
     loglikelihood = loglikelihood_rolling = None
 
 
-def test_fitting_a_prompt_waits_for_a_batch_that_is_being_encoded():
-    model = OneTokenizer()
+def test_fitting_a_prompt_takes_no_padding_from_a_batch():
+    model = FromTwoThreads()
     asked = [Request(f"k{n}", "task", f"d{n}", "?" * n, {"max_gen_toks": 5}) for n in (1, 2, 3)]
     outcomes = {}
     engine_of(model).run(ListFeed(asked), lambda request, outcome: outcomes.__setitem__(request.key, outcome))
-    assert model.rows == [3, 3, 3]
+    assert model.rows == [3, 3, 3] and model.fitted == [4]
     assert all(isinstance(outcome, Answer) for outcome in outcomes.values())

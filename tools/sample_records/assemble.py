@@ -24,7 +24,7 @@ TASKS = HERE.parents[1] / "tasks"
 #: Times of vital signs in a stay, and of the notes of the two nursing shifts.
 ROUNDS, SHIFTS = [f"{hour:02d}:00" for hour in range(0, 24, 2)], ("06:40", "18:50")
 DAYS_IN_YEAR = 365
-#: A day without an entry for longer than this begins a new note of a clinic or a stay.
+#: Days between two entries beyond which the later one begins a new note.
 PAUSE = 3
 #: The line between two notes in a patient's file of n2c2 2018.
 ASTERISKS = "*" * 100
