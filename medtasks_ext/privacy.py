@@ -86,6 +86,8 @@ def what_happened(error: BaseException, template: str = "") -> str:
         or _is_undefined_in(template, error)
     ):
         return str(error) or type(error).__name__
+    if type(error).__name__ == "UndefinedError":
+        return "a value that it does not know"
     return f"{type(error).__name__}{_place(error)}"
 
 

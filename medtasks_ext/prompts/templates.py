@@ -49,5 +49,5 @@ class PromptTemplate:
                 f"prompt.{self.name} cannot be rendered for {row.place}: {what}",
                 row=row.place,
                 where=row.where,
-                remedy="the row lacks a field that the template uses",
+                remedy="the row lacks a field that the template uses, or holds a value that is not foreseen",
             ) from None

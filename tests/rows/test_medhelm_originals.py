@@ -513,6 +513,18 @@ def test_a_damaged_patient_file_is_refused_with_its_name(data_dir, content, mess
     assert message in error.value.what and "101.xml" in str(error.value.where) and error.value.remedy
 
 
+def test_a_tag_that_is_neither_met_nor_not_met_is_named_without_its_text(data_dir, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "0")
+    content = patient(1).replace('met="met"', 'met="perhaps"').replace('met="not met"', 'met="perhaps"')
+    assert content.count("perhaps") >= 3
+    put(data_dir, "n2c2_ct", {**trials(), "test/101.xml": content})
+    with pytest.raises(MedtasksError) as error:
+        load("n2c2_ct")
+    said = str(error.value)
+    assert "prompt.target" in said and "test row 1" in said and "a value that it does not know" in said
+    assert "perhaps" not in said and "sandbox.py" not in said and "not foreseen" in error.value.remedy
+
+
 # ---------------------------------------------------------------------- tokens, MedAlign
 
 
