@@ -307,6 +307,15 @@ def test_a_server_that_fails_now_and_then_is_not_given_up(run, jury, medtasks, m
     assert {number(asked) for asked in server.asked} == set(range(6))
 
 
+def test_a_reply_without_a_verdict_ends_the_tries_in_a_row(run, jury, medtasks, metrics, server, monkeypatch):
+    monkeypatch.setattr(engine, "MAX_TRIES", 2)
+    replies = (Reply(status=503), Reply("I cannot say."), Reply(status=503))
+    server.script = lambda asked, seen: replies[seen] if seen < len(replies) else fair(asked, seen)
+    folder = run("qa")
+    assert medtasks("judge", "run", "--jury", jury("one", max_concurrent=1)).code == 0
+    assert metrics(folder)["judged"] == 1 and len(server.asked) == 6 * 4
+
+
 def test_a_server_that_asks_to_wait_is_not_asked_before(run, jury, medtasks, server, monkeypatch):
     pauses = []
 
