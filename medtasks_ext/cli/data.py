@@ -341,6 +341,8 @@ def data_check(
 
 
 def _print_check(report: FolderReport) -> None:
+    from medtasks_ext.data.check import data_folder_above
+
     for item in report.checked:
         typer.echo("\n".join(_checked_lines(item, report.folder)))
     for path in report.damaged:
@@ -360,8 +362,8 @@ def _print_check(report: FolderReport) -> None:
         + (f", {mistyped} names that look mistyped" if mistyped else "")
     )
     if not report.checked and not report.n_fetched:
-        is_suite = any(dataset.metadata.suite == report.folder.name for dataset in chosen([]))
-        where = f"check {report.folder.parent}" if is_suite else "it holds bridge/, medhelm/, …"
+        above = data_folder_above(report.folder, registry())
+        where = f"check {above}" if above else "it holds bridge/, medhelm/, …"
         typer.echo(f"nothing was found there: {where} (`medtasks data where TASK` names the files)")
     if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
         typer.echo("values are left out, since rows may hold patients' texts; --show-text shows them")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.data.card import Card, card_of
@@ -19,7 +20,6 @@ from medtasks_ext.rows.sources import local_files, original_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
@@ -142,10 +142,10 @@ def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -
         watch: told the dataset and the row now and then: large files take a while.
 
     Raises:
-        MedtasksError: there is no such folder.
+        MedtasksError: the path is no folder; the remedy names the data folder where the path shows that.
     """
     if not folder.is_dir():
-        raise MedtasksError("no such folder", where=folder, remedy="name your data folder")
+        raise _no_folder(folder, registry)
     report = FolderReport(folder)
     read: set[str] = set()
     with data_folder(folder):
@@ -160,6 +160,25 @@ def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -
     if (folder / FETCHED / MANIFEST).is_file():
         report.n_fetched, report.damaged = damaged_files(folder)
     return report
+
+
+def data_folder_above(path: Path, registry: Registry) -> Path | None:
+    """The data folder, where the path is a suite's folder in it, a dataset's, or a file of one."""
+    suites = {dataset.metadata.suite for dataset in registry.datasets.values()}
+    return next((place.parent for place in (path, *path.parents[:2]) if place.name in suites), None)
+
+
+def _no_folder(path: Path, registry: Registry) -> MedtasksError:
+    if path.name in registry.datasets and path.parent == Path():
+        dataset = registry.datasets[path.name]
+        below = f"{dataset.metadata.suite}/{dataset.folder.name}"
+        return MedtasksError(
+            "a dataset, and no folder", where=path, remedy=f"name the data folder, which holds {below}/"
+        )
+    what = "a file, and no folder" if path.is_file() else "no such folder"
+    above = data_folder_above(path, registry)
+    named = f"medtasks data check {above}" if above and above.is_dir() else "name your data folder"
+    return MedtasksError(what, where=path, remedy=named)
 
 
 def check_dataset(dataset: Dataset, folder: Path) -> Checked:

@@ -216,8 +216,24 @@ def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc)
     (tmp_path / "empty").mkdir()
     outcome = medtasks("data", "check", "empty")
     assert outcome.code == 1 and "nothing was found there" in outcome.out
-    outcome = medtasks("data", "check", chip_ctc / "bridge")
-    assert outcome.code == 1 and f"check {chip_ctc}" in outcome.out
+    for below in ("bridge", "bridge/example"):
+        outcome = medtasks("data", "check", chip_ctc / below)
+        assert outcome.code == 1 and f"check {chip_ctc} " in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("argument", "what", "remedy"),
+    [
+        ("bridge_chip_ctc", "a dataset, and no folder", "which holds bridge/chip_ctc/"),
+        ("{data}/bridge/CHIP-CTC.SFT.json", "a file, and no folder", "medtasks data check {data}"),
+        ("{data}/bridge/chip_ctc", "no such folder", "medtasks data check {data}"),
+        ("{data}/elsewhere", "no such folder", "name your data folder"),
+    ],
+)
+def test_what_is_given_in_place_of_the_data_folder_is_told_from_it(medtasks, chip_ctc, argument, what, remedy):
+    outcome = medtasks("data", "check", argument.format(data=chip_ctc))
+    assert outcome.code != 0 and what in outcome.err
+    assert outcome.err.rstrip().endswith(remedy.format(data=chip_ctc))
 
 
 @pytest.mark.parametrize(
