@@ -348,8 +348,8 @@ def _print_check(report: FolderReport) -> None:
     for path in report.damaged:
         typer.echo(f"✗ {path}: missing, or not as it was fetched")
     for stray in report.strays:
-        why = "not read: other files of the dataset come first" if stray.known else "not read: unknown name"
-        typer.echo(f"? {stray.path}: {why}" + (f"; did you mean {stray.meant}?" if stray.meant else ""))
+        meant = f"; did you mean {stray.meant}?" if stray.meant else ""
+        typer.echo(f"? {stray.path}: not read: {stray.why}{meant}")
     if report.absent:
         rest = len(report.absent) - _SHOWN
         more = f" and {rest} others (`medtasks data status` lists them)" if rest > 0 else ""
@@ -410,7 +410,7 @@ def _card_lines(card: Card) -> list[str]:
         most = sorted(card.labels.items(), key=lambda item: -item[1])
         more = f", and {len(most) - _LABELS} other labels" if len(most) > _LABELS else ""
         lines.append("    gold: " + ", ".join(f"{label} {n:,}" for label, n in most[:_LABELS]) + more)
-    if card.oracle is not None:
-        highest = f", the highest score is {card.highest:.4f}" if card.highest is not None else ""
-        lines.append(f"    the gold answers themselves score {card.oracle:.4f}{highest}")
+    if oracle := card.oracle:
+        highest = f", the highest score is {oracle.highest:.4f}" if oracle.highest is not None else ""
+        lines.append(f"    the gold answers themselves score {oracle.score:.4f}{highest}")
     return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.oracle import oracle_score
+from medtasks_ext.data.oracle import Oracle, oracle_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 #: A word for a record number and the number, or a number as long as one.
 _RECORD_NUMBER = re.compile(r"(mrn|patient|pat_?id|ssn)[ _.:#-]*\d|\d{7}", re.IGNORECASE)
-_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -42,15 +40,7 @@ class Card:
     answer: Lengths  # lengths of the gold answers
     n_repeated: int  # documents whose prompt an earlier one has
     n_personal_ids: int  # rows whose id looks like a name or a record number, where they are not open
-    oracle: float | None  # what the gold answers themselves score; None where judges give the score
-    highest: float | None  # what they should score, by the task file; None: they may score anything
-
-    @property
-    def reaches_highest(self) -> bool:
-        """Whether an oracle scores what it should."""
-        if self.oracle is None or self.highest is None:
-            return True
-        return math.isclose(self.oracle, self.highest, abs_tol=_TOLERANCE)
+    oracle: Oracle | None  # what the gold answers themselves score; None where judges give the score
 
     def notes(self) -> list[str]:
         """What is worth knowing before a run."""
@@ -64,6 +54,12 @@ class Card:
         if self.n_personal_ids:
             found.append(
                 f"{self.n_personal_ids:,} ids look like names or record numbers; ids stay with the answers"
+            )
+        if (oracle := self.oracle) and oracle.is_lost_by_the_suite:
+            answers = "1 gold answer" if oracle.n_lost == 1 else f"{oracle.n_lost:,} gold answers"
+            found.append(
+                f"the suite's own reading loses a part of {answers}:"
+                f" perfect answers score {oracle.score:.4f}, by the repaired reading {oracle.repaired:.4f}"
             )
         return found
 
@@ -81,7 +77,6 @@ def card_of(dataset: Dataset, documents: Documents) -> Card:
     ids = {str(item.get("item", item["id"])) for item in documents}
     prompts = {hash((item["system"], item["prompt"])) for item in documents}
     golds = [item for item in documents if item["gold"] is not None]
-    oracle, highest = oracle_score(dataset, golds)
     return Card(
         n_test=len(ids),
         n_paper=dataset.metadata.n_test,
@@ -90,8 +85,7 @@ def card_of(dataset: Dataset, documents: Documents) -> Card:
         answer=_lengths(len(item["target"]) for item in documents),
         n_repeated=len(documents) - len(prompts),
         n_personal_ids=0 if dataset.metadata.access == "open" else sum(map(_looks_personal, ids)),
-        oracle=oracle,
-        highest=highest,
+        oracle=oracle_of(dataset, golds),
     )
 
 

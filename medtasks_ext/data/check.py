@@ -21,6 +21,7 @@ from medtasks_ext.rows.sources import local_files, original_folder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from medtasks_ext.data.oracle import Oracle
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
 
@@ -128,7 +129,9 @@ class FolderReport:
             "valid": self.valid,
             "datasets": [item.record() for item in self.checked],
             "not_there": self.absent,
-            "not_read": [{"path": stray.path, "meant": stray.meant} for stray in self.strays],
+            "not_read": [
+                {"path": stray.path, "why": stray.why, "meant": stray.meant} for stray in self.strays
+            ],
             "fetched": {"files": self.n_fetched, "damaged": self.damaged},
         }
 
@@ -217,14 +220,15 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
     card = card_of(dataset, found.test) if found.test else None
     if card:
         notes += card.notes()
-        if not card.reaches_highest and not faults:
-            faults = [_not_highest(card, found.test[0].loaded.where)]
+        oracle = card.oracle
+        if oracle and not faults and not (oracle.reaches_highest or oracle.is_lost_by_the_suite):
+            faults = [_not_highest(oracle, found.test[0].loaded.where)]
     return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card)
 
 
-def _not_highest(card: Card, where: str) -> MedtasksError:
+def _not_highest(oracle: Oracle, where: str) -> MedtasksError:
     return MedtasksError(
-        f"the gold answers score {card.oracle:.4f} where {card.highest:.4f} is the highest score",
+        f"the gold answers score {oracle.score:.4f} where {oracle.highest:.4f} is the highest score",
         where=where,
         remedy="look how they are read: medtasks preview TASK --data local --response TEXT",
     )

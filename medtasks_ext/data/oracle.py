@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
@@ -13,10 +15,33 @@ from medtasks_ext.registry.functions import function_named
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
 
+_TOLERANCE = 1e-9
 _MOST = 10_000  # scores that are kept: gold answers are few, or all different
 
 
-def oracle_score(dataset: Dataset, golds: Sequence[Document]) -> tuple[float | None, float | None]:
+@dataclass(frozen=True)
+class Oracle:
+    """What gold answers score."""
+
+    score: float
+    highest: float | None  # what they should score, by the task file; None: they may score anything
+    repaired: float | None  # by the repaired reading; None where a task has none
+    n_lost: int  # documents of which the suite's own reading does not give what the repaired one gives
+
+    @property
+    def reaches_highest(self) -> bool:
+        """Whether they score what they should."""
+        return self.highest is None or math.isclose(self.score, self.highest, abs_tol=_TOLERANCE)
+
+    @property
+    def is_lost_by_the_suite(self) -> bool:
+        """Whether the suite's own reading loses some of them, and the repaired one none."""
+        if self.reaches_highest or self.highest is None or self.repaired is None:
+            return False
+        return math.isclose(self.repaired, self.highest, abs_tol=_TOLERANCE)
+
+
+def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
     """What the gold answers score, and what they should by the task file.
 
     Args:
@@ -24,33 +49,48 @@ def oracle_score(dataset: Dataset, golds: Sequence[Document]) -> tuple[float | N
         golds: documents with gold answers.
 
     Returns:
-        None and None where judges give the score; None in second place where it may be anything.
+        None where judges give the score.
     """
-    metric = next((item for item in dataset.metric_list if item["metric"] == "score"), None)
-    if metric is None or not golds or "judge" in dataset.blocks:
-        return None, None
+    aggregations = {item["metric"]: item["aggregation"] for item in dataset.metric_list}
+    if "score" not in aggregations or not golds or "judge" in dataset.blocks:
+        return None
     answers, process = ParseAnswer(dataset.blocks["answer"]), _function(dataset.process_results)
 
-    def score(document: Document) -> Any:
-        return process(document, answers.apply([[document["target"]]], [document])).get("score")
+    def score(document: Document) -> tuple[Any, Any]:
+        found = process(document, answers.apply([[document["target"]]], [document]))
+        return found.get("score"), found.get("score_repaired")
 
-    scores = list(_scores(golds, score))
+    scores, repaired = zip(*_scores(golds, score), strict=True)
     if any(item is None for item in scores):
-        return None, None
-    aggregation = metric["aggregation"]
-    mean = sum(scores) / len(scores) if aggregation == "mean" else float(_function(aggregation)(scores))
+        return None
+    has_repaired = "score_repaired" in aggregations and all(item is not None for item in repaired)
+    return Oracle(
+        score=_aggregate(aggregations["score"], scores),
+        highest=_highest(dataset, golds),
+        repaired=_aggregate(aggregations["score_repaired"], repaired) if has_repaired else None,
+        n_lost=sum(one != other for one, other in zip(scores, repaired, strict=True)) if has_repaired else 0,
+    )
+
+
+def _aggregate(aggregation: Any, scores: Sequence[Any]) -> float:
+    return sum(scores) / len(scores) if aggregation == "mean" else float(_function(aggregation)(scores))
+
+
+def _highest(dataset: Dataset, golds: Sequence[Document]) -> float | None:
     declared = dataset.metadata.oracle_max
     if declared == "unbounded":
-        return mean, None
+        return None
     if declared == "per_document":
         layout = answer_format(dataset.blocks["answer"], where=dataset.file)
-        declared = sum(layout.ceiling(item["gold"]) for item in golds) / len(golds)
-    return mean, float(declared)
+        return float(sum(layout.ceiling(item["gold"]) for item in golds) / len(golds))
+    return float(declared)
 
 
-def _scores(documents: Sequence[Document], score: Callable[[Document], Any]) -> Iterator[Any]:
-    """The score of each document; those that agree in all that scoring looked at have the same."""
-    known: dict[tuple[str, ...], Any] = {}
+def _scores(
+    documents: Sequence[Document], score: Callable[[Document], tuple[Any, Any]]
+) -> Iterator[tuple[Any, Any]]:
+    """Both scores of each document; those that agree in all that scoring looked at have the same."""
+    known: dict[tuple[str, ...], tuple[Any, Any]] = {}
     looked_at: set[str] = set()
     for document in documents:
         key = tuple([repr(document.get(name)) for name in looked_at])

@@ -57,7 +57,7 @@ def probe(dataset: Dataset) -> list[Line]:
     if found.faults:
         return [Line(dataset.id, "", "rows", str(found.faults[0]).replace("\n", " ")), *lines]
     card = card_of(dataset, found.test)
-    score = "" if card.oracle is None else f"{card.oracle:.4f}"
+    score = "" if card.oracle is None else f"{card.oracle.score:.4f}"
     lines[0] = replace(lines[0], rows=str(card.n_test), paper=str(card.n_paper), oracle=score)
     return lines
 

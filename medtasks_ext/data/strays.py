@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from medtasks_ext.registry import Registry
 from medtasks_ext.rows.folders import FETCHED
 from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.places import BESIDE, dataset_folder, row_files
+from medtasks_ext.rows.places import BESIDE, dataset_folder, row_file, row_files
 from medtasks_ext.rows.sources import letters
 
 
@@ -19,7 +19,7 @@ class Stray:
     """A file or folder that is not read."""
 
     path: str  # below the data folder
-    known: bool = False  # its name is right, but other files of the dataset come first
+    why: str = "unknown name"
     meant: str | None = None  # the name that may be meant
 
 
@@ -40,10 +40,13 @@ class _Names:
     def __init__(self, registry: Registry) -> None:
         self.inside: dict[str, set[str]] = {}  # folder of a dataset -> names in it
         self.databases: set[str] = set()
+        self.made: set[str] = set()  # folders of datasets whose rows are made from a source
         official = set()
         for dataset in registry.datasets.values():
             source, folder = source_of(dataset), dataset_folder(dataset)
             self.inside[folder] = {*BESIDE, *row_files("test"), *row_files("fewshot"), "original"}
+            if source.original:
+                self.made.add(folder)
             if source.database:
                 self.databases.add(f"{folder}/{source.database.file}")
             suite = dataset.metadata.suite
@@ -88,7 +91,19 @@ def _strays(root: Path, below: PurePosixPath, names: _Names, read: set[str]) -> 
         elif not names.has_meaning(place):
             yield Stray(place, meant=names.nearest(place))
         elif entry.name not in BESIDE and place not in names.databases and not _is_empty(entry):
-            yield Stray(place, known=True)
+            yield Stray(place, _why_not(entry, place, names))
+
+
+def _why_not(entry: Path, place: str, names: _Names) -> str:
+    """Why a name that is looked for is not read."""
+    parent = place.rpartition("/")[0]
+    if entry.name == "original" and parent not in names.made:
+        return f"no rows are made from a source here; they go to {parent}/test.jsonl"
+    is_official = parent.endswith("/example")
+    is_shots = entry.stem.lower() == "fewshot"
+    if is_official or (is_shots and row_file(entry.parent, "test") is None):
+        return "there are no test rows for these few-shot rows"
+    return "other files of the dataset come first"
 
 
 def _is_aside(entry: Path) -> bool:

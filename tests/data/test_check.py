@@ -30,6 +30,24 @@ def good(n: int, start: int = 0) -> list[dict]:
     ]
 
 
+def test_gold_that_the_suites_own_reading_loses_is_a_note_and_no_fault(medtasks, data_dir):
+    """BRIDGE splits a line of an answer at its semicolons, and reads a gold line as it stands."""
+    line = "entity: {}, type: Drug;"
+    rows = [
+        {"task": "RuCCoN", "id": str(number), "split": "test", "input": name, "output": line.format(name)}
+        for number, name in enumerate(["парацетамол", "цефтриаксон; 1 г", "ибупрофен"])
+    ]
+    write_jsonl(data_dir / "bridge" / "ruccon" / "test.jsonl", rows)
+    outcome = medtasks("data", "check", data_dir)
+    assert outcome.code == 0, outcome.out
+    lost = next(text for text in outcome.out.splitlines() if "loses a part of 1 gold answer:" in text)
+    assert lost.endswith("by the repaired reading 1.0000")
+    ran = medtasks("run", "--model", "oracle", "--tasks", "bridge_ruccon", "--data", "local")
+    score = lost.split("perfect answers score ")[1].split(",")[0]
+    assert float(score) < 1
+    assert score in ran.out
+
+
 def test_valid_files_are_counted_and_what_is_not_there_is_said_in_one_line(medtasks, chip_ctc):
     outcome = medtasks("data", "check")
     assert outcome.code == 0
@@ -212,6 +230,22 @@ def test_other_files_are_named_and_do_no_harm(medtasks, chip_ctc):
     ]
 
 
+def test_why_a_known_name_is_not_read_is_said(medtasks, chip_ctc):
+    shots = write_jsonl(chip_ctc / "medhelm" / "hospice_referral" / "fewshot.jsonl", good(5))
+    source = shots.with_name("original") / "cohort.csv"
+    source.parent.mkdir()
+    source.write_text("a")
+    example = write_jsonl(chip_ctc / "bridge" / "example" / "MIE.example.json", [{"a": 1}])
+    lines = medtasks("data", "check", chip_ctc).out.splitlines()
+    alone = "not read: there are no test rows for these few-shot rows"
+    assert [line for line in lines if line.startswith("?")] == [
+        f"? bridge/example/{example.name}: {alone}",
+        f"? medhelm/hospice_referral/fewshot.jsonl: {alone}",
+        "? medhelm/hospice_referral/original: not read: no rows are made from a source here;"
+        " they go to medhelm/hospice_referral/test.jsonl",
+    ]
+
+
 def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc):
     (tmp_path / "empty").mkdir()
     outcome = medtasks("data", "check", "empty")
@@ -230,7 +264,9 @@ def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc)
         ("{data}/elsewhere", "no such folder", "name your data folder"),
     ],
 )
-def test_what_is_given_in_place_of_the_data_folder_is_told_from_it(medtasks, chip_ctc, argument, what, remedy):
+def test_what_is_given_in_place_of_the_data_folder_is_told_from_it(
+    medtasks, chip_ctc, argument, what, remedy
+):
     outcome = medtasks("data", "check", argument.format(data=chip_ctc))
     assert outcome.code != 0 and what in outcome.err
     assert outcome.err.rstrip().endswith(remedy.format(data=chip_ctc))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.data.oracle import oracle_score
+from medtasks_ext.data.oracle import oracle_of
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.functions import function_named
@@ -32,7 +32,7 @@ def test_documents_that_repeat_are_scored_as_each_of_them(name):
     single = one_by_one(dataset, documents)
     metric = next(item for item in dataset.metric_list if item["metric"] == "score")["aggregation"]
     wanted = sum(single) / len(single) if metric == "mean" else function_named(metric)(single)
-    assert oracle_score(dataset, documents)[0] == pytest.approx(wanted, abs=1e-12)
+    assert oracle_of(dataset, documents).score == pytest.approx(wanted, abs=1e-12)
 
 
 def test_a_label_drawn_by_id_is_drawn_for_each_document():
@@ -48,4 +48,4 @@ def test_a_label_drawn_by_id_is_drawn_for_each_document():
     assert len({json.dumps(score) for score in single}) > 1
     metric = next(item for item in dataset.metric_list if item["metric"] == "score")["aggregation"]
     wanted = sum(single) / len(single) if metric == "mean" else function_named(metric)(single)
-    assert oracle_score(dataset, documents)[0] == pytest.approx(wanted, abs=1e-12)
+    assert oracle_of(dataset, documents).score == pytest.approx(wanted, abs=1e-12)
