@@ -170,6 +170,8 @@ def _sources(text: str) -> list[str]:
     for match in _MARK.finditer(text):
         mark, place = match[0], match.start()
         if depth == 0:
+            if mark[0] == "\\":  # escapes nothing outside of strings
+                mark, place = mark[1], place + 1
             if mark == "{" and _OPENS.match(text, place):
                 depth, start = 1, place
             elif mark == "</think>":

@@ -59,6 +59,8 @@ def label_lists(average: str) -> Callable[[Sequence[tuple[list[str], list[str]]]
             return 0.0
         binarise = MultiLabelBinarizer(classes=labels)
         gold, predicted = (binarise.fit_transform([pair[side] for pair in pairs]) for side in (0, 1))
+        if len(labels) == 1:  # scikit-learn takes one column for two classes, the absent label being one
+            return f1_score(gold, predicted, average="binary", zero_division=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             return f1_score(gold, predicted, average=average, zero_division=0)
