@@ -10,7 +10,7 @@ import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
@@ -23,6 +23,8 @@ from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import RemoteFile, drop, remote_files
 
 if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
     from medtasks_ext.registry import Dataset
 
 MANIFEST = "fetched.json"

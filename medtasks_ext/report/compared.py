@@ -99,7 +99,8 @@ def _upper(matrix: Array) -> Array:
 
 def _with_upper(matrix: Array, values: Array) -> Array:
     """A symmetric matrix with these values off its diagonal."""
-    found, place = matrix.copy(), np.triu_indices(len(matrix), 1)
+    found: Array = matrix.copy()
+    place = np.triu_indices(len(matrix), 1)
     found[place] = values
     found.T[place] = values
     return found

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -22,6 +22,8 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
 
 if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
     from medtasks_ext.stats.statistic import Array, Matrix
 
 RESAMPLES, LEVEL = 1000, 0.95

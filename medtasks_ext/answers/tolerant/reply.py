@@ -88,7 +88,8 @@ def narrow(text: str) -> str:
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").copy()
     wide = (codes >= 0x80) & (codes < 0x10000)
     codes[wide] = _table()[codes[wide]]
-    return codes.tobytes().decode("utf-32-le", "surrogatepass")
+    narrowed: str = codes.tobytes().decode("utf-32-le", "surrogatepass")
+    return narrowed
 
 
 @lru_cache(maxsize=1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
     from medtasks_ext.rows.originals.tree import SourceFile
 
 _REMEDY = "put the authors' .txt and .ann files there, unchanged"
