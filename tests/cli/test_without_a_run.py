@@ -48,7 +48,7 @@ def test_two_published_models_are_set_side_by_side(medtasks):
     ("models", "message"),
     [
         (("gpt-4o", "nonesuch-9000"), "no run and no published model is called 'nonesuch-9000'"),
-        (("gpt-4o", "o1"), "similar: HuatuoGPT-o1-"),
+        (("gpt-4o", "o1-7"), "similar: HuatuoGPT-o1-"),
         (("gpt4o", "o1"), "similar: GPT-4o"),
         (("GPT-4", "gpt-oss-20b"), "no paper prints scores of tasks of both"),
     ],

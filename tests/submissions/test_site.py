@@ -37,7 +37,7 @@ def line_of(board, label):
 @pytest.fixture
 def site(medtasks, submission, tmp_path):
     outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
-    assert outcome.code == 0 and "145 published results, 1 submission" in outcome.out
+    assert outcome.code == 0 and "149 published results, 1 submission" in outcome.out
     return tmp_path / "site"
 
 
