@@ -91,11 +91,35 @@ class _Session:
         if hasattr(self.connection, "setlimit"):  # Python 3.11 and newer
             for name, value in limits["sqlite"].items():
                 self.connection.setlimit(getattr(sqlite3, name), value)
+        self.tables, self.modules = self._tables(), self._modules()
         self.chance = Random()
         # the same numbers for every statement: a score must not depend on chance
         self.connection.create_function("random", 0, lambda: self.chance.getrandbits(64) - (1 << 63))
-        self.connection.set_authorizer(_authorise)
+        self.connection.set_authorizer(self._authorise)
         self.connection.set_progress_handler(self._is_too_long, _STEPS)
+
+    def _tables(self) -> set[str]:
+        """What may be read: the tables and views of the database, and the tables that list these."""
+        named = self.connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        lists = {f"sqlite_{temporary}{kind}" for temporary in ("", "temp_") for kind in ("master", "schema")}
+        return lists | {name.lower() for (name,) in named}
+
+    def _modules(self) -> set[str]:
+        """Virtual tables that newer builds of SQLite have unasked: `json_each`, the raw pages of the file."""
+        return {name.lower() for (name,) in self.connection.execute("PRAGMA module_list")}
+
+    def _authorise(
+        self, action: int, first: str | None, second: str | None, schema: str | None, *_: object
+    ) -> int:
+        if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _REFUSED_FUNCTIONS:
+            return sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_READ and not self._may_read((first or "").lower(), schema):
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+
+    def _may_read(self, table: str, schema: str | None) -> bool:
+        """Whether a name is no virtual table. It has no schema where no column is read, as in a count."""
+        return table in self.tables or (schema is None and table not in self.modules)
 
     def run(self, sql: str) -> Reply:
         """The distinct rows of a statement, or why there are none."""
@@ -139,12 +163,6 @@ class _Session:
 
 def _cell(value: Any) -> Any:
     return {"hex": value.hex()} if isinstance(value, bytes) else value
-
-
-def _authorise(action: int, first: str | None, second: str | None, *_: object) -> int:
-    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _REFUSED_FUNCTIONS:
-        return sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
 
 
 def _confine(limits: Limits) -> None:
