@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-task nightly coverage axe tasks site leaderboard lint lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo test test-task test-oldest nightly coverage axe tasks site leaderboard lint lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,15 @@ test-task: $(STAMP)
 	$(BIN)/medtasks validate $(TASK)
 	$(BIN)/medtasks lock --check $(TASK)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not nightly" --task $(TASK) $(BY_DATASET)
+
+# `make test` with the oldest libraries that pyproject.toml allows. Packages of the tests are new.
+OLDEST := .venv-oldest
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet $(UV)
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct -e .
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST) -e ".[dev]"
+	HF_HUB_OFFLINE=1 $(OLDEST)/bin/python -m pytest -n 2 -m "not engine and not install and not nightly"
 
 # All of `make test`, and more: long series, every place of a fault, other random examples each time.
 nightly: $(STAMP)
