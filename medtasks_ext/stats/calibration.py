@@ -103,11 +103,11 @@ def calibrated_score(
     n_units = len(by_unit(np.ones((len(scores), 1)), units))
     if n_units < 2:
         return value, None
-    _, anchor_of = np.unique([str(unit) for unit in anchors.units], return_inverse=True)
+    distinct, anchor_of = np.unique([str(unit) for unit in anchors.units], return_inverse=True)
     _, first, place = np.unique(units, return_index=True, return_inverse=True)
     of_unit = np.argsort(np.argsort(first))[place]
     drawn = resampling_weights(dataset, n_units)[:, of_unit].astype(float)
-    of_anchors = resampling_weights("anchors", int(anchor_of.max()) + 1)[:, anchor_of].astype(float)
+    of_anchors = resampling_weights("anchors", len(distinct))[:, anchor_of].astype(float)
     levels, level_of = np.unique(scores, return_inverse=True)
     maps = np.stack([monotone_map(anchors.own, anchors.other, row, levels) for row in of_anchors])
     sums = np.hstack([(drawn * maps[:, level_of]) @ member, drawn @ member])
