@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
@@ -26,7 +26,7 @@ class Oracle:
     score: float
     highest: float | None  # what they should score, by the task file; None: they may score anything
     repaired: float | None  # by the repaired reading; None where a task has none
-    n_lost: int  # documents of which the suite's own reading does not give what the repaired one gives
+    n_lost: int = 0  # documents that score less by the suite's own reading, where that loses some
 
     @property
     def reaches_highest(self) -> bool:
@@ -64,12 +64,18 @@ def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
     if any(item is None for item in scores):
         return None
     has_repaired = "score_repaired" in aggregations and all(item is not None for item in repaired)
-    return Oracle(
+    oracle = Oracle(
         score=_aggregate(aggregations["score"], scores),
         highest=_highest(dataset, golds),
         repaired=_aggregate(aggregations["score_repaired"], repaired) if has_repaired else None,
-        n_lost=sum(one != other for one, other in zip(scores, repaired, strict=True)) if has_repaired else 0,
     )
+    if not oracle.is_lost_by_the_suite:
+        return oracle
+    lost = [
+        _aggregate(aggregations["score"], [one]) < _aggregate(aggregations["score_repaired"], [other])
+        for one, other in zip(scores, repaired, strict=True)
+    ]
+    return replace(oracle, n_lost=sum(lost))
 
 
 def _aggregate(aggregation: Any, scores: Sequence[Any]) -> float:
