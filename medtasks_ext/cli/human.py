@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from medtasks_ext.human.forms import Export
     from medtasks_ext.human.jury import JuryFigures
     from medtasks_ext.human.pairs import Drawn
-    from medtasks_ext.judge.engine import Outcome
+    from medtasks_ext.judge.planner import End
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
@@ -168,7 +168,7 @@ def jury(
     raise typer.Exit(_end_of_jury(found, asked.outcome, folder))
 
 
-def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> int:
+def _end_of_jury(found: JuryFigures, outcome: End | None, folder: Path) -> int:
     """Say what is missing and why; the exit code."""
     from medtasks_ext.cli.end import say_sent
 
