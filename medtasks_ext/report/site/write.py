@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import cannot_write, write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
@@ -17,6 +16,7 @@ from medtasks_ext.registry.citations import cited_by, entries_of
 from medtasks_ext.report.site.boards import Scores, front_board, scores_of, suite_board
 from medtasks_ext.report.site.models import ModelPages
 from medtasks_ext.report.site.tables import TABLES, write_tables
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
