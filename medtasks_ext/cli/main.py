@@ -21,7 +21,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.cli.app import command_of
 from medtasks_ext.cli.words import near_options, say
@@ -30,6 +29,7 @@ from medtasks_ext.hooks import COMMANDS, Hook, hooks
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.secret_values import forget, hidden_output
 from medtasks_ext.telemetry import switch_off_telemetry
+from medtasks_ext.version import __version__
 
 BAD_INPUT, INTERRUPTED = 2, 130
 #: What a disk refuses at any place, which is no defect.

@@ -16,10 +16,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json, write_json
+from medtasks_ext.version import __version__
 from medtasks_lab.human.kinds import Kind, KindName, Language, Option, load_kind, page_words
 from medtasks_lab.human.page import render_page
 

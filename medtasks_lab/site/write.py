@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import cannot_write, write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.offline_page import offline_page
 from medtasks_ext.registry.citations import cited_by, entries_of
 from medtasks_ext.report import page as report_page
+from medtasks_ext.version import __version__
 from medtasks_lab.site.boards import Scores, front_board, scores_of, suite_board
 from medtasks_lab.site.models import ModelPages
 from medtasks_lab.site.tables import TABLES, write_tables

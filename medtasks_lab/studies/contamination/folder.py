@@ -12,12 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import write_text
 from medtasks_ext.csvfile import csv_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json, write_json
 from medtasks_ext.runs.manifest import Identity
+from medtasks_ext.version import __version__
 from medtasks_lab.studies.contamination.probe import CUTS, N_PREDICTED, THRESHOLD, tally
 
 if TYPE_CHECKING:
