@@ -23,7 +23,7 @@ from medtasks_ext.report.atlas.spec import atlases
 from medtasks_ext.report.atlas.statistics import cells_of, holds, largest_deviation
 from medtasks_ext.report.atlas.write import decimals, text
 from medtasks_ext.results import published as reference
-from medtasks_ext.stats.correlation import rank_correlation
+from medtasks_ext.stats.agreement import rank_correlation
 from tests.conftest import write_jsonl
 from tests.report.made import write_run
 
