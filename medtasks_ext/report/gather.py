@@ -182,7 +182,7 @@ def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> lis
     chosen = named[wanted] if wanted in named else {str(wanted)}
     if not chosen:
         return []
-    return [entry for entry in published_entries(tasks) if entry.settings["published"] in chosen]
+    return [entry for entry in published_entries(tasks) if entry.paper in chosen]
 
 
 def _draws(entry: Entry, faults: list[Fault]) -> dict[str, Array]:
@@ -235,7 +235,7 @@ def _groups(
         for row in group_scores(
             entry,
             strategy,
-            of_paper[entry.settings["published"]] if entry.kind == "published" else groups,
+            of_paper[entry.paper] if entry.kind == "published" else groups,
             values,
         )
     ]

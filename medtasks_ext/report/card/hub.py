@@ -113,7 +113,7 @@ def _result(item: Experiment) -> EvalResult:
 
     record, hub = item.dataset.metadata, hub_dataset(item)
     interval = item.intervals.get("score")
-    arguments: Json = {"task": item.task, **item.settings, "documents": item.n}
+    arguments: Json = {"task": item.task, **item.words, "documents": item.n}
     if interval:
         arguments["interval_95"] = [round(interval.low, DIGITS), round(interval.high, DIGITS)]
     return EvalResult(

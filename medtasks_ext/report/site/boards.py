@@ -79,7 +79,7 @@ def scores_of(site: Site) -> Scores:
     strategies = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
     rows: dict[tuple[int, str, Group], GroupScore] = {}
     for place, line in enumerate(site.lines):
-        groups = of_suite[line.entry.settings["published"]] if line.published else every
+        groups = of_suite[line.entry.paper] if line.published else every
         for strategy in strategies:
             for row in group_scores(line.entry, strategy, groups, {}):
                 if row.score is not None:

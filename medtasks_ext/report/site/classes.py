@@ -65,10 +65,10 @@ def classes_of(
             if item.strategy == strategy and item.dataset.id in datasets and item.score is not None
         ]
         if line.published:
-            has = bool(items or line.entry.groups) and line.entry.settings["published"] == paper
+            has = bool(items or line.entry.groups) and line.entry.paper == paper
             of[place] = 0 if has else None
         elif items:
-            way = {item.dataset.id: known.setdefault(_moving(item.asked), item.asked) for item in items}
+            way = {item.dataset.id: known.setdefault(_moving(item.facts), item.facts) for item in items}
             as_paper = not any(line.unlike(item) for item in items) and _of_now(items)
             key = as_paper, tuple((name, id(asked)) for name, asked in way.items())
             by_way.setdefault(key, []).append(place)

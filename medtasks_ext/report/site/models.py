@@ -89,7 +89,7 @@ class ModelPages:
     def _source(self, line: Line) -> list[list[str]]:
         """Where its scores come from: term and words."""
         if line.record is None:
-            suite = self._scores.site.tasks.suites[line.entry.settings["published"]]
+            suite = self._scores.site.tasks.suites[line.entry.paper]
             notes = [["Note", note] for note in line.entry.notes]
             return [["Source", f"published scores of {suite.title}"], *notes]
         heads = " ".join(f"{file} {head}" for file, head in sorted(line.record.heads.items()))

@@ -69,9 +69,9 @@ def _scores(scores: Scores) -> pa.Table:
             "valid": [item.metrics.get("valid") for _, item in pairs],
             "judged": [item.covered for _, item in pairs],
             "task_version": [item.version or None for _, item in pairs],
-            "rows": [item.asked.rows for _, item in pairs],
-            **{name: [getattr(item.asked, name) for _, item in pairs] for name in _CONDITIONS},
-            "budget": [item.asked.budget for _, item in pairs],
+            "rows": [item.facts.rows for _, item in pairs],
+            **{name: [item.shown[name] for _, item in pairs] for name in _CONDITIONS},
+            "budget": [item.facts.budget for _, item in pairs],
             "grade": [getattr(line.beside.get(item.task), "grade", None) for line, item in pairs],
             "otherwise": ["; ".join(line.unlike(item)) or None for line, item in pairs],
         }
