@@ -13,9 +13,15 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import document_p_value
 from medtasks_ext.results.conditions import Asked, comparable
-from medtasks_ext.stats.comparison import Pairs, all_pairs
-from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
-from medtasks_ext.stats.ranking import Ranking, ranking, win_shares
+from medtasks_ext.stats.comparison import (
+    Pairs,
+    Ranking,
+    all_pairs,
+    benjamini_hochberg,
+    holm,
+    ranking,
+    win_shares,
+)
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -233,15 +239,15 @@ def _asked(entry: Entry, item: Experiment, ways: list[Asked]) -> Hashable:
         entry: whose.
         ways: in which entries were asked it, as far as they cannot be compared; another one is added.
     """
-    rows, everything = item.settings["rows"], item.n == item.loaded.get("n_test")
+    rows, everything = item.rows_hash, item.n == item.loaded.get("n_test")
     if not rows or (item.limited and not everything):
         try:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
         except MedtasksError:
             rows += entry.label
-    way = next((one for one in ways if comparable(one, item.asked).grade != "other"), None)
+    way = next((one for one in ways if comparable(one, item.facts).grade != "other"), None)
     if way is None:
-        ways.append(way := item.asked)
+        ways.append(way := item.facts)
     return rows, item.n, way
 
 
