@@ -82,7 +82,7 @@ class Dataset:
         """Where rows come from, how they become prompts, how answers look and are judged."""
         said = {name: self.config[name] for name in BLOCKS if name in self.config}
         rows = said.get("rows", {})
-        if self.suite.official_files and self.of_paper and isinstance(rows, dict):
+        if self.suite.files and self.of_paper and isinstance(rows, dict):
             # the authors' file of rows has the dataset's name, whatever a task that includes it is called
             own = self.file == self.folder / TASK_FILE
             about = (self if own else Dataset(self.folder)).config.get("about")

@@ -367,9 +367,8 @@ class Source(Strict):
     """Where rows come from.
 
     Attributes:
-        official_name: BRIDGE's own name of the task, which names its files.
-        other_names: other spellings of it that occur in published files.
-        schemas: accepted row schemas besides BRIDGE's own.
+        official_name: the authors' own name of the dataset, which names the files that they give out.
+        schemas: accepted row schemas besides that of those files.
         original: layouts of the source as its owner distributes it; the first whose files are there
             is used, for local files and for downloads.
         download: public files, if there are any.
@@ -395,7 +394,6 @@ class Source(Strict):
     """
 
     official_name: str | None = None
-    other_names: list[str] = []
     schemas: list[RowSchema] = []
     original: list[Original] = []
     download: Download | None = None
