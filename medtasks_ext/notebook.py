@@ -7,7 +7,7 @@ The frames of `load` have the columns that docs/report.md lists; those of `compa
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -75,7 +75,7 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
     conditions = [
-        {"entry": entry.label, "task": task, **asdict(item.asked)}
+        {"entry": entry.label, "task": task, **item.shown}
         for entry in report.entries
         for task, item in entry.experiments.items()
     ]

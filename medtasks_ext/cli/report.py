@@ -144,7 +144,7 @@ def _summary(report: Report) -> Json:
                 "model": entry.model,
                 "kind": entry.kind,
                 "sample": entry.sample,
-                "settings": entry.settings,
+                "settings": entry.words,
                 "notes": list(entry.notes),
                 "tokens": cost.tokens,
                 "usd": cost.usd,

@@ -97,7 +97,7 @@ def _best(report: Report) -> list[GroupScore]:
     """The best published models of each suite and strategy, of those with the most tasks, without a run."""
     sections: dict[tuple[str, str], list[GroupScore]] = {}
     for row in report.groups:
-        if row.group.axis == "suite" and row.group.value == row.entry.settings["published"] and row.scored:
+        if row.group.axis == "suite" and row.group.value == row.entry.paper and row.scored:
             sections.setdefault((row.group.value, row.strategy), []).append(row)
     found: list[GroupScore] = []
     for rows in sections.values():

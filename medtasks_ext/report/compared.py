@@ -233,15 +233,15 @@ def _asked(entry: Entry, item: Experiment, ways: list[Asked]) -> Hashable:
         entry: whose.
         ways: in which entries were asked it, as far as they cannot be compared; another one is added.
     """
-    rows, everything = item.settings["rows"], item.n == item.loaded.get("n_test")
+    rows, everything = item.rows_hash, item.n == item.loaded.get("n_test")
     if not rows or (item.limited and not everything):
         try:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
         except MedtasksError:
             rows += entry.label
-    way = next((one for one in ways if comparable(one, item.asked).grade != "other"), None)
+    way = next((one for one in ways if comparable(one, item.facts).grade != "other"), None)
     if way is None:
-        ways.append(way := item.asked)
+        ways.append(way := item.facts)
     return rows, item.n, way
 
 

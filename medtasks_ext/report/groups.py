@@ -399,7 +399,7 @@ def _alike(
         ways: dict[Asked, list[int]] = {}
         for number, items in enumerate(known):
             if name in items:
-                ways.setdefault(items[name].asked, []).append(number)
+                ways.setdefault(items[name].facts, []).append(number)
         for one, mine in ways.items():
             for other, theirs in ways.items():
                 if comparable(one, other).grade != "other":

@@ -48,7 +48,7 @@ def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable
             *(n for i in items for n in i.metrics),
         ]
     )
-    official = any(item.settings["prompt"].startswith("official") for item in items)
+    official = any(item.official for item in items)
     return {
         "prompts": _prompts(dataset, strategies),
         "rule": rule(dataset),

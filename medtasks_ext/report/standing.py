@@ -272,7 +272,7 @@ def _standing(
         score=float(sum(everything[name] * (own[name].score or 0.0) for name in own)),
         tasks=len(own),
         of_suite=group.n_tasks,
-        official=sum(item.asked.wording == "official" for item in own.values()),
+        official=sum(item.facts.wording == "official" for item in own.values()),
         placed=bool(alike and scored),
         alike=len(chosen),
         on_alike=mine,
@@ -309,7 +309,7 @@ def _published(entries: Sequence[Entry]) -> _Published:
             if item.score is not None:
                 scores.setdefault(item.strategy, {})[item.dataset.id] = item.score
         for strategy, of in scores.items():
-            found.setdefault((entry.settings["published"], strategy), []).append((entry, of))
+            found.setdefault((entry.paper, strategy), []).append((entry, of))
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from itertools import groupby
-from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,8 @@ _CONDITIONS = ("wording", "source", "documents_asked", "decoding", "template", "
 
 
 def _condition(name: str) -> Callable[[Experiment], str | None]:
-    return attrgetter(f"asked.{name.removesuffix('_asked')}")
+    field = name.removesuffix("_asked")
+    return lambda item: item.shown[field]
 
 
 def _axes() -> list[str]:
@@ -68,7 +68,7 @@ _OF_ENTRY: _Columns = {
     "kind": ("string", lambda entry: entry.kind),
     "settings": (
         "string",
-        lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.settings.items()),
+        lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
     ),
     "started": ("string", lambda entry: entry.manifest.get("started")),
     "medtasks_version": ("string", lambda entry: _version(entry, "medtasks")),
@@ -84,19 +84,19 @@ _OF_EXPERIMENT: _Columns = {
     "unclosed": ("float64", lambda item: item.metrics.get("unclosed_reasoning")),
     "input_tokens": ("int64", lambda item: (item.tokens or {}).get("input")),
     "output_tokens": ("int64", lambda item: (item.tokens or {}).get("output")),
-    "task_version": ("string", lambda item: item.version or item.settings.get("version")),
-    "prompt": ("string", lambda item: item.settings.get("prompt")),
-    "data": ("string", lambda item: item.settings.get("data")),
-    "rows": ("string", lambda item: item.settings.get("rows") or None),
-    "rebuilt": ("bool", lambda item: item.settings.get("rebuilt") == "yes"),
-    "jury": ("string", lambda item: item.settings.get("jury")),
+    "task_version": ("string", lambda item: item.version or item.words.get("version")),
+    "prompt": ("string", lambda item: item.words.get("prompt")),
+    "data": ("string", lambda item: item.words.get("data")),
+    "rows": ("string", lambda item: item.rows_hash or None),
+    "rebuilt": ("bool", lambda item: item.rebuilt),
+    "jury": ("string", lambda item: item.words.get("jury")),
     "judged": ("float64", lambda item: item.covered),
     "rows_here": ("int64", lambda item: item.coverage.rows),
     "rows_of_suite": ("int64", lambda item: item.coverage.of_suite),
     **{name: ("string", _condition(name)) for name in _CONDITIONS},
-    "budget": ("int64", lambda item: item.asked.budget),
-    "context": ("int64", lambda item: item.asked.context),
-    "seed": ("int64", lambda item: item.asked.seed),
+    "budget": ("int64", lambda item: item.facts.budget),
+    "context": ("int64", lambda item: item.facts.context),
+    "seed": ("int64", lambda item: item.facts.seed),
     "grade": ("string", lambda item: getattr(item.beside_the_paper, "grade", None)),
     "otherwise": ("string", lambda item: "; ".join(unlike_the_paper(item)) or None),
     "sample": ("bool", lambda item: item.sample),

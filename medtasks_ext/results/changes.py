@@ -135,14 +135,14 @@ def _task_change(one: Experiment, other: Experiment) -> TaskChange:
     strategies = one.strategy != other.strategy
     # what follows from another strategy; other words of the same kind do, the suite's own and others do not
     implied = {"strategy", "rows", "examples in the prompt"} if strategies else set()
-    implied |= {"wording"} if strategies and one.asked.wording == other.asked.wording else set()
+    implied |= {"wording"} if strategies and one.facts.wording == other.facts.wording else set()
     return TaskChange(
         task=one.dataset.id if strategies else one.task,
         shared=shared,
         comparison=mean_change([[shared]]),
         alone=len(before.documents) + len(after.documents) - 2 * shared.n,
         flips=_flips(one.task, before, after, places),
-        differs=tuple(name for name in comparable(one.asked, other.asked).known if name not in implied),
+        differs=tuple(name for name in comparable(one.facts, other.facts).known if name not in implied),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -132,6 +132,36 @@ class Experiment:
         return self.metrics.get("score")
 
     @property
+    def words(self) -> dict[str, str]:
+        """What decides whether its score can be compared, in words."""
+        return self.settings
+
+    @property
+    def facts(self) -> Asked:
+        """What of its conditions is compared with those of others."""
+        return self.asked
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Condition -> its value as tables hold it; None where nobody recorded it."""
+        return asdict(self.asked)
+
+    @property
+    def rows_hash(self) -> str:
+        """Of the rows; empty where nobody recorded it."""
+        return self.settings.get("rows", "")
+
+    @property
+    def rebuilt(self) -> bool:
+        """Whether its rows come from the source and not from the suite."""
+        return self.settings.get("rebuilt") == "yes"
+
+    @property
+    def official(self) -> bool:
+        """Whether it was asked in the suite's own words, but perhaps for the line of the strategy."""
+        return self.settings["prompt"].startswith("official")
+
+    @property
     def limited(self) -> bool:
         """Whether not all of its documents were asked."""
         return self.settings.get("documents", "all") != "all"
@@ -213,6 +243,16 @@ class Entry:
         for item in self.experiments.values():
             item.asked = asked(item, self.settings)
             vars(item).pop("beside_the_paper", None)  # follows from it
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What all its experiments share and what decides whether scores can be compared, in words."""
+        return self.settings
+
+    @property
+    def paper(self) -> str:
+        """The suite whose paper prints it; empty for a run."""
+        return self.settings.get("published", "")
 
     def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
         """The entry with some of its experiments alone; under which conditions these came about is known.

@@ -40,7 +40,7 @@ def published_entries(tasks: Registry) -> list[Entry]:
     papers = Counter(entry.model for entry in entries)
     for entry in entries:
         if papers[entry.model] > 1:
-            title = tasks.suites[entry.settings["published"]].title
+            title = tasks.suites[entry.paper].title
             entry.label = f"{entry.model} ({title}, published)"
     return entries
 

@@ -69,7 +69,7 @@ def made_report(
 def _some_published(tasks: Registry, n: int) -> list[Entry]:
     by_suite: dict[str, list[Entry]] = {}
     for entry in published_entries(tasks):
-        by_suite.setdefault(entry.settings["published"], []).append(entry)
+        by_suite.setdefault(entry.paper, []).append(entry)
     return [entry for found in by_suite.values() for entry in found[:n]]
 
 

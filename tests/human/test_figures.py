@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from medtasks_ext.human.agreement import agreements, fleiss_kappa
 from medtasks_ext.stats.bootstrap import resampling_weights
 from medtasks_ext.stats.rates import LOSS, MAJORITY, MEAN, TIE, WIN, majority, rates
+from medtasks_lab.human.agreement import agreements, fleiss_kappa
 from tests.human.conftest import QUEUE, TASK, N, fill, key_of
 
 # Fleiss (1971), Table 1: 30 patients, 6 psychiatrists, 5 diagnoses; kappa = .430, observed agreement .556

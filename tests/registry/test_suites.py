@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import medtasks_ext
+import medtasks_lab
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import build, built_files
@@ -48,7 +49,8 @@ def test_no_code_names_a_suite_or_branches_on_one():
     name = re.compile(rf"({'|'.join(TASKS.suites)})([_/.]\S*)?")
     named = [
         f"{file}, line {node.lineno}: {node.value!r}"
-        for file in sorted(Path(medtasks_ext.__file__).parent.rglob("*.py"))
+        for package in (medtasks_ext, medtasks_lab)
+        for file in sorted(Path(package.__file__).parent.rglob("*.py"))
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and name.fullmatch(node.value)
     ]
@@ -301,7 +303,7 @@ def test_the_suites_own_groups_are_means_over_the_papers_datasets(root):
 def published_rows(tasks: Registry, suite: str) -> dict[tuple[str, str, str], tuple]:
     """Published models' scores in the groups of a suite."""
     groups = tuple(group for group in groups_of(tasks) if group.suite == suite)
-    entries = [entry for entry in published_entries(tasks) if entry.settings["published"] == suite]
+    entries = [entry for entry in published_entries(tasks) if entry.paper == suite]
     rows = [row for entry in entries for row in group_scores(entry, "zero_shot", groups, {})]
     return {
         (row.entry.label, row.group.axis, row.group.value): (row.score, row.scored, row.partial)

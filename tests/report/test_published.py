@@ -26,7 +26,7 @@ def tasks():
 def entries(tasks):
     found = {}
     for entry in published_entries(tasks):
-        found.setdefault(entry.settings["published"], {})[entry.model] = entry
+        found.setdefault(entry.paper, {})[entry.model] = entry
     return found
 
 

@@ -264,7 +264,7 @@ def test_document_scores_that_are_missing_or_damaged_say_how_to_get_them(run):
 def test_published_models_stand_in_the_same_form():
     entries = published_entries(registry())
     suites = {
-        suite: [e for e in entries if e.settings["published"] == suite]
+        suite: [e for e in entries if e.paper == suite]
         for suite in ("bridge", "medhelm", "clinicbench", "mlb")
     }
     assert {suite: len(found) for suite, found in suites.items()} == {

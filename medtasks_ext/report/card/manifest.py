@@ -30,7 +30,7 @@ def manifest(entry: Entry) -> Json:
         "started": made.get("started"),
         "versions": made.get("versions", {}),
         "settings": identity.get("settings", {}),
-        "settings_in_words": entry.settings,
+        "settings_in_words": entry.words,
         "command": command(made),
         "intervals": {"method": METHOD, "resamples": RESAMPLES, "seed": SEED},
         "sample_data": entry.sample,
