@@ -15,7 +15,7 @@ from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_judging import judging_of, judging_words
 from medtasks_ext.cli.plan_line import run_command_line, task_names
-from medtasks_ext.cli.plan_words import in_words, rules_of, tokens_in_words
+from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console, new_table
 from medtasks_ext.cli.words import PROMPTS, names_in
 from medtasks_ext.errors import MedtasksError
@@ -25,7 +25,7 @@ from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
-from medtasks_ext.runner.plan_estimate import Estimate, Hardware, estimate
+from medtasks_ext.runner.plan_estimate import Hardware, estimate
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
 from medtasks_ext.runner.plan_reasoning import Way, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
@@ -51,22 +51,6 @@ class Options:
     prompts: Wish = "auto"
     jury: str | None = None  # whose prices count for judging
     as_json: bool = False
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A way to run a model, and what the tasks take then."""
-
-    way: Way  # to run it
-    context: Context | None  # of the model; None where it is not known
-    budget: int | None  # tokens of an answer; None for each task's own
-    tasks: list[TaskPlan]
-    total: Estimate  # of all of them
-
-    def sums(self) -> dict[str, int]:
-        """Documents and tokens of all tasks."""
-        names = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
-        return {name: sum(getattr(task, name) for task in self.tasks) for name in names}
 
 
 def plan(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from medtasks_ext import __version__
 from medtasks_ext.errors import some
 from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import strategy_title
@@ -18,6 +17,7 @@ from medtasks_ext.report.examples import examples
 from medtasks_ext.report.packed import packed
 from medtasks_ext.report.pages import task_page
 from medtasks_ext.report.tidy import standing_record
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.rows.folders import CACHE_REMEDY
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from email.message import Message

@@ -20,7 +20,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext import __version__
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -66,6 +65,7 @@ from medtasks_ext.runs.outcomes import read_outcomes
 from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 from medtasks_ext.stats.bootstrap import interval_record, task_intervals
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task

@@ -9,8 +9,8 @@ from typing import Any
 from medtasks_ext.registry import registry
 from medtasks_ext.results.conditions import of_the_paper
 from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.results.submissions.record import About, Spread, Submission, TaskResult
 from medtasks_ext.runs.conditions import Layout, RunConditions, Wording
+from medtasks_lab.submissions.record import About, Spread, Submission, TaskResult
 
 
 def write_submission(

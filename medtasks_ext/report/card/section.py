@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from medtasks_ext import __version__
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 from medtasks_ext.report.card.standing import picture_name
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
