@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.suites import Suite, near, read_suite
+from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.registry.suites import Suite, read_suite
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Registry

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
+from medtasks_ext.errors import near
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.suites import (
@@ -21,7 +22,6 @@ from medtasks_ext.registry.suites import (
     AssignedBy,
     Suite,
     language_name,
-    near,
     no_language,
 )
 from medtasks_ext.strict import Strict

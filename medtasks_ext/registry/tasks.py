@@ -28,7 +28,6 @@ from medtasks_ext.registry.suites import (
     Suite,
     check_suite_name,
     language_name,
-    near,
     no_suite,
     read_suite,
     suite_of,
@@ -36,6 +35,7 @@ from medtasks_ext.registry.suites import (
     vocabulary,
 )
 from medtasks_ext.registry.yamlfile import Config, read_yaml
+from medtasks_ext.strict import faults_of
 
 #: The hand-written file of a dataset folder.
 TASK_FILE = "task.yaml"
@@ -180,7 +180,7 @@ class Dataset:
             return Metadata.read(record, facts)
         except ValidationError as error:
             raise MedtasksError(
-                "; ".join(describe(item, "about", Metadata.model_fields) for item in error.errors()),
+                "; ".join(faults_of(error, "about", Metadata.model_fields)),
                 where=self.file,
                 remedy="docs/keys.md lists the keys and their values",
             ) from None
@@ -211,33 +211,6 @@ def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:
 
 
 #: what pydantic calls a fault -> what is wrong, in plain words
-_FAULTS = {
-    "missing": "missing key",
-    "int_parsing": "should be a whole number",
-    "int_type": "should be a whole number",
-    "bool_parsing": "should be true or false",
-    "string_type": "should be a text (put it in quotes: YAML reads a bare no, a number or a date as such)",
-    "list_type": "should be a list",
-    "dict_type": "should be a mapping of keys",
-    "model_type": "should be a mapping of keys",
-}
-
-
-def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
-    """One pydantic error as `root.path: message`, in plain words.
-
-    Args:
-        error: one of `ValidationError.errors()`.
-        root: where the validated block is.
-        known: keys among which those that resemble an unknown one are named.
-    """
-    path = ".".join(str(part) for part in (root, *error["loc"]))
-    if error["type"] == "extra_forbidden":
-        return f"{path}: unknown key{near(str(error['loc'][-1]), known)}"
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    return f"{path}: {_FAULTS.get(error['type'], message)}"
-
-
 def _visible(folder: Path, pattern: str) -> list[Path]:
     """Files below a folder that lie in no hidden one, as a new dataset does until all of it is there."""
     return sorted(
