@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.results.submissions.record import TaskResult
+    from medtasks_lab.submissions.record import TaskResult
 
 SUBMISSIONS = 1000
 SECONDS, FRONT_MEGABYTES = 60, 1.0
@@ -45,7 +45,7 @@ def run(quick: bool) -> Iterator[Row]:
 
 def build(folder: str) -> dict[str, float]:
     """`medtasks site` over all of them."""
-    from medtasks_ext.cli.site import site
+    from medtasks_lab.cli.site import site
 
     out = Path(folder, "site")
     site(str(out), str(Path(folder, "submissions")))
@@ -66,7 +66,7 @@ def make(folder: str, n: int) -> dict[str, int]:
     """Write the records."""
     from medtasks_ext.registry import registry
     from medtasks_ext.results.published import published_entries
-    from medtasks_ext.results.submissions.record import Submission
+    from medtasks_lab.submissions.record import Submission
 
     tasks = registry()
     printed: dict[str, list[float]] = {}
@@ -123,7 +123,7 @@ def _task(
 
     from medtasks_ext.results.conditions import of_the_paper
     from medtasks_ext.results.document_scores import score_statistic
-    from medtasks_ext.results.submissions.record import RowFacts, Spread, TaskResult
+    from medtasks_lab.submissions.record import RowFacts, Spread, TaskResult
 
     score = min(1.0, max(0.0, draw.choice(printed) + skill + draw.gauss(0, 0.02)))
     n, sd = dataset.n_documents or 100, 0.01

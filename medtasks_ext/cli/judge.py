@@ -14,7 +14,6 @@ from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
-from medtasks_ext.cli.judge_red_team import attack_judges
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
     ask_all,
@@ -29,6 +28,7 @@ from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.hooks import JUDGE, hook
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def judge(
     jury, egress, wish = load_jury(jury_name), Egress.of(allow_host or []), wish_of(prompts)
     if red_team:
         _check_red_team(tasks, ratings, decisions, requests, responses)
-        return attack_judges(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run)
+        attack = hook(JUDGE, "red-team")
+        return int(attack(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run))
     check_prices(jury, max_cost)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.prompt_candidates import candidates, choose
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.official import Artefact
 
 app = command_app()
-app.command("candidates")(candidates)
-app.command("choose")(choose)
 _WISHES: tuple[Wish, Wish] = ("official", "own")
 
 

@@ -20,11 +20,11 @@ from medtasks_ext.report.judged import Agreement, agreements
 from medtasks_ext.report.standing import Standing, standings
 from medtasks_ext.report.within import Within, within_models
 from medtasks_ext.results.experiments import Entry, Fault
+from medtasks_ext.results.label_files import read_labels
 from medtasks_ext.results.labels import LabelScore, label_scores
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
-from medtasks_ext.studies.labels import read_labels
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry

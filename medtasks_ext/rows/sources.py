@@ -6,14 +6,13 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.hooks import ORIGINALS, hook
 from medtasks_ext.rows import release
 from medtasks_ext.rows.files import Row, read_rows
 from medtasks_ext.rows.folders import data_dir
-from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original, recovered
-from medtasks_ext.rows.originals.readers import records
 from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.remote import remote_file, remote_files
 from medtasks_ext.rows.terms import are_accepted
@@ -152,7 +151,7 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         if files is None:
             folder = original_folder(dataset, source)
             assert folder is not None  # find_origin said so
-            return _original("local", dataset, source, files_below([folder]), str(folder))
+            return _original("local", dataset, source, [folder], str(folder))
         test = read_rows(files.test)
         return Rows(
             "local",
@@ -204,49 +203,18 @@ def original_folder(dataset: Dataset, source: Source) -> Path | None:
     return folder if folder.is_dir() and any(folder.iterdir()) else None
 
 
-def _original(
-    origin: Origin,
-    dataset: Dataset,
-    source: Source,
-    files: list[SourceFile],
-    where: str,
-    revision: str | None = None,
-) -> Rows:
-    absent = [missing_files(files, layout.patterns) for layout in source.original]
-    if all(absent):
-        raise MedtasksError(
-            f"the source's files are not all there: {' | '.join(map(', '.join, absent))}",
-            where=where,
-            remedy="put them there as distributed (docs/sources); archives need not be unpacked",
-        )
-    layout = source.original[absent.index([])]
-    official = release.inputs(dataset.suite.release, source) if layout.rebuilt else []
-    test, fewshot = read_original(
-        layout,
-        files,
-        task=str(source.official_name),
-        identity=source.identity,
-        where=where,
-        official=official,
-    )
-    found = len(recovered(test, official))
-    return Rows(
-        origin,
-        test,
-        fewshot,
-        where,
-        revision=revision,
-        rebuilt=layout.rebuilt and not found,
-        recovered=(found, len(official)) if found else None,
-    )
-
-
 def _downloaded_original(dataset: Dataset, source: Source, download: Download) -> Rows:
     names = [*download.test, *download.fewshot]
     places = [remote_file(source, name).get() for name in names]
     called = names if download.repo else [place.name for place in places]
     where = f"{download.repo or download.test[0]}@{download.revision}"
-    return _original("hub", dataset, source, files_below(places, names=called), where, download.revision)
+    return _original("hub", dataset, source, places, where, names=called, revision=download.revision)
+
+
+def _original(*given: Any, **more: Any) -> Rows:
+    """Rows made from files as a data owner distributes them (`medtasks_lab.originals.rows.original_rows`)."""
+    made: Rows = hook(ORIGINALS, "rows")(*given, **more)
+    return made
 
 
 def _released(published: Release, source: Source) -> Rows:
@@ -290,9 +258,7 @@ def _download(source: Source, download: Download, name: str) -> list[Row]:
     if download.reader is None:
         rows = read_rows(place, member or None)
     else:
-        rows = [
-            dict(record.fields) for record in records(download.reader, files_below([place]), [member or "*"])
-        ]
+        rows = hook(ORIGINALS, "records")(download.reader, place, member or "*")
         if not rows:
             raise MedtasksError(
                 f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"

@@ -9,7 +9,7 @@ from typing import Any
 from medtasks_ext.registry import registry
 from medtasks_ext.results.conditions import of_the_paper
 from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.results.submissions.record import About, RowFacts, Spread, Submission, TaskResult
+from medtasks_lab.submissions.record import About, RowFacts, Spread, Submission, TaskResult
 
 
 def write_submission(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import compute, parquet
 
-from medtasks_ext.results.submissions import record as records
+from medtasks_lab.submissions import record as records
 from tests.submissions.conftest import CLOSED_COUNTS, CLOSED_MEAN, OPEN_COUNTS, OPEN_MEAN, PLACE
 
 HOSTILE = '<img src=x onerror="window.hit=1">'

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.site.boards import scores_of, whole_of
-from medtasks_ext.report.site.gather import gather_site
 from medtasks_ext.results.published import published_entries
+from medtasks_lab.site.boards import scores_of, whole_of
+from medtasks_lab.site.gather import gather_site
 from tests.submissions.conftest import OPEN_MEAN, PLACE
 from tests.submissions.made import write_submission
 from tests.submissions.test_check import HOSTILE, edited

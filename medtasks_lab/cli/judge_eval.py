@@ -1,0 +1,207 @@
+"""`medtasks judge-eval`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medtasks_ext.cli.app import AllowHost
+from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.words import say, say_next
+from medtasks_ext.egress import Egress
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
+from medtasks_ext.registry import registry
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_lab.studies.judge_evaluation import Evaluation
+    from medtasks_lab.studies.judge_sft import Case, PointKey
+
+PANEL = "Judges"
+
+COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+_TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
+
+
+def judge_eval(
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="CASES...", help="JSONL files of cases.")
+    ] = None,
+    expert: Annotated[list[str] | None, typer.Option(help="Decisions of experts, if not in CASES.")] = None,
+    decided: Annotated[
+        list[str] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
+    ] = None,
+    jury: Annotated[
+        str | None, typer.Option(help="Jury file: ask these judges about each point; resumable.")
+    ] = None,
+    out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
+    allow_host: AllowHost = None,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published", help="The paper's own table: alone, with what follows from it, or below CASES."
+        ),
+    ] = False,
+) -> int:
+    """Compare judges' decisions with experts'.
+
+    On scoring points, as MLB does.
+
+    Example: medtasks judge-eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+
+    Exit code 1: decisions are missing.
+    """
+    quiet()
+    if published and not files:
+        _print_published()
+        say_next("medtasks judge-eval CASES --jury JURY")
+        return COMPLETE
+    if not files or bool(decided) == bool(jury):
+        raise MedtasksError(
+            "needs the cases, and either decisions (--judge FILE) or judges to ask (--jury FILE)",
+            where="medtasks judge-eval",
+            remedy="`medtasks judge-eval --help` has an example; --published needs nothing",
+        )
+    from medtasks_lab.studies.judge_evaluation import METRICS, evaluate
+    from medtasks_lab.studies.judge_sft import decisions_about, expert_decisions, read_cases
+
+    cases = read_cases([Path(file) for file in files])
+    truth = expert_decisions(cases, [Path(file) for file in expert or []])
+    interrupted = False
+    if jury:
+        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_host or [])
+    else:
+        by_judge = {name: decisions_about(cases, Path(name)) for name in decided or []}
+    found = {name: evaluate(cases, truth, decisions) for name, decisions in by_judge.items()}
+    write_json(
+        Path(out) / "judge_eval.json",
+        {
+            name: {
+                "points": item.points, "met": item.met, "questions": item.questions, "missing": item.missing,
+                **{metric: _record(item, metric) for metric in METRICS},
+            }
+            for name, item in found.items()
+        },
+    )  # fmt: skip
+    _print(found, published=published)
+    typer.echo(f"{Path(out) / 'judge_eval.json'}")
+    if interrupted:
+        say("medtasks: interrupted; the same command continues")
+        return INTERRUPTED
+    if any(item.missing for item in found.values()):
+        return INCOMPLETE
+    say_next("name the judge as adjudicator in a jury file", "medtasks judge RUN --jury JURY --dry-run")
+    return COMPLETE
+
+
+def _record(item: Evaluation, metric: str) -> Json:
+    value, interval = item.figures[metric]
+    return {
+        "value": value,
+        "interval_low": interval and interval.low,
+        "interval_high": interval and interval.high,
+    }
+
+
+def _print(found: Mapping[str, Evaluation], *, published: bool) -> None:
+    from medtasks_lab.studies.judge_evaluation import METRICS, published_table
+
+    table = new_table([""], list(found), pad_edge=False)
+    for name in METRICS:
+        table.add_row(_TITLES.get(name, name), *(_cell(*item.figures[name]) for item in found.values()))
+    table.add_row("points", *(f"{item.points:,}/{item.points + item.missing:,}" for item in found.values()))
+    console().print(table, markup=False)
+    if published:
+        titles = [_TITLES.get(name, name) for name in METRICS]
+        beside = new_table(["published (MLB, Table 5)"], ["SFT points", *titles], pad_edge=False)
+        for row in published_table():
+            printed = (f"{row.printed[name]:.4f}" for name in METRICS)
+            beside.add_row(row.model, f"{row.n_sft:,}", *printed)
+        console().print(beside, markup=False)
+        typer.echo("published: other answers and other experts, so no judge is ranked across the two tables")
+    one = next(iter(found.values()))
+    share = f" ({one.met / one.points:.1%} met)" if one.points else ""
+    typer.echo(
+        f"positive: met by the expert's decision{share}; [95 % interval]: questions resampled 1,000 times"
+    )
+    for judge, item in found.items():
+        if item.missing:
+            typer.echo(f"missing: {judge} did not decide {item.missing:,} points; they count nowhere")
+
+
+def _cell(value: float | None, interval: Interval | None) -> str:
+    limits = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
+    return "–" if value is None else f"{value:.4f}{limits}"
+
+
+def _print_published() -> None:
+    from medtasks_lab.studies.judge_evaluation import METRICS, published_sizes, published_table
+
+    rows = published_table()
+    titles = [_TITLES.get(name, name) for name in METRICS]
+    figures = ["SFT points", *titles, "F1 of P and R", "kappa of A, P, R", "met"]
+    table = new_table(["judge"], figures, "MLB, Table 5", pad_edge=False)
+    for row in rows:
+        table.add_row(
+            row.model,
+            f"{row.n_sft:,}",
+            *(f"{row.printed[name]:.4f}" for name in METRICS),
+            f"{row.f1:.4f}",
+            f"{row.cohen_kappa:.4f}",
+            f"{row.share_met:.1%}",
+        )
+    console().print(table)
+    size, met, n_recalls = published_sizes(rows)
+    typer.echo(
+        f"{size:,} is the only number of decisions up to 1,500 that gives all {len(rows)} accuracies; "
+        f"with {met} of them met, {n_recalls} of {len(rows)} recalls fit, too.\n"
+        "596 disputed questions are too few for that: the unit is the scoring point, about two per question."
+    )
+
+
+# ---------------------------------------------------------------------- asking
+
+
+def _ask(
+    cases: Mapping[str, Case],
+    truth: Mapping[PointKey, bool],
+    name: str,
+    out: Path,
+    allow_hosts: Sequence[str],
+) -> tuple[dict[str, dict[PointKey, bool]], bool]:
+    """The decisions of the judges of a jury, and whether the call was interrupted."""
+    from medtasks_ext.cli.judging import ask_all
+    from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
+    from medtasks_ext.judge.budget import Budget
+    from medtasks_ext.judge.engine import Engine
+    from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.runs.lease import Lease
+    from medtasks_lab.studies.judge_evaluation import judge_decisions, points_to_judge
+
+    jury = load_jury(name)
+    check_keys(jury.judges)
+    task, keys = points_to_judge(cases, truth, registry())
+    store = JudgementStore(out)
+    with Lease(out, "medtasks judge-eval"), closing(store):
+        store.open()
+        engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0), egress=Egress.of(allow_hosts))
+        asks = engine.pending()
+        engine.check(asks)
+        outcome = ask_all(engine, asks) if asks else None
+        for judge, reason in (outcome.stopped if outcome else {}).items():
+            say(f"✗ judge {judge}: {reason}")
+        reasons = Counter(
+            (ask.request.judge, store.failed.get(ask.key, NOT_ASKED)) for ask in engine.pending()
+        )
+        for (judge, reason), count in reasons.most_common():
+            say(f"missing: {judge}: {count:,} ({reason})")
+        return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)
