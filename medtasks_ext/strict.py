@@ -19,6 +19,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+#: what pydantic calls a fault -> what is wrong, in plain words
 _FAULTS = {
     "missing": "missing key",
     "int_parsing": "should be a whole number",

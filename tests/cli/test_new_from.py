@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget
 from medtasks_ext.rows import remote
 from tests.conftest import write_jsonl
 

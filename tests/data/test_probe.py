@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.data.probe import main
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget
 from medtasks_ext.rows import transfer
 from tests.conftest import ROOT
 from tests.rows.hub_server import Hub
