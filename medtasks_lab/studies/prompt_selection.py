@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.sources import Origin, Rows
+    from medtasks_ext.rows.row import Origin, Rows
     from medtasks_ext.rows.spec import DatasetSpec
 
 #: The paper's numbers of candidates, rows and models.
@@ -185,7 +185,7 @@ def _write_task(folder: Path, name: str, dataset: Dataset, item: Candidate, n: i
         "prompt": {**config["prompt"], **item.prompt},
         **{key: config[key] for key in ("answer", "judge", "generation_kwargs") if key in config},
         "about": {
-            **{key: value for key, value in config["about"].items() if key in _ABOUT},
+            **{key: value for key, value in dataset.record.items() if key in _ABOUT},
             "citation": "none",
             "n_test": n,
         },
@@ -199,7 +199,7 @@ def _write_task(folder: Path, name: str, dataset: Dataset, item: Candidate, n: i
 
 def _write_vocabulary(path: Path, dataset: Dataset, registry: Registry) -> None:
     """The values of shared axes that the suite alone has, for datasets of no suite."""
-    about, shared = dataset.config["about"], vocabulary()
+    about, shared = dataset.record, vocabulary()
     found: dict[str, dict[str, str]] = {}
     for axis, kind in TERMS.items():
         given = about.get(axis, ())
