@@ -296,7 +296,7 @@ def _sure(report: Report) -> list[str]:
     """What the comparisons found: each pair where they are few, else how many differ."""
     lines = []
     for item in report.comparisons:
-        pairs = list(pairs_of(report, item))
+        pairs = list(pairs_of(report.entries, item))
         of = f"{report.tasks.suites[item.suite].title}, {strategy_title(item.strategy)}"
         of += f", {counted(len(item.datasets), 'task')}"
         of += ", SAMPLE" if item.sample else ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry.tasks import Dataset, Registry
+    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore

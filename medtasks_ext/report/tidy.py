@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from medtasks_ext.registry.tasks import Dataset, Registry
+    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.report.standing import Standing

@@ -22,8 +22,7 @@ from medtasks_ext.results.document_scores import (
 )
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.store.ingest import ingest
-from medtasks_ext.results.store.read import open_store
-from medtasks_ext.results.store.resample import _compact, _sums, task_bootstrap
+from medtasks_ext.results.store.resample import _compact, _sums, open_store, task_bootstrap
 from medtasks_ext.stats.bootstrap import percentile_interval, resample, resampling_weights
 from tests.conftest import write_jsonl
 
