@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import excerpt, shows_text
-from medtasks_ext.rows.fields import ReadRow
 from medtasks_ext.rows.options import check_options, mended, permuted
+from medtasks_ext.rows.row import ReadRow
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.faults import Faults
@@ -60,7 +60,7 @@ def _trials_of(rows: list[ReadRow], n: int, faults: Faults) -> list[ReadRow]:
 
 
 def _asked(row: ReadRow, n: int) -> list[ReadRow]:
-    return [ReadRow(fields, row.place, row.where, row.official) for fields in permuted(row.fields, n)]
+    return [ReadRow(fields, row.place, row.where, row.instruction) for fields in permuted(row.fields, n)]
 
 
 def _with_options(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:

@@ -10,12 +10,11 @@ from pydantic import Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.official import InsidePath, Official
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -253,7 +252,7 @@ class Download(Strict):
     """
 
     repo: str | None = None
-    revision: str
+    revision: str = "main"
     test: list[str] = Field(min_length=1)
     fewshot: list[str] = []
     test_ids: str | None = None
@@ -261,6 +260,12 @@ class Download(Strict):
     terms: Terms | None = None
     digests: dict[str, Annotated[str, Field(pattern=PATTERN)]] = {}
     mirrors: dict[str, list[str]] = {}
+
+    @model_validator(mode="after")
+    def _has_a_revision(self) -> Download:
+        if not self.repo and "revision" not in self.model_fields_set:
+            raise ValueError("missing key: revision, the commit, release or date of what stands at the URLs")
+        return self
 
 
 class Original(Strict):
@@ -367,9 +372,8 @@ class Source(Strict):
     """Where rows come from.
 
     Attributes:
-        official_name: BRIDGE's own name of the task, which names its files.
-        other_names: other spellings of it that occur in published files.
-        schemas: accepted row schemas besides BRIDGE's own.
+        official_name: the authors' own name of the dataset, which names the files that they give out.
+        schemas: accepted row schemas besides that of those files.
         original: layouts of the source as its owner distributes it; the first whose files are there
             is used, for local files and for downloads.
         download: public files, if there are any.
@@ -395,7 +399,6 @@ class Source(Strict):
     """
 
     official_name: str | None = None
-    other_names: list[str] = []
     schemas: list[RowSchema] = []
     original: list[Original] = []
     download: Download | None = None
@@ -567,11 +570,7 @@ def dataset_spec(block: Mapping[str, Any], *, where: Path) -> DatasetSpec:
         return DatasetSpec(**block)
     except ValidationError as error:
         raise MedtasksError(
-            "; ".join(_described(item) for item in error.errors()),
+            "; ".join(faults_of(error)),
             where=where,
             remedy="CONTRIBUTING.md shows a complete task file",
         ) from None
-
-
-def _described(error: Any) -> str:
-    return describe({**error, "loc": error["loc"][1:]}, str(error["loc"][0]))
