@@ -8,10 +8,11 @@ from pathlib import Path
 from medtasks_ext.registry import Registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.results.reading import note_choice, run_settings, unknown_tasks
+from medtasks_ext.results.reading import of_all, unknown_tasks
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, StoredRun
 from medtasks_ext.results.store.resample import Store, open_store
 from medtasks_ext.results.store.tables import read_document_scores, read_experiments, read_samples
+from medtasks_ext.runs.conditions import run_conditions
 
 
 def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
@@ -30,19 +31,17 @@ def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry
 
 def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
     path = store.folder / run.name / RESULTS
-    found, unknown = read_experiments(path, store.tasks)
+    found, unknown = read_experiments(path, store.tasks, run.manifest)
     if unknown:
         faults.append(unknown_tasks(unknown, str(path)))
     for item in found:
         _readers(store, run, item, faults)
     experiments = {item.task: item for item in found}
-    for item in found:
-        note_choice(run.manifest, item.task, item)
     return Entry(
         model=run.model,
         label="",
         kind=run.kind,
-        settings=run_settings(run.manifest, experiments),
+        conditions=of_all(run_conditions(run.manifest), experiments),
         experiments=experiments,
         folders=(store.folder,),
         notes=tuple(run.notes),
