@@ -44,7 +44,7 @@ def card(
     from medtasks_ext.report.card.section import card_section
     from medtasks_ext.report.card.standing import card_standings, drawn, picture_name
     from medtasks_ext.report.pictures.draw import is_possible
-    from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.entries import read_results
 
     tasks, folder = registry(), out_folder(out)
     results = read_results([Path(name) for name in folders], tasks)
