@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.experiments import Entry, Fault, told_apart, unlike_runs, unlike_tasks
 from medtasks_ext.results.reading import read_runs
-from medtasks_ext.results.store.layout import is_store
-from medtasks_ext.results.store.read import read_store
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -38,10 +36,14 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     Raises:
         MedtasksError: a path holds no results at all.
     """
+    from medtasks_ext.results.store.layout import is_store
+
     found = Results()
     read: list[Entry] = []
     for path in paths:
         if is_store(path):
+            from medtasks_ext.results.store.read import read_store
+
             read.extend(read_store(path, tasks, found.faults))
         elif runs := runs_below(path):
             read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, found.faults))
