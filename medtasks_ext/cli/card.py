@@ -88,10 +88,10 @@ def _verify(entry: Entry) -> None:
     """Refuse to publish what the run did not write; older runs carry no chain."""
     from medtasks_ext.runner.verify import refuse_changed
     from medtasks_ext.runs.folder import RunFolder
-    from medtasks_ext.runs.manifest import RUN_SCHEMA, Manifest
+    from medtasks_ext.runs.manifest import CHAINED, Manifest
 
     for folder in entry.folders:
-        if not RunFolder(folder).manifest.is_file() or Manifest.read(folder).schema_version < RUN_SCHEMA:
+        if not RunFolder(folder).manifest.is_file() or Manifest.read(folder).schema_version < CHAINED:
             continue
         refuse_changed(folder, registry())
 
