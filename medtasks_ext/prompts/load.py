@@ -70,7 +70,7 @@ def load_documents(
     Raises:
         MedtasksError: data that is missing or does not satisfy the task's schema.
     """
-    said = json.dumps([dataset.id, dataset.blocks, dataset.config["about"]], ensure_ascii=False, default=str)
+    said = json.dumps([dataset.id, dataset.blocks, dataset.record], ensure_ascii=False, default=str)
     environment = tuple(
         os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA", "MEDTASKS_CACHE")
     )

@@ -395,7 +395,7 @@ class Suite(Strict):
         """What is wrong with the values that its own axes have for datasets of other suites."""
         for key in (key for key in self.placed if key not in self.of_others):
             if key.rpartition("/")[0] in ("", self.id):
-                yield f"placed: {key!r} is of this folder: write its values under about.axes of its task.yaml"
+                yield f"placed: {key!r} is of this folder: write its values under axes of its card.yaml"
             else:
                 yield f"placed: {key!r} is not among datasets{near(key, self.of_others)}"
         without = [key for key in self.of_others if key not in self.placed] if self.axes else []

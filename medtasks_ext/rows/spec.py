@@ -253,7 +253,7 @@ class Download(Strict):
     """
 
     repo: str | None = None
-    revision: str
+    revision: str = "main"
     test: list[str] = Field(min_length=1)
     fewshot: list[str] = []
     test_ids: str | None = None
@@ -261,6 +261,12 @@ class Download(Strict):
     terms: Terms | None = None
     digests: dict[str, Annotated[str, Field(pattern=PATTERN)]] = {}
     mirrors: dict[str, list[str]] = {}
+
+    @model_validator(mode="after")
+    def _has_a_revision(self) -> Download:
+        if not self.repo and "revision" not in self.model_fields_set:
+            raise ValueError("missing key: revision, the commit, release or date of what stands at the URLs")
+        return self
 
 
 class Original(Strict):
