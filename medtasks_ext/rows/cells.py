@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
 
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.dialogue import Turn
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry.yamlfile import Config
-    from medtasks_ext.rows.points import Point
+    from medtasks_ext.rows.row import Point
     from medtasks_ext.stats.bootstrap import IntervalRecord
 
 
