@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from medtasks_ext.cli.cost_words import JURY_RULE, bound_words
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cost import jury_bound
@@ -56,24 +56,21 @@ def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
     batches = any(item.batch_cost is not None for item in estimates)
     # short, since the names of judges need the rest of the line
-    columns = ["requests", "prompt tokens", "reply tokens", "USD"]
-    title = "still to be asked; reply tokens and USD at most"
-    table = new_table(["judge"], columns + ["as a batch"] * batches, title)
-    for item in estimates:
-        table.add_row(
-            item.judge,
-            f"{item.requests:,}",
-            f"{'' if item.measured else '~'}{item.prompt_tokens:,}",
-            f"{item.completion_tokens:,}",
-            _usd([item.cost] if item.requests else []),
-            *([number(item.batch_cost, 2)] if batches else []),
-        )
+    columns = [
+        texts("judge"),
+        figure("requests", form=","),
+        figure("prompt tokens", lambda item: f"{'' if item.measured else '~'}{item.prompt_tokens:,}"),
+        figure("reply tokens", "completion_tokens", ","),
+        figure("USD", lambda item: _usd([item.cost] if item.requests else [])),
+        *([figure("as a batch", lambda item: number(item.batch_cost, 2))] if batches else []),
+    ]
     asked = [item for item in estimates if item.requests]
     costs = [_usd([item.cost for item in asked])]
     if batches:  # the others are asked one by one, at the full price
         costs.append(_usd([item.cost if item.batch_cost is None else item.batch_cost for item in asked]))
-    table.add_row("all", f"{sum(item.requests for item in asked):,}", "", "", *costs)
-    console().print(table)
+    every = ("all", f"{sum(item.requests for item in asked):,}", "", "", *costs)
+    lines = [tuple(column.cell(item) for column in columns) for item in estimates]
+    show([*lines, every], columns, "still to be asked; reply tokens and USD at most")
     if any(not item.measured and item.requests for item in estimates):
         typer.echo(
             "~ estimated: four bytes of a prompt count as one token, until the server has counted some"

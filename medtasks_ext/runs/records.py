@@ -109,7 +109,7 @@ class TaskRecord(_TaskRecord, total=False):
     """
 
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
-    jury: str  # who judged, in words
+    jury: str  # who judged, in words; of former versions
     calibrated: dict[str, Any]  # whose scale `score_calibrated` is on, by how many anchors, and how near
 
 

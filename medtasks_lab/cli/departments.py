@@ -12,7 +12,7 @@ import typer
 
 from medtasks_ext.cli.app import AllowHost, DryRun
 from medtasks_ext.cli.arguments import quiet, say_faults
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
@@ -197,21 +197,17 @@ def _print(found: Sequence[Labelling]) -> None:
     from medtasks_lab.studies.departments import counts_of
 
     sample = any(item.origin == "sample" for item in found)
-    table = new_table(
-        ["task", "most frequent"], ["questions", "labelled", "no department"], SAMPLE_DATA if sample else ""
-    )
+    rows = []
     for item in found:
         by_primary = dict(counts_of(item))
         none = by_primary.pop(NO_DEPARTMENT, 0)
         most = sorted(by_primary.items(), key=lambda pair: -pair[1])[:3]
-        table.add_row(
-            item.task,
-            ", ".join(f"{name} {n:,}" for name, n in most),
-            f"{len(item.by_question) + len(item.missing):,}",
-            f"{len(item.by_question):,}",
-            f"{none:,}",
-        )
-    console().print(table, markup=False)
+        counts = (len(item.by_question) + len(item.missing), len(item.by_question), none)
+        frequent = ", ".join(f"{name} {n:,}" for name, n in most)
+        rows.append((item.task, frequent, *(f"{n:,}" for n in counts)))
+    columns = [texts("task"), texts("most frequent")]
+    columns += map(figure, ("questions", "labelled", "no department"))
+    show(rows, columns, sample=sample)
 
 
 def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Sequence[Labelling]) -> None:
@@ -223,11 +219,12 @@ def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Seq
         return
     model = {(item.task, name): labels for item in found for name, labels in item.by_question.items()}
     agreed = agreement(people, model)
-    table = new_table([""], ["secondary departments", "primary departments"], pad_edge=False)
-    for name in MEASURES:
-        cells = (_figure(figures[name]) for figures in (agreed.figures, agreed.primary))
-        table.add_row(_TITLES.get(name, name), *cells)
-    console().print(table, markup=False)
+    columns = [
+        texts("", lambda name: _TITLES.get(name, name)),
+        figure("secondary departments", lambda name: _figure(agreed.figures[name])),
+        figure("primary departments", lambda name: _figure(agreed.primary[name])),
+    ]
+    show(MEASURES, columns, pad_edge=False)
     typer.echo(
         f"agreement with people on {agreed.questions:,} of {len(people):,} questions that they labelled; "
         "exact: the same set; the others are of all decisions, question by department; [95 % interval]: "

@@ -10,14 +10,14 @@ import typer
 from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
     from medtasks_lab.cli.ask_folder import Asked
-    from medtasks_lab.judge.gold import GoldFigures
+    from medtasks_lab.judge.gold import GoldFigures, GoldScore, GoldTask
 
 PANEL = "Judges"
 
@@ -96,32 +96,35 @@ def judge_gold(
 
 
 def _print(found: GoldFigures, *, sample: bool) -> None:
-    title = "references flagged as not reasonable"
-    table = new_table(
-        ["task"], ["documents", "flagged", "rank correlation"], f"{SAMPLE_DATA}\n{title}" if sample else title
-    )
-    for item in found.tasks:
-        share = f"{item.flagged} ({100 * item.flagged / item.documents:.1f} %)" if item.documents else "–"
-        table.add_row(item.task, str(item.documents), share, number(item.rank_correlation, 3))
-    console().print(table)
+    columns = [
+        texts("task"),
+        figure("documents"),
+        figure("flagged", _flagged),
+        figure("rank correlation", lambda item: number(item.rank_correlation, 3)),
+    ]
+    show(found.tasks, columns, "references flagged as not reasonable", sample=sample)
     if not found.scores:
         typer.echo("scores by reference: `medtasks judge` the runs first")
         return
-    table = new_table(
-        ["task", "run"], ["flagged", "accepted", "difference"], "jury's score by reference, 0-1"
-    )
-    for score in found.scores:
-        around = "" if score.low is None else f" [{number(score.low, 3)}, {number(score.high, 3)}]"
-        table.add_row(
-            score.task,
-            score.run,
-            f"{number(score.flagged, 3)} ({score.n_flagged})",
-            f"{number(score.accepted, 3)} ({score.n_accepted})",
-            f"{number(score.difference, 3)}{around}",
-        )
-    console().print(table)
+    columns = [
+        texts("task"),
+        texts("run"),
+        figure("flagged", lambda score: f"{number(score.flagged, 3)} ({score.n_flagged})"),
+        figure("accepted", lambda score: f"{number(score.accepted, 3)} ({score.n_accepted})"),
+        figure("difference", _difference),
+    ]
+    show(found.scores, columns, "jury's score by reference, 0-1")
     if any(item.rank_correlation is not None for item in found.tasks):
         typer.echo("rank correlation: of the runs' scores with all references and with the accepted ones")
+
+
+def _flagged(item: GoldTask) -> str:
+    return f"{item.flagged} ({100 * item.flagged / item.documents:.1f} %)" if item.documents else "–"
+
+
+def _difference(score: GoldScore) -> str:
+    around = "" if score.low is None else f" [{number(score.low, 3)}, {number(score.high, 3)}]"
+    return f"{number(score.difference, 3)}{around}"
 
 
 def _end(found: GoldFigures, asked: Asked, folder: Path) -> int:

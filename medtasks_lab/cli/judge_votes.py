@@ -10,7 +10,7 @@ import typer
 from medtasks_ext.cli.app import AllowHost, DryRun
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import PROMPTS, say
 from medtasks_ext.registry import registry
 
@@ -81,24 +81,16 @@ def judge_votes(
 
 
 def _print(found: VoteFigures, *, sample: bool) -> None:
-    title = "macro F1 with physicians' votes, by category of criterion"
-    table = new_table(
-        ["rater", "category"],
-        ["macro F1", "pairs", "physicians, median", "below"],
-        f"{SAMPLE_DATA}\n{title}" if sample else title,
-    )
+    rows = []
     for item in found.judges:
         around = "" if item.low is None else f" [{number(item.low, 3)}, {number(item.high, 3)}]"
         others = f"{item.physicians}, {number(item.median, 3)}" if item.physicians else "–"
-        table.add_row(
-            item.rater,
-            item.category,
-            f"{number(item.agreement.macro, 3)}{around}",
-            f"{item.agreement.pairs:,}",
-            others,
-            "–" if item.below is None else f"{item.below:.0%}",
-        )
-    console().print(table)
+        below = "–" if item.below is None else f"{item.below:.0%}"
+        f1 = f"{number(item.agreement.macro, 3)}{around}"
+        rows.append((item.rater, item.category, f1, f"{item.agreement.pairs:,}", others, below))
+    columns = [texts("rater"), texts("category")]
+    columns += map(figure, ("macro F1", "pairs", "physicians, median", "below"))
+    show(rows, columns, "macro F1 with physicians' votes, by category of criterion", sample=sample)
     typer.echo("below: share of the physicians whose macro F1 with the other physicians is lower")
 
 
