@@ -32,8 +32,7 @@ from medtasks_ext.strict import Strict, faults_of
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.row import Origin, Rows
+    from medtasks_ext.rows.row import Origin, Row, Rows
     from medtasks_ext.rows.spec import DatasetSpec
 
 #: The paper's numbers of candidates, rows and models.
