@@ -294,6 +294,7 @@ def _how(dataset: Dataset) -> list[str]:
 
 
 def _layouts(dataset: Dataset) -> list[str]:
+    from medtasks_ext.rows.authors import authors_of
     from medtasks_ext.rows.missing import source_of
     from medtasks_ext.rows.places import dataset_folder, places
 
@@ -307,8 +308,8 @@ def _layouts(dataset: Dataset) -> list[str]:
             columns = [
                 ", ".join(schema.columns) for schema in source.schemas if "_file" not in schema.columns
             ]
-            if source.official_name:
-                columns.insert(0, "task, split, input, output")
+            if authors := authors_of(dataset, source):
+                columns.insert(0, ", ".join(authors.schema.columns))
             lines.append(
                 "      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: " + " | ".join(columns)
             )

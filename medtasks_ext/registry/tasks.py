@@ -87,7 +87,7 @@ class Dataset:
         # the authors' file of rows has the dataset's name, whatever a task that includes it is called
         own = self if self.file == self.folder / TASK_FILE else Dataset(self.folder)
         if isinstance(rows := said.get("rows", {}), dict):
-            if self.suite.official_files and self.of_paper and (name := own._named):
+            if self.suite.files and self.of_paper and (name := own._named):
                 rows = said["rows"] = {"official_name": name, **rows}
             if self.lock and (own is self or _downloads(rows) == _downloads(own.config.get("rows"))):
                 said["rows"] = with_lock(rows, self.lock, self.folder)

@@ -375,10 +375,9 @@ class Source(RowSchema):
     """Where rows come from, and which columns they have; `schemas` where they come in several forms.
 
     Attributes:
-        official_name: BRIDGE's own name of the task, which names its files.
-        other_names: other spellings of it that occur in published files.
+        official_name: the authors' own name of the dataset, which names the files that they give out.
         schemas: several forms that rows may have, each with the keys that say columns here; the first whose
-            columns are all there is used. BRIDGE's own is accepted besides.
+            columns are all there is used. That of the authors' files is accepted besides.
         original: layouts of the source as its owner distributes it; the first whose files are there
             is used, for local files and for downloads.
         download: public files, if there are any.
@@ -404,7 +403,6 @@ class Source(RowSchema):
     """
 
     official_name: str | None = None
-    other_names: list[str] = []
     columns: list[str] | dict[str, str] = []
     several: list[RowSchema] = Field(default=[], alias="schemas")
     original: list[Original] = []

@@ -61,7 +61,8 @@ def test_all_functions_that_suites_name_are_there():
     for suite in TASKS.suites.values():
         published = suite.published
         named = [published.entries, published.costs] if published else []
-        for reference in filter(None, [*named, suite.leaderboard]):
+        adapters = suite.official.adapters if suite.official else None
+        for reference in filter(None, [*named, suite.leaderboard, suite.files, adapters and adapters.code]):
             assert callable(function(suite, reference))
 
 
