@@ -850,7 +850,7 @@ def read_publications(recorder: Recorder) -> None:
     call("public.site-all", "site", "--submissions", "submissions", "-o", recorder.out / "scratch" / "site")
     call("public.sources", "cite", "bridge_mednli", "medhelm_aci_bench", "served")
     call("public.figures", "reproduce")
-    call("public.figure", "reproduce", "bridge:tables3", "oracle", "-o", "{out}")
+    call("public.figure", "reproduce", "bridge:tables3", "-o", "{out}")
     call("public.figure-judges", "reproduce", "clinicbench")
     call("public.probes", "contamination", "--table", "probe")
     call("public.points-published", "judge eval", "--published", "-o", "{out}")
@@ -950,7 +950,7 @@ def read_tasks(recorder: Recorder) -> None:
     if recorder.wants("contribute.suite"):
         recorder.keep("contribute.suite", recorder.scratch / "new-suite", "files")
     call("contribute.valid", "validate", "golden_qa", "medhelm_medqa", env=OWN)
-    call("contribute.locked", "lock", "--check", "medhelm_medqa", "bridge_mednli", "golden_qa", env=OWN)
+    call("contribute.locked", "lock", "--check", "medhelm_medqa", "bridge_mednli")
     call("contribute.place", "path", "medhelm_medqa")
     call("help.all", "", "--help")
     call("help.unknown", "no-such-command")
